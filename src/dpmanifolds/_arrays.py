@@ -1,0 +1,254 @@
+"""Array-API glue: the few functions that the standard lacks, accurate where the naive formula loses digits.
+
+Everything takes and returns arrays of the caller's library (NumPy, PyTorch, JAX, CuPy, array-api-strict), in the
+caller's dtype and on the caller's device.
+"""
+
+from __future__ import annotations
+
+from typing import Any, TypeAlias, cast
+
+import numpy as np
+from array_api_compat import array_namespace, is_numpy_array, is_numpy_namespace
+from array_api_compat import device as device_of
+
+__all__ = [
+    "Array",
+    "as_array",
+    "astype_complex",
+    "contract",
+    "dot",
+    "eps",
+    "eye",
+    "gather",
+    "is_numpy",
+    "leaves",
+    "like",
+    "log_sinc",
+    "log_sinhc",
+    "namespace",
+    "norm",
+    "safe_divide",
+    "sinc",
+    "sinhc",
+    "stack_last",
+    "sym",
+    "to_numpy",
+    "transpose",
+    "x_cot_x",
+    "x_coth_x",
+]
+
+Array: TypeAlias = Any
+"""An array of any library that follows the array API standard."""
+
+
+def namespace(*arrays: Array) -> Any:
+    """The array-API namespace that all of `arrays` belong to."""
+    return array_namespace(*arrays)
+
+
+def is_numpy(array: Array) -> bool:
+    """Whether `array` is an ordinary NumPy array (the case with threads and fast paths)."""
+    return bool(is_numpy_array(array))
+
+
+def as_array(value: Array) -> Array:
+    """`value` itself if it is an array of a known library, else a NumPy array of floats.
+
+    Lists and Python numbers become float64; integers are promoted to the library's float64.
+    """
+    try:
+        xp = array_namespace(value)
+    except TypeError:
+        value = np.asarray(value)
+        xp = array_namespace(value)
+    if is_numpy_namespace(xp):
+        value = np.asarray(value)
+        if value.dtype == object or value.dtype.kind not in "biufc":
+            raise TypeError(f"an array of dtype {value.dtype} holds no numbers")
+        if value.dtype == np.float16 or value.dtype.kind in "biu":
+            return value.astype(np.float64)
+        return value
+    if not xp.isdtype(value.dtype, ("real floating", "complex floating")):
+        return xp.astype(value, xp.asarray(1.0, device=device_of(value)).dtype)
+    return value
+
+
+def to_numpy(array: Array) -> np.ndarray:
+    """A NumPy view or host copy of `array`."""
+    if is_numpy_array(array):
+        return array
+    if hasattr(array, "detach"):
+        return cast(np.ndarray, array.detach().cpu().numpy())
+    if hasattr(array, "get"):
+        return cast(np.ndarray, array.get())
+    return np.asarray(array)
+
+
+def leaves(value: Any) -> list[Array]:
+    """The arrays inside a point: itself, or the parts of a tuple (a point of a product)."""
+    if isinstance(value, tuple):
+        return [leaf for part in value for leaf in leaves(part)]
+    return [value]
+
+
+def like(value: Any, reference: Array) -> Array:
+    """`value` (NumPy or nested lists) as an array of `reference`'s library, device and precision.
+
+    A complex value keeps being complex and a real one real; only the precision follows the reference.
+    """
+    xp = array_namespace(reference)
+    value = np.asarray(value)
+    single = reference.dtype in (xp.float32, xp.complex64)
+    if value.dtype.kind == "c":
+        dtype = xp.complex64 if single else xp.complex128
+    else:
+        dtype = xp.float32 if single else xp.float64
+    return xp.asarray(value, dtype=dtype, device=device_of(reference))
+
+
+def eps(array: Array) -> float:
+    """Distance from 1 to the next number in `array`'s precision."""
+    xp = array_namespace(array)
+    return float(xp.finfo(array.dtype).eps)
+
+
+def eye(size: int, reference: Array) -> Array:
+    """The identity matrix in `reference`'s library, device and dtype."""
+    xp = array_namespace(reference)
+    return xp.eye(size, dtype=reference.dtype, device=device_of(reference))
+
+
+def astype_complex(array: Array) -> Array:
+    """`array` with a complex dtype of the same precision."""
+    xp = array_namespace(array)
+    if xp.isdtype(array.dtype, "complex floating"):
+        return array
+    return xp.astype(array, xp.complex64 if array.dtype == xp.float32 else xp.complex128)
+
+
+def transpose(matrix: Array) -> Array:
+    """Swap the last two axes."""
+    xp = array_namespace(matrix)
+    return xp.matrix_transpose(matrix)
+
+
+def sym(matrix: Array) -> Array:
+    """The symmetric part, symmetric to the last bit."""
+    return (matrix + transpose(matrix)) / 2
+
+
+def dot(a: Array, b: Array) -> Array:
+    """Real Euclidean inner product over the last axis (the real part of a*b for complex vectors)."""
+    xp = array_namespace(a, b)
+    if xp.isdtype(a.dtype, "complex floating"):
+        return xp.sum(xp.real(a) * xp.real(b) + xp.imag(a) * xp.imag(b), axis=-1)
+    return xp.sum(a * b, axis=-1)
+
+
+def contract(a: Array, b: Array) -> Array:
+    """Frobenius inner product over the last two axes."""
+    xp = array_namespace(a, b)
+    return xp.sum(a * b, axis=(-2, -1))
+
+
+def norm(vector: Array) -> Array:
+    """Euclidean norm over the last axis."""
+    xp = array_namespace(vector)
+    return xp.linalg.vector_norm(vector, axis=-1)
+
+
+def safe_divide(a: Array, b: Array, otherwise: float = 0.0) -> Array:
+    """a/b, and `otherwise` where b is zero."""
+    xp = array_namespace(a, b)
+    zero = b == 0
+    quotient = a / xp.where(zero, xp.ones_like(b), b)
+    return xp.where(zero, xp.full_like(quotient, otherwise), quotient)
+
+
+def gather(array: Array, positions: np.ndarray) -> Array:
+    """The entries at `positions` along the last axis."""
+    xp = array_namespace(array)
+    return xp.take(array, xp.asarray(positions, device=device_of(array)), axis=-1)
+
+
+def stack_last(*arrays: Array) -> Array:
+    """Stack arrays of one shape along a new last axis."""
+    xp = array_namespace(*arrays)
+    return xp.stack(arrays, axis=-1)
+
+
+def sinc(x: Array) -> Array:
+    """sin(x)/x, and 1 at 0."""
+    xp = array_namespace(x)
+    return safe_divide(xp.sin(x), x, 1.0)
+
+
+def sinhc(x: Array) -> Array:
+    """sinh(x)/x, and 1 at 0."""
+    xp = array_namespace(x)
+    return safe_divide(xp.sinh(x), x, 1.0)
+
+
+_SERIES_BELOW = 0.1
+
+
+def _even_series(x: Array, coefficients: tuple[float, ...]) -> Array:
+    square = x * x
+    total = square * 0 + coefficients[-1]
+    for coefficient in reversed(coefficients[:-1]):
+        total = total * square + coefficient
+    return total
+
+
+def _near_and_far(x: Array, coefficients: tuple[float, ...], far: Any) -> Array:
+    """A power series in x² near 0, `far` elsewhere, with no invalid operation on either side."""
+    xp = array_namespace(x)
+    near = xp.abs(x) < _SERIES_BELOW
+    series = _even_series(xp.where(near, x, xp.zeros_like(x)), coefficients)
+    return xp.where(near, series, far(xp.where(near, xp.ones_like(x), x)))
+
+
+def log_sinc(x: Array) -> Array:
+    """log(sin(x)/x) for |x| < π; minus infinity from there on (beyond the cut locus)."""
+
+    def far(value: Array) -> Array:
+        xp = array_namespace(value)
+        value = xp.abs(value)
+        inside = value < np.pi
+        ratio = xp.sin(xp.where(inside, value, xp.ones_like(value))) / value
+        return xp.where(inside, xp.log(ratio), xp.full_like(value, -np.inf))
+
+    return _near_and_far(x, (0.0, -1 / 6, -1 / 180, -1 / 2835, -1 / 37800, -1 / 467775), far)
+
+
+def log_sinhc(x: Array) -> Array:
+    """log(sinh(x)/x), without overflow for large x."""
+
+    def far(value: Array) -> Array:
+        xp = array_namespace(value)
+        value = xp.abs(value)
+        return value + xp.log1p(-xp.exp(-2 * value)) - xp.log(2 * value)
+
+    return _near_and_far(x, (0.0, 1 / 6, -1 / 180, 1 / 2835, -1 / 37800, 1 / 467775), far)
+
+
+def x_cot_x(x: Array) -> Array:
+    """x·cot(x), and 1 at 0: the smallest Hessian eigenvalue of half the squared distance on the unit sphere."""
+
+    def far(value: Array) -> Array:
+        xp = array_namespace(value)
+        return value * xp.cos(value) / xp.sin(value)
+
+    return _near_and_far(x, (1.0, -1 / 3, -1 / 45, -2 / 945, -1 / 4725, -2 / 93555), far)
+
+
+def x_coth_x(x: Array) -> Array:
+    """x·coth(x), and 1 at 0."""
+
+    def far(value: Array) -> Array:
+        xp = array_namespace(value)
+        return value / xp.tanh(value)
+
+    return _near_and_far(x, (1.0, 1 / 3, -1 / 45, 2 / 945, -1 / 4725, 2 / 93555), far)

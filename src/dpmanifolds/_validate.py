@@ -1,0 +1,63 @@
+"""Argument checks in one voice: what was given, what is allowed, what to do."""
+
+from __future__ import annotations
+
+import math
+import operator
+from typing import Any
+
+from dpmanifolds._arrays import Array, as_array
+from dpmanifolds.errors import ArgumentError
+
+__all__ = ["choice", "negative_number", "numeric_array", "positive_integer", "positive_number"]
+
+
+def positive_integer(name: str, value: Any, *, at_least: int = 1) -> int:
+    """`value` as an int, or an error that names the argument."""
+    try:
+        number = operator.index(value)
+    except TypeError:
+        raise ArgumentError(f"{name} must be a whole number of at least {at_least}; got {value!r}.") from None
+    if number < at_least:
+        raise ArgumentError(f"{name} must be at least {at_least}; got {number}.")
+    return number
+
+
+def positive_number(name: str, value: Any) -> float:
+    """`value` as a finite float above zero, or an error that names the argument."""
+    try:
+        number = float(value)
+    except (TypeError, ValueError):
+        raise ArgumentError(f"{name} must be a number above 0; got {value!r}.") from None
+    if not (math.isfinite(number) and number > 0):
+        raise ArgumentError(f"{name} must be finite and above 0; got {number}.")
+    return number
+
+
+def choice(name: str, value: Any, allowed: tuple[str, ...]) -> str:
+    """`value` if it is one of `allowed`, or an error that lists them."""
+    if value not in allowed:
+        raise ArgumentError(f"{name} must be one of {', '.join(map(repr, allowed))}; got {value!r}.")
+    return str(value)
+
+
+def negative_number(name: str, value: Any) -> float:
+    """`value` as a finite float below zero, or an error that names the argument."""
+    try:
+        number = float(value)
+    except (TypeError, ValueError):
+        raise ArgumentError(f"{name} must be a number below 0; got {value!r}.") from None
+    if not (math.isfinite(number) and number < 0):
+        raise ArgumentError(f"{name} must be finite and below 0; got {number}.")
+    return number
+
+
+def numeric_array(name: str, value: Any) -> Array:
+    """`value` as an array of floating-point or complex numbers, or an error that names the argument."""
+    try:
+        return as_array(value)
+    except (TypeError, ValueError):
+        raise ArgumentError(
+            f"{name} must be an array of numbers (NumPy, PyTorch, JAX or CuPy); got {type(value).__name__}. "
+            "Turn lists of unequal length, strings, objects or generators into one array first."
+        ) from None

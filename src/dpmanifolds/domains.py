@@ -1,0 +1,257 @@
+"""Where records are promised to live: the public domain that every record is clipped to.
+
+>>> import numpy as np
+>>> from dpmanifolds import Ball, Sphere
+>>> ball = Ball(Sphere(2), np.array([0.0, 0.0, 1.0]), radius=0.5)
+>>> clipped = ball.clip(np.array([[1.0, 0.0, 0.0], [0.0, 0.0, 1.0]]))
+>>> ball.contains(clipped).tolist()
+[True, True]
+"""
+
+from __future__ import annotations
+
+import math
+from abc import ABC, abstractmethod
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from dpmanifolds._arrays import Array, eps, is_numpy, leaves, like, namespace, to_numpy
+from dpmanifolds._validate import positive_number
+from dpmanifolds.errors import ArgumentError, NotOnManifoldError, RadiusTooLargeError
+from dpmanifolds.manifolds import Euclidean, Manifold, SPDAffineInvariant, SPDLogCholesky, SPDLogEuclidean, Sphere
+from dpmanifolds.manifolds.spd import SPDBase
+
+__all__ = ["Ball", "Domain", "ValidationReport", "validate"]
+
+
+class Domain(ABC):
+    """The public promise about where records live."""
+
+    manifold: Manifold
+    center: Array
+
+    @property
+    @abstractmethod
+    def diameter(self) -> float:
+        """Largest distance between two points of the domain (or an upper bound of it)."""
+
+    @abstractmethod
+    def clip(self, points: Array) -> Array:
+        """Each record moved onto the domain, alone and by a fixed rule; records inside stay bit for bit."""
+
+    @abstractmethod
+    def contains(self, points: Array) -> Array:
+        """Whether each point lies in the domain, up to rounding."""
+
+
+@dataclass(frozen=True, eq=False)
+class Ball(Domain):
+    """The closed geodesic ball of `radius` around a public `center`.
+
+    On a positively curved or closed manifold the radius must be below `manifold.max_radius`: from there on the
+    Fréchet mean need not be unique, and no sensitivity holds (`RadiusTooLargeError`). Centre and radius must come
+    from public knowledge (physics, the literature, a public reference sample), never from the records.
+    """
+
+    manifold: Manifold
+    center: Array
+    radius: float
+
+    def __post_init__(self) -> None:
+        if not isinstance(self.manifold, Manifold):
+            raise ArgumentError(f"manifold must be a Manifold such as Sphere(2); got {self.manifold!r}.")
+        radius = positive_number("radius", self.radius)
+        center = self.manifold.as_points(self.center, "center")
+        if self.manifold.batch_shape(center) != ():
+            raise ArgumentError(
+                f"center must be one point of {self.manifold!r}; got leading axes {self.manifold.batch_shape(center)}."
+            )
+        if not bool(self.manifold.belongs(center)):
+            raise NotOnManifoldError(f"center does not lie on {self.manifold!r}; use manifold.project to put it there.")
+        limit = self.manifold.max_radius
+        if limit == 0:
+            raise RadiusTooLargeError(f"{self.manifold!r} is for optimisation only: no ball of it has a proven mean.")
+        if radius >= limit:
+            raise RadiusTooLargeError(
+                f"radius must be below {limit:.6g} on {self.manifold!r} for the Fréchet mean to be unique; got "
+                f"{radius:.6g}. Use a smaller ball (records outside are clipped to it) or another manifold."
+            )
+        object.__setattr__(self, "radius", radius)
+        object.__setattr__(self, "center", center)
+
+    def __repr__(self) -> str:
+        return f"Ball({self.manifold!r}, radius={self.radius:.6g})"
+
+    @property
+    def diameter(self) -> float:
+        return 2 * self.radius
+
+    def clip(self, points: Array) -> Array:
+        """Records beyond the radius move along the geodesic to the centre until they reach it."""
+        points = self.manifold.as_points(points)
+        center = _like_points(self.center, points)
+        distance = self.manifold.dist(center, points)
+        xp = namespace(distance)
+        outside = distance > self.radius
+        if not bool(xp.any(outside)):
+            return points
+        # a hair inside, so that rounding does not put the clipped record out again
+        target = self.radius * (1 - 8 * eps(distance))
+        if is_numpy(distance) and distance.ndim > 0 and not isinstance(points, tuple):
+            clipped = points.copy()
+            rows = points[outside]
+            clipped[outside] = self._pull(center, rows, target / distance[outside])
+            return clipped
+        factor = xp.where(outside, target / xp.where(outside, distance, xp.ones_like(distance)), 1.0)
+        return _where(outside, self._pull(center, points, factor), points)
+
+    def _pull(self, center: Array, points: Array, factor: Array) -> Array:
+        return self.manifold.exp(center, self.manifold.scale(factor, self.manifold.log(center, points)))
+
+    def contains(self, points: Array) -> Array:
+        points = self.manifold.as_points(points)
+        distance = self.manifold.dist(_like_points(self.center, points), points)
+        return distance <= self.radius * (1 + 64 * eps(distance))
+
+    @classmethod
+    def from_eigenvalues(cls, manifold: Manifold, smallest: float, largest: float) -> Ball:
+        """The smallest centred ball that holds every SPD matrix with eigenvalues in [smallest, largest].
+
+        The range is public physics in the units of the data: diffusivities of water in tissue lie within
+        [1e−4, 3e−3] mm²/s, say. With h = ln(largest/smallest): radius ½√k·h around √(smallest·largest)·I for the
+        affine-invariant and log-Euclidean metrics (attained). For log-Cholesky, diag L stays within a factor
+        e^{h/4} of the centre's, and ‖strictly lower L‖² = tr p − Σ L_ii² ≤ tr p − k·det(p)^{1/k} is convex in the
+        eigenvalues, hence largest at a corner of the range.
+
+        >>> from dpmanifolds import SPD
+        >>> round(Ball.from_eigenvalues(SPD(3), 1e-4, 3e-3).radius, 4)
+        2.9455
+        """
+        if not isinstance(manifold, SPDBase):
+            raise ArgumentError(f"from_eigenvalues needs an SPD manifold; got {manifold!r}.")
+        low, high = positive_number("smallest", smallest), positive_number("largest", largest)
+        if low >= high:
+            raise ArgumentError(f"smallest must be below largest; got {low} and {high}.")
+        k, spread = manifold.k, math.log(high / low)
+        center = math.sqrt(low) * math.sqrt(high) * np.eye(k)
+        if isinstance(manifold, (SPDAffineInvariant, SPDLogEuclidean)):
+            radius = math.sqrt(k) * spread / 2
+        elif isinstance(manifold, SPDLogCholesky):
+            corners = (
+                m * high + (k - m) * low - k * math.exp((m * math.log(high) + (k - m) * math.log(low)) / k)
+                for m in range(k + 1)
+            )
+            radius = math.sqrt(max(corners) + k * (spread / 4) ** 2)
+        else:
+            raise ArgumentError(f"no eigenvalue bound is known for {manifold!r}.")
+        return cls(manifold, center, radius * (1 + 1e-12))
+
+    @classmethod
+    def from_bounds(cls, manifold: Manifold, lower: Any, upper: Any) -> Ball:
+        """The ball around the box lower ≤ x ≤ upper of a Euclidean space, in the physical units of the data.
+
+        >>> from dpmanifolds import Euclidean
+        >>> Ball.from_bounds(Euclidean(2), [0, 0], [6, 8]).radius
+        5.0
+        """
+        if not isinstance(manifold, Euclidean):
+            raise ArgumentError(f"from_bounds needs a Euclidean space; got {manifold!r}.")
+        low = manifold.as_points(np.asarray(lower, dtype=float), "lower")
+        high = manifold.as_points(np.asarray(upper, dtype=float), "upper")
+        if not (np.all(np.isfinite(low)) and np.all(np.isfinite(high)) and np.all(low < high)):
+            raise ArgumentError("lower and upper must be finite, and lower below upper in every coordinate.")
+        return cls(manifold, (low + high) / 2, float(np.linalg.norm(high - low)) / 2)
+
+    @classmethod
+    def positive_orthant(cls, manifold: Manifold) -> Ball:
+        """The ball that holds every point of a sphere with no negative coordinate: square roots of compositions.
+
+        Its centre is the uniform composition and its radius arccos(1/√(d+1))/√κ, below π/(2√κ) in any dimension.
+
+        >>> from dpmanifolds import Sphere
+        >>> round(Ball.positive_orthant(Sphere(2)).radius, 6)
+        0.955317
+        """
+        if not isinstance(manifold, Sphere):
+            raise ArgumentError(f"positive_orthant needs a sphere; got {manifold!r}.")
+        size = manifold.dim + 1
+        center = np.full(size, manifold.sphere_radius / math.sqrt(size))
+        angle = math.atan(math.sqrt(manifold.dim))
+        return cls(manifold, center, angle * manifold.sphere_radius * (1 + 1e-12))
+
+
+@dataclass(frozen=True)
+class ValidationReport:
+    """What `validate` found. Private: it tells indices and distances of records."""
+
+    records: int
+    not_finite: tuple[int, ...]
+    off_manifold: tuple[int, ...]
+    outside: tuple[int, ...]
+    largest_distance: float
+
+    @property
+    def ok(self) -> bool:
+        """Whether every record is usable as it is (records outside the domain will be clipped, which is fine)."""
+        return not self.not_finite and not self.off_manifold
+
+    def __str__(self) -> str:
+        return (
+            f"{self.records} records: {len(self.not_finite)} not finite, {len(self.off_manifold)} off the manifold, "
+            f"{len(self.outside)} outside the domain (to be clipped); largest distance to the centre "
+            f"{self.largest_distance:.4g}. This report is private: do not publish it."
+        )
+
+
+def validate(points: Any, domain: Domain) -> ValidationReport:
+    """The custodian's own check of records against a domain: NOT private, it tells all.
+
+    >>> import numpy as np
+    >>> from dpmanifolds import Ball, Euclidean, validate
+    >>> print(validate(np.array([[0.0], [9.0], [np.nan]]), Ball(Euclidean(1), [0.0], 2.0)))
+    3 records: 1 not finite, 1 off the manifold, 1 outside the domain (to be clipped); largest distance to the
+    centre 9. This report is private: do not publish it.
+    """
+    manifold = domain.manifold
+    array = manifold.as_points(points)
+    if len(manifold.batch_shape(array)) != 1:
+        raise ArgumentError(f"points must have one leading axis of records; got {manifold.batch_shape(array)}.")
+    count = manifold.batch_shape(array)[0]
+    finite = np.ones(count, dtype=bool)
+    for leaf in leaves(array):
+        finite &= np.isfinite(to_numpy(leaf)).reshape(count, -1).all(axis=1)
+    usable = finite.copy()
+    usable[finite] = to_numpy(manifold.belongs(_rows(array, finite)))
+    good = _rows(array, usable)
+    distance = to_numpy(manifold.dist(_like_points(domain.center, good), good))
+    outside = np.flatnonzero(usable)[~to_numpy(domain.contains(good))]
+    return ValidationReport(
+        records=count,
+        not_finite=tuple(np.flatnonzero(~finite).tolist()),
+        off_manifold=tuple(np.flatnonzero(~usable).tolist()),
+        outside=tuple(outside.tolist()),
+        largest_distance=float(distance.max(initial=0.0)),
+    )
+
+
+def _rows(points: Array, keep: np.ndarray) -> Array:
+    if isinstance(points, tuple):
+        return tuple(_rows(part, keep) for part in points)
+    return to_numpy(points)[keep]
+
+
+def _like_points(center: Array, points: Array) -> Array:
+    """The centre in the points' library and precision."""
+    if isinstance(center, tuple):
+        return tuple(_like_points(c, p) for c, p in zip(center, points, strict=True))
+    return like(to_numpy(center), points)
+
+
+def _where(condition: Array, a: Array, b: Array) -> Array:
+    if isinstance(a, tuple):
+        return tuple(_where(condition, x, y) for x, y in zip(a, b, strict=True))
+    xp = namespace(a, b)
+    extra = (None,) * (a.ndim - condition.ndim)
+    return xp.where(condition[(..., *extra)], a, b)

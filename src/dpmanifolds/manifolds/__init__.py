@@ -1,0 +1,33 @@
+"""Geometry alone: one file per manifold and metric, all behind one contract (`Manifold`)."""
+
+from dpmanifolds.manifolds.base import Manifold
+from dpmanifolds.manifolds.euclidean import Euclidean, FlatManifold
+from dpmanifolds.manifolds.grassmann import Grassmann
+from dpmanifolds.manifolds.hyperbolic import Hyperbolic
+from dpmanifolds.manifolds.planar_shapes import PlanarShapes
+from dpmanifolds.manifolds.product import Power, Product
+from dpmanifolds.manifolds.spd import SPD
+from dpmanifolds.manifolds.spd_affine_invariant import SPDAffineInvariant
+from dpmanifolds.manifolds.spd_log_cholesky import SPDLogCholesky
+from dpmanifolds.manifolds.spd_log_euclidean import SPDLogEuclidean
+from dpmanifolds.manifolds.special_orthogonal import SpecialOrthogonal
+from dpmanifolds.manifolds.sphere import Sphere
+from dpmanifolds.manifolds.stiefel import Stiefel
+
+__all__ = [
+    "SPD",
+    "Euclidean",
+    "FlatManifold",
+    "Grassmann",
+    "Hyperbolic",
+    "Manifold",
+    "PlanarShapes",
+    "Power",
+    "Product",
+    "SPDAffineInvariant",
+    "SPDLogCholesky",
+    "SPDLogEuclidean",
+    "SpecialOrthogonal",
+    "Sphere",
+    "Stiefel",
+]

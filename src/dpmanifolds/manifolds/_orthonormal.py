@@ -1,0 +1,94 @@
+"""Orthonormal frames and rotations: bases, and exponentials and logarithms that keep their digits."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from dpmanifolds._arrays import Array, astype_complex, eps, eye, gather, like, namespace, transpose
+from dpmanifolds.manifolds.base import default_tolerance
+
+__all__ = [
+    "complete_basis",
+    "exp_skew",
+    "log_rotation",
+    "orthonormal_belongs",
+    "orthonormalize",
+    "rotation_angles",
+    "square_root",
+]
+
+
+def complete_basis(frame: Array) -> Array:
+    """An orthonormal basis (..., n, n−p) of the complement of an orthonormal frame (..., n, p)."""
+    xp = namespace(frame)
+    return xp.linalg.qr(frame, mode="complete")[0][..., frame.shape[-1] :]
+
+
+def orthonormalize(matrix: Array) -> Array:
+    """The nearest matrix with orthonormal columns (the polar factor)."""
+    xp = namespace(matrix)
+    left, _, right = xp.linalg.svd(matrix, full_matrices=False)
+    return left @ right
+
+
+def orthonormal_belongs(point: Array, tolerance: float | None) -> Array:
+    """Whether the columns are orthonormal up to rounding."""
+    xp = namespace(point)
+    gap = transpose(point) @ point - eye(point.shape[-1], point)
+    return xp.max(xp.abs(gap), axis=(-2, -1)) <= default_tolerance(point, tolerance)
+
+
+def exp_skew(matrix: Array) -> Array:
+    """The rotation exp(A) of a skew matrix, by the eigenvectors of the Hermitian matrix iA."""
+    xp = namespace(matrix)
+    values, vectors = xp.linalg.eigh(1j * astype_complex(matrix))
+    phases = xp.exp(-1j * astype_complex(values))
+    return xp.real((vectors * phases[..., None, :]) @ xp.conj(transpose(vectors)))
+
+
+def square_root(rotation: Array) -> Array:
+    """The rotation by half the angles: the polar factor of I + R = R^½ · 2cos(Θ/2).
+
+    Where an angle is π (I + R loses rank) a quarter turn in a fixed plane of that eigenspace is taken: one of the
+    shortest ways, chosen by a rule.
+    """
+    xp = namespace(rotation)
+    n = rotation.shape[-1]
+    left, values, right = xp.linalg.svd(rotation + eye(n, rotation))
+    # null vectors come last, in pairs (an even number of angles π): turn each pair into itself
+    partner = np.arange(n)
+    sign = np.ones(n)
+    for last in range(n - 1, 0, -2):
+        partner[last], partner[last - 1] = last - 1, last
+        sign[last] = -1.0
+    quarter_turn = gather(transpose(right), partner) * like(sign, rotation)
+    larger_of_pair = xp.maximum(values, gather(values, partner))
+    lost = (larger_of_pair <= 64 * n * eps(rotation))[..., None, :]
+    half = xp.where(lost, quarter_turn, left) @ right
+    # the polar factor has error eps/cos(θ/2); one step of H ← polar(H + H⁻¹R) removes it
+    return orthonormalize(half + transpose(half) @ rotation)
+
+
+def log_rotation(rotation: Array) -> Array:
+    """The skew matrix of smallest norm with exp(A) = R.
+
+    A = 2 log √R, and the Cayley transform of √R has eigenvalues i·tan(θ/4) of modulus at most 1.
+    """
+    xp = namespace(rotation)
+    half = square_root(rotation)
+    identity = eye(rotation.shape[-1], rotation)
+    cayley = transpose(xp.linalg.solve(transpose(half + identity), transpose(half - identity)))
+    hermitian = -0.5j * astype_complex(cayley - transpose(cayley))
+    values, vectors = xp.linalg.eigh(hermitian)
+    angles = 4 * xp.atan(values)
+    result = xp.real((vectors * (1j * astype_complex(angles))[..., None, :]) @ xp.conj(transpose(vectors)))
+    return (result - transpose(result)) / 2
+
+
+def rotation_angles(rotation: Array) -> Array:
+    """The n angles of the eigenvalues of R, in descending order of size, each plane counted twice."""
+    xp = namespace(rotation)
+    identity = eye(rotation.shape[-1], rotation)
+    sines = xp.linalg.svdvals(rotation - identity)
+    cosines = xp.flip(xp.linalg.svdvals(rotation + identity), axis=-1)
+    return 2 * xp.atan2(sines, cosines)

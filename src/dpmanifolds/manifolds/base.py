@@ -1,0 +1,167 @@
+"""The contract that every manifold fulfils."""
+
+from __future__ import annotations
+
+import math
+from abc import ABC, abstractmethod
+from typing import Any
+
+import numpy as np
+
+from dpmanifolds._arrays import Array, leaves, like, namespace, sinc
+from dpmanifolds._validate import numeric_array
+from dpmanifolds.errors import ArgumentError
+from dpmanifolds.noise import as_generator
+
+__all__ = ["Manifold"]
+
+
+class Manifold(ABC):
+    """A Riemannian manifold whose points are arrays; every method broadcasts over leading axes.
+
+    Subclasses are immutable values: two manifolds with the same `parameters` are equal. Arrays come back in
+    the caller's library, dtype and device. Methods do not check that points lie on the manifold (`belongs` does).
+    """
+
+    point_shape: tuple[int, ...]
+    """Shape of one point, without leading axes."""
+
+    dim: int
+    """Dimension of the manifold."""
+
+    curvature_bounds: tuple[float, float]
+    """Lower and upper bound of the sectional curvature, both attained unless the class says otherwise."""
+
+    injectivity_radius: float
+    """Largest radius at which exp is a diffeomorphism around every point."""
+
+    is_homogeneous: bool = True
+    """Whether isometries move every point to every other."""
+
+    @property
+    @abstractmethod
+    def parameters(self) -> tuple[Any, ...]:
+        """What tells this manifold from others of its class."""
+
+    def __eq__(self, other: object) -> bool:
+        return type(self) is type(other) and self.parameters == getattr(other, "parameters", None)
+
+    def __hash__(self) -> int:
+        return hash((type(self).__name__, self.parameters))
+
+    def __repr__(self) -> str:
+        return f"{type(self).__name__}({', '.join(map(repr, self.parameters))})"
+
+    @property
+    def is_hadamard(self) -> bool:
+        """Simply connected and nowhere positively curved: the Fréchet mean is unique without any radius."""
+        return self.injectivity_radius == math.inf and self.curvature_bounds[1] <= 0
+
+    @property
+    def max_radius(self) -> float:
+        """Balls of smaller radius have a unique Fréchet mean, inside the ball: ½·min(inj, π/√κ), or infinity."""
+        upper = self.curvature_bounds[1]
+        conjugate = math.pi / math.sqrt(upper) if upper > 0 else math.inf
+        return min(self.injectivity_radius, conjugate) / 2
+
+    @abstractmethod
+    def exp(self, base: Array, vector: Array) -> Array:
+        """The point reached from `base` by the geodesic with initial velocity `vector`, after time 1."""
+
+    @abstractmethod
+    def log(self, base: Array, point: Array) -> Array:
+        """The shortest tangent vector at `base` with exp(base, vector) = point (a fixed one where several are)."""
+
+    @abstractmethod
+    def inner(self, base: Array, u: Array, v: Array) -> Array:
+        """The Riemannian inner product of tangent vectors u, v at `base`."""
+
+    @abstractmethod
+    def transport(self, base: Array, to: Array, vector: Array) -> Array:
+        """Parallel transport of `vector` from `base` to `to` along the shortest geodesic."""
+
+    @abstractmethod
+    def to_coordinates(self, base: Array, vector: Array) -> Array:
+        """Orthonormal coordinates (..., dim) of a tangent vector: an isometry onto R^dim."""
+
+    @abstractmethod
+    def from_coordinates(self, base: Array, coordinates: Array) -> Array:
+        """The tangent vector at `base` with these orthonormal coordinates."""
+
+    @abstractmethod
+    def log_volume_density(self, base: Array, vector: Array) -> Array:
+        """log of the Jacobian determinant of exp at `base`, seen at `vector`."""
+
+    @abstractmethod
+    def belongs(self, point: Array, tolerance: float | None = None) -> Array:
+        """Whether each point lies on the manifold, up to rounding (relative `tolerance`)."""
+
+    @abstractmethod
+    def project(self, point: Array) -> Array:
+        """A nearby point on the manifold, for arrays that are almost on it."""
+
+    @abstractmethod
+    def random_point(self, size: tuple[int, ...] | int = (), *, rng: Any = None) -> Array:
+        """Points (NumPy, float64) that cover the manifold: uniform where it is compact."""
+
+    def as_points(self, points: Any, name: str = "points") -> Array:
+        """`points` as an array (..., *point_shape) of numbers, or an error that says which shape is needed."""
+        array = numeric_array(name, points)
+        expected = self.point_shape
+        if array.ndim < len(expected) or tuple(array.shape[array.ndim - len(expected) :]) != expected:
+            wanted = ", ".join(map(str, expected))
+            raise ArgumentError(
+                f"{name} must have shape (..., {wanted}) for {self!r}; got {tuple(array.shape)}. "
+                "Check the axis order, or the size given to the manifold."
+            )
+        return array
+
+    def norm(self, base: Array, vector: Array) -> Array:
+        """Riemannian length of a tangent vector."""
+        xp = namespace(*leaves(vector))
+        return xp.sqrt(self.inner(base, vector, vector))
+
+    def dist(self, a: Array, b: Array) -> Array:
+        """Geodesic distance."""
+        return self.norm(a, self.log(a, b))
+
+    def geodesic(self, a: Array, b: Array, t: Array | float) -> Array:
+        """The point at time t on the shortest geodesic from a (t=0) to b (t=1); `t` broadcasts with leading axes."""
+        return self.exp(a, self.scale(t, self.log(a, b)))
+
+    def scale(self, factor: Array | float, vector: Array) -> Array:
+        """factor·vector, the factor broadcasting over the leading axes."""
+        if isinstance(factor, (int, float)):
+            return factor * vector
+        return factor[(...,) + (None,) * len(self.point_shape)] * vector
+
+    def random_tangent(self, base: Array, *, rng: Any = None) -> Array:
+        """A standard Gaussian tangent vector at each base point."""
+        leading = self.batch_shape(base)
+        draw = as_generator(rng).standard_normal((*leading, self.dim))
+        return self.from_coordinates(base, like(draw, leaves(base)[0]))
+
+    def batch_shape(self, point: Array) -> tuple[int, ...]:
+        """The leading axes of `point`."""
+        return tuple(point.shape[: point.ndim - len(self.point_shape)])
+
+
+def normal_array(rng: Any, size: tuple[int, ...] | int, shape: tuple[int, ...]) -> np.ndarray:
+    """Standard normal numbers of shape (*size, *shape)."""
+    leading = (size,) if isinstance(size, int) else tuple(size)
+    return as_generator(rng).standard_normal((*leading, *shape))
+
+
+def great_circle(base: Array, vector: Array, length: Array) -> Array:
+    """cos(length)·base + sin(length)·vector/|vector| on a unit sphere, for |vector| = length."""
+    xp = namespace(base, vector)
+    length = length[..., None]
+    return xp.cos(length) * base + sinc(length) * vector
+
+
+def default_tolerance(point: Array, tolerance: float | None) -> float:
+    """The relative slack of `belongs`: 1e-6 in float64, 1e-3 in float32, unless told otherwise."""
+    if tolerance is not None:
+        return tolerance
+    xp = namespace(point)
+    return 1e-3 if point.dtype in (xp.float32, xp.complex64) else 1e-6

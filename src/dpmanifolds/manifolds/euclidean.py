@@ -1,0 +1,97 @@
+"""Flat space, and the spaces that are flat after a change of variables."""
+
+from __future__ import annotations
+
+import math
+from abc import abstractmethod
+from typing import Any
+
+from dpmanifolds._arrays import Array, dot, namespace
+from dpmanifolds._validate import positive_integer
+from dpmanifolds.manifolds.base import Manifold, normal_array
+
+__all__ = ["Euclidean", "FlatManifold"]
+
+
+class FlatManifold(Manifold):
+    """A space that a global chart maps isometrically onto R^dim.
+
+    A subclass gives the chart, its inverse, and the differential of both; every other operation follows:
+    exp_p v = chart⁻¹(chart(p) + d chart_p(v)).
+    """
+
+    curvature_bounds = (0.0, 0.0)
+    injectivity_radius = math.inf
+
+    @abstractmethod
+    def chart(self, point: Array) -> Array:
+        """Global coordinates (..., dim) in which distance is Euclidean."""
+
+    @abstractmethod
+    def inverse_chart(self, coordinates: Array) -> Array:
+        """The point with these global coordinates."""
+
+    def exp(self, base: Array, vector: Array) -> Array:
+        return self.inverse_chart(self.chart(base) + self.to_coordinates(base, vector))
+
+    def log(self, base: Array, point: Array) -> Array:
+        return self.from_coordinates(base, self.chart(point) - self.chart(base))
+
+    def dist(self, a: Array, b: Array) -> Array:
+        difference = self.chart(b) - self.chart(a)
+        xp = namespace(difference)
+        return xp.sqrt(dot(difference, difference))
+
+    def geodesic(self, a: Array, b: Array, t: Array | float) -> Array:
+        start = self.chart(a)
+        step = self.chart(b) - start
+        return self.inverse_chart(start + (t if isinstance(t, (int, float)) else t[..., None]) * step)
+
+    def inner(self, base: Array, u: Array, v: Array) -> Array:
+        return dot(self.to_coordinates(base, u), self.to_coordinates(base, v))
+
+    def transport(self, base: Array, to: Array, vector: Array) -> Array:
+        return self.from_coordinates(to, self.to_coordinates(base, vector))
+
+    def log_volume_density(self, base: Array, vector: Array) -> Array:
+        return 0 * self.inner(base, vector, vector)
+
+
+class Euclidean(FlatManifold):
+    """R^d with the dot product.
+
+    >>> import numpy as np
+    >>> from dpmanifolds import Euclidean
+    >>> float(Euclidean(2).dist(np.array([0.0, 0.0]), np.array([3.0, 4.0])))
+    5.0
+    """
+
+    def __init__(self, d: int) -> None:
+        self.dim = positive_integer("d", d)
+        self.point_shape = (self.dim,)
+
+    @property
+    def parameters(self) -> tuple[Any, ...]:
+        return (self.dim,)
+
+    def chart(self, point: Array) -> Array:
+        return point
+
+    def inverse_chart(self, coordinates: Array) -> Array:
+        return coordinates
+
+    def to_coordinates(self, base: Array, vector: Array) -> Array:
+        return vector
+
+    def from_coordinates(self, base: Array, coordinates: Array) -> Array:
+        return coordinates
+
+    def belongs(self, point: Array, tolerance: float | None = None) -> Array:
+        xp = namespace(point)
+        return xp.all(xp.isfinite(point), axis=-1)
+
+    def project(self, point: Array) -> Array:
+        return point
+
+    def random_point(self, size: tuple[int, ...] | int = (), *, rng: Any = None) -> Array:
+        return normal_array(rng, size, self.point_shape)

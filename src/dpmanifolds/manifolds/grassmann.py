@@ -1,0 +1,112 @@
+"""Subspaces of R^n."""
+
+from __future__ import annotations
+
+import math
+from typing import Any
+
+from dpmanifolds._arrays import Array, contract, log_sinc, namespace, norm, safe_divide, transpose
+from dpmanifolds._validate import positive_integer
+from dpmanifolds.errors import ArgumentError
+from dpmanifolds.manifolds._orthonormal import complete_basis, orthonormal_belongs, orthonormalize
+from dpmanifolds.manifolds.base import Manifold, normal_array
+
+__all__ = ["Grassmann"]
+
+
+class Grassmann(Manifold):
+    """p-dimensional subspaces of R^n, each given by an orthonormal basis (..., n, p).
+
+    ⟨u,v⟩ = tr(uᵀv) on horizontal vectors (xᵀv = 0), so that the distance is the ℓ2 norm of the principal angles;
+    curvature in [0, 2] (1 for lines and hyperplanes). With xᵀy = R C Qᵀ (singular values C) and D = yQ − xRC:
+    θ = atan2(|D_i|, C_i), log_x y = D diag(θ_i/|D_i|) Rᵀ.
+
+    >>> import numpy as np
+    >>> from dpmanifolds import Grassmann
+    >>> x, y = np.eye(4)[:, :2], np.eye(4)[:, [0, 2]]
+    >>> round(float(Grassmann(4, 2).dist(x, y)), 9)
+    1.570796327
+    """
+
+    injectivity_radius = math.pi / 2
+
+    def __init__(self, n: int, p: int) -> None:
+        self.n = positive_integer("n", n, at_least=2)
+        self.p = positive_integer("p", p)
+        if self.p >= self.n:
+            raise ArgumentError(f"Grassmann(n, p) needs 1 ≤ p < n; got n={self.n}, p={self.p}.")
+        self.rank = min(self.p, self.n - self.p)
+        self.dim = self.p * (self.n - self.p)
+        self.point_shape = (self.n, self.p)
+        if self.dim == 1:
+            self.curvature_bounds = (0.0, 0.0)
+        else:
+            self.curvature_bounds = (1.0, 1.0) if self.rank == 1 else (0.0, 2.0)
+
+    @property
+    def parameters(self) -> tuple[Any, ...]:
+        return (self.n, self.p)
+
+    def exp(self, base: Array, vector: Array) -> Array:
+        xp = namespace(base, vector)
+        left, angles, right = xp.linalg.svd(vector, full_matrices=False)
+        angles = angles[..., None, :]
+        return (base @ transpose(right) * xp.cos(angles) + left * xp.sin(angles)) @ right
+
+    def _principal(self, base: Array, point: Array) -> tuple[Array, Array, Array, Array]:
+        """R, Q, the sine part D of the aligned point and the principal angles."""
+        xp = namespace(base, point)
+        left, cosines, right = xp.linalg.svd(transpose(base) @ point, full_matrices=False)
+        turned = point @ transpose(right)
+        sine_part = turned - base @ (transpose(base) @ turned)
+        angles = xp.atan2(norm(transpose(sine_part)), cosines)
+        return left, right, sine_part, angles
+
+    def log(self, base: Array, point: Array) -> Array:
+        left, _, sine_part, angles = self._principal(base, point)
+        factors = safe_divide(angles, norm(transpose(sine_part)))
+        return (sine_part * factors[..., None, :]) @ transpose(left)
+
+    def dist(self, a: Array, b: Array) -> Array:
+        return norm(self._principal(a, b)[3])
+
+    def inner(self, base: Array, u: Array, v: Array) -> Array:
+        return contract(u, v)
+
+    def transport(self, base: Array, to: Array, vector: Array) -> Array:
+        xp = namespace(base, to, vector)
+        rotation, alignment, sine_part, angles = self._principal(base, to)
+        unit = safe_divide(sine_part, norm(transpose(sine_part))[..., None, :])
+        component = transpose(unit) @ vector
+        angles = angles[..., None, :]
+        moved = (unit * (xp.cos(angles) - 1) - base @ rotation * xp.sin(angles)) @ component
+        return (vector + moved) @ rotation @ alignment
+
+    def to_coordinates(self, base: Array, vector: Array) -> Array:
+        xp = namespace(base, vector)
+        inner = transpose(complete_basis(base)) @ vector
+        return xp.reshape(inner, (*inner.shape[:-2], self.dim))
+
+    def from_coordinates(self, base: Array, coordinates: Array) -> Array:
+        xp = namespace(base, coordinates)
+        inner = xp.reshape(coordinates, (*coordinates.shape[:-1], self.n - self.p, self.p))
+        return complete_basis(base) @ inner
+
+    def log_volume_density(self, base: Array, vector: Array) -> Array:
+        """Σ_{i<j} log[sin(θᵢ−θⱼ)/(θᵢ−θⱼ) · sin(θᵢ+θⱼ)/(θᵢ+θⱼ)] + |n−2p| Σ log[sin θᵢ/θᵢ]."""
+        xp = namespace(base, vector)
+        angles = xp.linalg.svdvals(vector)[..., : self.rank]
+        total = abs(self.n - 2 * self.p) * xp.sum(log_sinc(angles), axis=-1)
+        for i in range(self.rank):
+            rest, this = angles[..., i + 1 :], angles[..., i : i + 1]
+            total = total + xp.sum(log_sinc(this - rest) + log_sinc(this + rest), axis=-1)
+        return total
+
+    def belongs(self, point: Array, tolerance: float | None = None) -> Array:
+        return orthonormal_belongs(point, tolerance)
+
+    def project(self, point: Array) -> Array:
+        return orthonormalize(point)
+
+    def random_point(self, size: tuple[int, ...] | int = (), *, rng: Any = None) -> Array:
+        return self.project(normal_array(rng, size, self.point_shape))

@@ -1,0 +1,173 @@
+"""Hyperbolic space in the Lorentz model."""
+
+from __future__ import annotations
+
+import math
+from typing import Any
+
+from dpmanifolds._arrays import Array, dot, log_sinhc, namespace, norm, safe_divide, sinhc
+from dpmanifolds._validate import negative_number, positive_integer
+from dpmanifolds.manifolds.base import Manifold, default_tolerance, normal_array
+
+__all__ = ["Hyperbolic"]
+
+
+class Hyperbolic(Manifold):
+    """H^d of curvature −κ: points (x₀, x̄) in R^(1+d) with x₀ = √(1/κ + |x̄|²), the time-like coordinate first.
+
+    ⟨u,v⟩ = −u₀v₀ + ū·v̄ on tangent vectors (−x₀v₀ + x̄·v̄ = 0). Distances are computed from radii a, b and unit
+    directions p, q of the spatial parts: sinh²(√κρ/2) = sinh²((a−b)/2) + sinh a sinh b |p−q|²/4, a sum of
+    positive terms. The spatial part is taken as the truth; the time-like one is derived from it.
+
+    >>> import numpy as np
+    >>> from dpmanifolds import Hyperbolic
+    >>> plane = Hyperbolic(2)
+    >>> point = plane.exp(plane.origin, np.array([0.0, 3.0, 4.0]))
+    >>> round(float(plane.dist(plane.origin, point)), 9)
+    5.0
+    """
+
+    injectivity_radius = math.inf
+
+    def __init__(self, d: int, curvature: float = -1.0) -> None:
+        self.dim = positive_integer("d", d)
+        self.curvature = negative_number("curvature", curvature)
+        self.point_shape = (self.dim + 1,)
+        value = self.curvature if self.dim > 1 else 0.0
+        self.curvature_bounds = (value, value)
+        self.scale_length = 1 / math.sqrt(-self.curvature)
+
+    @property
+    def parameters(self) -> tuple[Any, ...]:
+        return (self.dim, self.curvature)
+
+    @property
+    def origin(self) -> Array:
+        """The point (1/√κ, 0, …, 0), as NumPy float64."""
+        import numpy as np
+
+        return np.concatenate([[self.scale_length], np.zeros(self.dim)])
+
+    def _lift(self, spatial: Array) -> Array:
+        """The point with this spatial part."""
+        xp = namespace(spatial)
+        time = xp.hypot(norm(spatial), xp.full_like(spatial[..., 0], self.scale_length))
+        return xp.concat([time[..., None], spatial], axis=-1)
+
+    def exp(self, base: Array, vector: Array) -> Array:
+        xp = namespace(base, vector)
+        # exp at the origin, then the boost to `base`: cosh|v| x + sinh|v| v/|v| would lose e^a times more at radius a
+        unit = base / self.scale_length
+        step = self.to_coordinates(base, vector) / self.scale_length
+        length = norm(step)[..., None]
+        seen = sinhc(length) * step
+        along = xp.cosh(length) + dot(unit[..., 1:], seen)[..., None] / (1 + unit[..., :1])
+        return self._lift(self.scale_length * (seen + along * unit[..., 1:]))
+
+    def log(self, base: Array, point: Array) -> Array:
+        frame = _PolarPair(base / self.scale_length, point / self.scale_length)
+        seen = frame.second_seen_from_first()
+        size = safe_divide(frame.angle() * self.scale_length, norm(seen))
+        return self.from_coordinates(base, seen * size[..., None])
+
+    def dist(self, a: Array, b: Array) -> Array:
+        return self.scale_length * _PolarPair(a / self.scale_length, b / self.scale_length).angle()
+
+    def inner(self, base: Array, u: Array, v: Array) -> Array:
+        return dot(self.to_coordinates(base, u), self.to_coordinates(base, v))
+
+    def norm(self, base: Array, vector: Array) -> Array:
+        return norm(self.to_coordinates(base, vector))
+
+    def transport(self, base: Array, to: Array, vector: Array) -> Array:
+        seen = _PolarPair(to / self.scale_length, base / self.scale_length).second_seen_from_first()
+        # in the frame at `to`, base + to has time part 1 + cosh θ and space part `seen`
+        step = dot(to[..., 1:] - base[..., 1:], vector[..., 1:]) - (to[..., 0] - base[..., 0]) * vector[..., 0]
+        xp = namespace(base, to)
+        cosh = xp.sqrt(1 + dot(seen, seen))
+        factor = step / (self.scale_length * self.scale_length * (1 + cosh))
+        spatial = vector[..., 1:] + factor[..., None] * (base + to)[..., 1:]
+        return self._tangent(to, spatial)
+
+    def _tangent(self, base: Array, spatial: Array) -> Array:
+        """The tangent vector at `base` with this spatial part."""
+        xp = namespace(base, spatial)
+        time = dot(base[..., 1:], spatial) / base[..., 0]
+        return xp.concat([time[..., None], spatial], axis=-1)
+
+    def to_coordinates(self, base: Array, vector: Array) -> Array:
+        unit = base / self.scale_length
+        spatial = vector[..., 1:]
+        along = dot(unit[..., 1:], spatial) / (unit[..., 0] * (1 + unit[..., 0]))
+        return spatial - along[..., None] * unit[..., 1:]
+
+    def from_coordinates(self, base: Array, coordinates: Array) -> Array:
+        xp = namespace(base, coordinates)
+        unit = base / self.scale_length
+        time = dot(unit[..., 1:], coordinates)
+        spatial = coordinates + (time / (1 + unit[..., 0]))[..., None] * unit[..., 1:]
+        return xp.concat([time[..., None], spatial], axis=-1)
+
+    def log_volume_density(self, base: Array, vector: Array) -> Array:
+        return (self.dim - 1) * log_sinhc(self.norm(base, vector) / self.scale_length)
+
+    def to_poincare(self, point: Array) -> Array:
+        """The point in the unit ball: √κ x̄/(1 + √κ x₀)."""
+        return point[..., 1:] / (self.scale_length + point[..., :1])
+
+    def from_poincare(self, ball_point: Array) -> Array:
+        """The point with these Poincaré coordinates (norm below 1)."""
+        size = norm(ball_point)
+        factor = 2 * self.scale_length / ((1 - size) * (1 + size))
+        return self._lift(factor[..., None] * ball_point)
+
+    def belongs(self, point: Array, tolerance: float | None = None) -> Array:
+        xp = namespace(point)
+        expected = self._lift(point[..., 1:])[..., 0]
+        return xp.isfinite(expected) & (xp.abs(point[..., 0] / expected - 1) <= default_tolerance(point, tolerance))
+
+    def project(self, point: Array) -> Array:
+        return self._lift(point[..., 1:])
+
+    def random_point(self, size: tuple[int, ...] | int = (), *, rng: Any = None) -> Array:
+        tangent = normal_array(rng, size, (self.dim,)) * self.scale_length
+        return self.exp(self.origin, self.from_coordinates(self.origin, tangent))
+
+
+class _PolarPair:
+    """Two points of the unit hyperboloid by radius and direction, arranged so that nothing cancels."""
+
+    def __init__(self, x: Array, y: Array) -> None:
+        xp = self.xp = namespace(x, y)
+        first, second = x[..., 1:], y[..., 1:]
+        self.sinh_x, self.sinh_y = norm(first), norm(second)
+        self.cosh_x, self.cosh_y = x[..., 0], y[..., 0]
+        difference, total = second - first, second + first
+        gap = dot(difference, total)
+        # sinh(b − a) = (sinh²b − sinh²a)/(sinh b cosh a + cosh b sinh a)
+        self.sinh_gap = safe_divide(gap, self.sinh_y * self.cosh_x + self.cosh_y * self.sinh_x)
+        unit_x = safe_divide(first, self.sinh_x[..., None])
+        unit_y = safe_divide(second, self.sinh_y[..., None])
+        # a point at the origin has no direction: borrow the other's
+        unit_x, unit_y = (
+            xp.where((self.sinh_x == 0)[..., None], unit_y, unit_x),
+            xp.where((self.sinh_y == 0)[..., None], unit_x, unit_y),
+        )
+        self.unit_x = unit_x
+        size = self.sinh_x + self.sinh_y
+        radial = safe_divide(gap, size) / 2
+        turned = 2 * safe_divide(difference - radial[..., None] * (unit_x + unit_y), size[..., None])
+        both = ((self.sinh_x > 0) & (self.sinh_y > 0))[..., None]
+        self.turn = xp.where(both, turned, xp.zeros_like(turned))
+        self.turn_squared = dot(self.turn, self.turn)
+
+    def angle(self) -> Array:
+        """The distance."""
+        xp = self.xp
+        half_gap = xp.sinh(xp.asinh(self.sinh_gap) / 2)
+        return 2 * xp.asinh(xp.sqrt(half_gap * half_gap + self.sinh_x * self.sinh_y * self.turn_squared / 4))
+
+    def second_seen_from_first(self) -> Array:
+        """Spatial part of the second point after the boost that takes the first to the origin."""
+        along = self.sinh_gap - self.sinh_y * self.turn_squared * (self.cosh_x - 1) / 2
+        return along[..., None] * self.unit_x + self.sinh_y[..., None] * self.turn

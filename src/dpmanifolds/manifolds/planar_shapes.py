@@ -1,0 +1,179 @@
+"""Kendall's space of planar landmark shapes."""
+
+from __future__ import annotations
+
+import math
+from typing import Any
+
+import numpy as np
+
+from dpmanifolds._arrays import (
+    Array,
+    astype_complex,
+    dot,
+    log_sinc,
+    namespace,
+    norm,
+    safe_divide,
+)
+from dpmanifolds._validate import numeric_array, positive_integer
+from dpmanifolds.errors import ArgumentError, NotOnManifoldError
+from dpmanifolds.manifolds._householder import complement_to_coordinates, coordinates_to_complement
+from dpmanifolds.manifolds.base import Manifold, default_tolerance, great_circle, normal_array
+
+__all__ = ["PlanarShapes"]
+
+
+class PlanarShapes(Manifold):
+    """Shapes of k landmarks in the plane: what is left after removing position, size and rotation.
+
+    A point is a complex vector (..., k), centred and of unit norm, up to a common phase; the space is CP^(k−2) as a
+    quotient of the unit sphere: ρ(x,y) = arccos|x*y|, curvature in [1, 4] (4 for triangles), injectivity radius
+    π/2. Tangent vectors satisfy Σv = 0 and x*v = 0 (complex). With ỹ = y·conj(x*y)/|x*y|:
+    log_x y = (θ/sin θ)(ỹ − cos θ x). Landmarks as real (..., k, 2) become points through `from_landmarks`.
+
+    >>> import numpy as np
+    >>> from dpmanifolds import PlanarShapes
+    >>> space = PlanarShapes(3)
+    >>> triangle = np.array([[0.0, 0.0], [1.0, 0.0], [0.3, 0.8]])
+    >>> a = space.from_landmarks(triangle)
+    >>> b = space.from_landmarks(5.0 + 2.0 * triangle[:, ::-1] * [-1.0, 1.0])
+    >>> bool(space.dist(a, b) < 1e-12)
+    True
+    """
+
+    def __init__(self, k: int, dimension: int = 2) -> None:
+        if dimension != 2:
+            raise ArgumentError(
+                f"PlanarShapes holds landmarks in the plane; got dimension={dimension}. Shapes in three dimensions "
+                "are not a smooth homogeneous space and carry no proven sensitivity: project to a plane, or use "
+                "distances or covariances of the landmarks on another manifold."
+            )
+        self.k = positive_integer("k", k, at_least=3)
+        self.dim = 2 * self.k - 4
+        self.point_shape = (self.k,)
+        self.curvature_bounds = (4.0, 4.0) if self.k == 3 else (1.0, 4.0)
+        self.injectivity_radius = math.pi / 2
+
+    @property
+    def parameters(self) -> tuple[Any, ...]:
+        return (self.k,)
+
+    def from_landmarks(self, landmarks: Array) -> Array:
+        """Centre and scale landmarks, real (..., k, 2) or complex (..., k), to points of this space."""
+        landmarks = numeric_array("landmarks", landmarks)
+        xp = namespace(landmarks)
+        if not bool(xp.all(xp.isfinite(landmarks))):
+            raise NotOnManifoldError("landmarks must be finite numbers; clean or drop the affected records first.")
+        if xp.isdtype(landmarks.dtype, "complex floating"):
+            if landmarks.shape[-1:] != (self.k,):
+                raise ArgumentError(f"complex landmarks need shape (..., {self.k}); got {tuple(landmarks.shape)}.")
+            planar = landmarks
+        else:
+            if landmarks.shape[-2:] == (self.k, 3):
+                raise ArgumentError(
+                    f"landmarks of shape {tuple(landmarks.shape)} lie in three dimensions; this space holds planar "
+                    "ones. Project them to a plane first."
+                )
+            if landmarks.shape[-2:] != (self.k, 2):
+                raise ArgumentError(f"real landmarks need shape (..., {self.k}, 2); got {tuple(landmarks.shape)}.")
+            planar = astype_complex(landmarks[..., 0]) + 1j * astype_complex(landmarks[..., 1])
+        centred = planar - xp.mean(planar, axis=-1, keepdims=True)
+        size = norm(centred)
+        spread = norm(planar) * 16 * float(xp.finfo(size.dtype).eps)
+        if not bool(xp.all(xp.isfinite(size))):
+            raise NotOnManifoldError("landmarks are too large to be squared; choose a larger unit of length first.")
+        if bool(xp.any(size <= spread)):
+            raise NotOnManifoldError("landmarks that all coincide have no shape; drop or repair such records first.")
+        return centred / xp.astype(size, planar.dtype)[..., None]
+
+    def as_points(self, points: Any, name: str = "points") -> Array:
+        """Complex points as they are; real landmarks (..., k, 2) through `from_landmarks`."""
+        array = numeric_array(name, points)
+        if namespace(array).isdtype(array.dtype, "complex floating"):
+            return super().as_points(array, name)
+        return self.from_landmarks(array)
+
+    def to_landmarks(self, point: Array) -> Array:
+        """Real landmarks (..., k, 2) of a point (or tangent vector)."""
+        xp = namespace(point)
+        return xp.stack([xp.real(point), xp.imag(point)], axis=-1)
+
+    def align(self, base: Array, point: Array) -> Array:
+        """`point` rotated to lie as close to `base` as it can (its phase-aligned representative)."""
+        return point * self._phase(base, point)[..., None]
+
+    def _phase(self, base: Array, point: Array) -> Array:
+        """e^{iφ} with x*(y e^{iφ}) real and positive."""
+        xp = namespace(base, point)
+        product = xp.sum(base * xp.conj(point), axis=-1)
+        return safe_divide(product, xp.astype(xp.abs(product), product.dtype), 1.0)
+
+    def exp(self, base: Array, vector: Array) -> Array:
+        xp = namespace(base, vector)
+        return great_circle(base, vector, xp.astype(norm(vector), base.dtype))
+
+    def log(self, base: Array, point: Array) -> Array:
+        xp = namespace(base, point)
+        aligned = self.align(base, point)
+        chord = aligned - base
+        direction = chord - base * xp.sum(xp.conj(base) * chord, axis=-1, keepdims=True)
+        size = safe_divide(_angle(base, aligned), norm(direction))
+        return direction * xp.astype(size, direction.dtype)[..., None]
+
+    def dist(self, a: Array, b: Array) -> Array:
+        return _angle(a, self.align(a, b))
+
+    def inner(self, base: Array, u: Array, v: Array) -> Array:
+        return dot(u, v)
+
+    def norm(self, base: Array, vector: Array) -> Array:
+        return norm(vector)
+
+    def transport(self, base: Array, to: Array, vector: Array) -> Array:
+        xp = namespace(base, to, vector)
+        velocity = self.log(base, to)
+        length = xp.astype(norm(velocity), vector.dtype)[..., None]
+        unit = safe_divide(velocity, length)
+        component = xp.sum(xp.conj(unit) * vector, axis=-1, keepdims=True)
+        turned = component * (-xp.sin(length) * base + (xp.cos(length) - 1) * unit)
+        return (vector + turned) * xp.conj(self._phase(base, to))[..., None]
+
+    def to_coordinates(self, base: Array, vector: Array) -> Array:
+        xp = namespace(base, vector)
+        ones = xp.ones_like(base)
+        reduced = complement_to_coordinates(
+            complement_to_coordinates(ones, base), complement_to_coordinates(ones, vector)
+        )
+        return xp.concat([xp.real(reduced), xp.imag(reduced)], axis=-1)
+
+    def from_coordinates(self, base: Array, coordinates: Array) -> Array:
+        xp = namespace(base, coordinates)
+        half = self.k - 2
+        reduced = astype_complex(coordinates[..., :half]) + 1j * astype_complex(coordinates[..., half:])
+        ones = xp.ones_like(base)
+        inner = coordinates_to_complement(complement_to_coordinates(ones, base), reduced)
+        return coordinates_to_complement(ones, inner)
+
+    def log_volume_density(self, base: Array, vector: Array) -> Array:
+        length = norm(vector)
+        return (2 * self.k - 6) * log_sinc(length) + log_sinc(2 * length)
+
+    def belongs(self, point: Array, tolerance: float | None = None) -> Array:
+        xp = namespace(point)
+        if not xp.isdtype(point.dtype, "complex floating"):
+            return xp.zeros(point.shape[:-1], dtype=xp.bool)
+        slack = default_tolerance(point, tolerance)
+        return (xp.abs(norm(point) - 1) <= slack) & (xp.abs(xp.sum(point, axis=-1)) <= slack * math.sqrt(self.k))
+
+    def project(self, point: Array) -> Array:
+        return self.from_landmarks(point)
+
+    def random_point(self, size: tuple[int, ...] | int = (), *, rng: Any = None) -> Array:
+        parts = normal_array(rng, size, (2, self.k))
+        return self.project(np.ascontiguousarray(parts[..., 0, :] + 1j * parts[..., 1, :]))
+
+
+def _angle(x: Array, aligned: Array) -> Array:
+    xp = namespace(x, aligned)
+    return 2 * xp.atan2(norm(x - aligned), norm(x + aligned))

@@ -1,0 +1,206 @@
+"""Products and powers of manifolds."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from functools import reduce
+from typing import Any
+
+from dpmanifolds._arrays import Array, namespace
+from dpmanifolds._validate import positive_integer
+from dpmanifolds.errors import ArgumentError
+from dpmanifolds.manifolds.base import Manifold
+
+__all__ = ["Power", "Product"]
+
+
+def _product_curvature(bounds: list[tuple[float, float]]) -> tuple[float, float]:
+    """Planes across two factors are flat."""
+    if len(bounds) == 1:
+        return bounds[0]
+    return min(0.0, *(low for low, _ in bounds)), max(0.0, *(high for _, high in bounds))
+
+
+class Product(Manifold):
+    """M₁ × … × M_m with the sum of the metrics; points and tangent vectors are tuples.
+
+    >>> import numpy as np
+    >>> from dpmanifolds import Euclidean, Product, Sphere
+    >>> space = Product(Sphere(2), Euclidean(1))
+    >>> a = (np.array([0.0, 0.0, 1.0]), np.array([0.0]))
+    >>> b = (np.array([1.0, 0.0, 0.0]), np.array([2.0]))
+    >>> round(float(space.dist(a, b)), 6)
+    2.543109
+    """
+
+    def __init__(self, *factors: Manifold) -> None:
+        if not factors or not all(isinstance(factor, Manifold) for factor in factors):
+            raise ArgumentError(f"Product needs one or more manifolds; got {factors!r}.")
+        self.factors = factors
+        self.dim = sum(factor.dim for factor in factors)
+        self.point_shape = ()
+        self.curvature_bounds = _product_curvature([factor.curvature_bounds for factor in factors])
+        self.injectivity_radius = min(factor.injectivity_radius for factor in factors)
+        self.is_homogeneous = all(factor.is_homogeneous for factor in factors)
+
+    @property
+    def parameters(self) -> tuple[Any, ...]:
+        return self.factors
+
+    @property
+    def max_radius(self) -> float:
+        """The smallest of the factors' (never more than ½·min(inj, π/√κ) of the whole)."""
+        return min(super().max_radius, *(factor.max_radius for factor in self.factors))
+
+    def _each(self, name: str, *points: Array, **options: Any) -> tuple[Array, ...]:
+        for point in points:
+            if not isinstance(point, tuple) or len(point) != len(self.factors):
+                raise ArgumentError(f"a point of {self!r} is a tuple of {len(self.factors)} arrays.")
+        return tuple(
+            getattr(factor, name)(*parts, **options) for factor, *parts in zip(self.factors, *points, strict=True)
+        )
+
+    def as_points(self, points: Any, name: str = "points") -> Array:
+        """A tuple with the points of each factor, all with the same leading axes."""
+        if not isinstance(points, (tuple, list)) or len(points) != len(self.factors):
+            raise ArgumentError(f"{name} of {self!r} must be a tuple of {len(self.factors)} arrays, one per factor.")
+        parts = tuple(
+            factor.as_points(part, f"{name}[{i}]")
+            for i, (factor, part) in enumerate(zip(self.factors, points, strict=True))
+        )
+        shapes = {factor.batch_shape(part) for factor, part in zip(self.factors, parts, strict=True)}
+        if len(shapes) > 1:
+            raise ArgumentError(f"the parts of {name} must have the same leading axes; got {sorted(shapes)}.")
+        return parts
+
+    def exp(self, base: Array, vector: Array) -> Array:
+        return self._each("exp", base, vector)
+
+    def log(self, base: Array, point: Array) -> Array:
+        return self._each("log", base, point)
+
+    def inner(self, base: Array, u: Array, v: Array) -> Array:
+        return _total(self._each("inner", base, u, v))
+
+    def dist(self, a: Array, b: Array) -> Array:
+        distances = self._each("dist", a, b)
+        xp = namespace(*distances)
+        return xp.sqrt(_total(tuple(distance * distance for distance in distances)))
+
+    def transport(self, base: Array, to: Array, vector: Array) -> Array:
+        return self._each("transport", base, to, vector)
+
+    def scale(self, factor: Array | float, vector: Array) -> Array:
+        return tuple(part.scale(factor, piece) for part, piece in zip(self.factors, vector, strict=True))
+
+    def to_coordinates(self, base: Array, vector: Array) -> Array:
+        parts = self._each("to_coordinates", base, vector)
+        return namespace(*parts).concat(parts, axis=-1)
+
+    def from_coordinates(self, base: Array, coordinates: Array) -> Array:
+        return self._each("from_coordinates", base, self.split_coordinates(coordinates))
+
+    def split_coordinates(self, coordinates: Array) -> tuple[Array, ...]:
+        """The coordinates of each factor."""
+        parts, start = [], 0
+        for factor in self.factors:
+            parts.append(coordinates[..., start : start + factor.dim])
+            start += factor.dim
+        return tuple(parts)
+
+    def log_volume_density(self, base: Array, vector: Array) -> Array:
+        return _total(self._each("log_volume_density", base, vector))
+
+    def belongs(self, point: Array, tolerance: float | None = None) -> Array:
+        return reduce(lambda a, b: a & b, self._each("belongs", point, tolerance=tolerance))
+
+    def project(self, point: Array) -> Array:
+        return self._each("project", point)
+
+    def random_point(self, size: tuple[int, ...] | int = (), *, rng: Any = None) -> Array:
+        from dpmanifolds.noise import as_generator
+
+        generator = as_generator(rng)
+        return tuple(factor.random_point(size, rng=generator) for factor in self.factors)
+
+    def batch_shape(self, point: Array) -> tuple[int, ...]:
+        return self.factors[0].batch_shape(point[0])
+
+
+def _total(parts: tuple[Array, ...]) -> Array:
+    return reduce(lambda a, b: a + b, parts)
+
+
+class Power(Manifold):
+    """m copies of one manifold on one array axis: points (..., m, *point), such as a map of tensors per person.
+
+    The metric is the sum over the copies.
+
+    >>> from dpmanifolds import SPD, Power
+    >>> Power(SPD(3), 100).point_shape
+    (100, 3, 3)
+    """
+
+    def __init__(self, manifold: Manifold, m: int) -> None:
+        if not isinstance(manifold, Manifold) or isinstance(manifold, Product):
+            raise ArgumentError(f"Power needs a manifold whose points are arrays; got {manifold!r}.")
+        self.manifold = manifold
+        self.m = positive_integer("m", m)
+        self.dim = self.m * manifold.dim
+        self.point_shape = (self.m, *manifold.point_shape)
+        self.curvature_bounds = _product_curvature([manifold.curvature_bounds] * min(self.m, 2))
+        self.injectivity_radius = manifold.injectivity_radius
+        self.is_homogeneous = manifold.is_homogeneous
+
+    @property
+    def parameters(self) -> tuple[Any, ...]:
+        return (self.manifold, self.m)
+
+    @property
+    def max_radius(self) -> float:
+        """That of the one manifold."""
+        return min(super().max_radius, self.manifold.max_radius)
+
+    def exp(self, base: Array, vector: Array) -> Array:
+        return self.manifold.exp(base, vector)
+
+    def log(self, base: Array, point: Array) -> Array:
+        return self.manifold.log(base, point)
+
+    def inner(self, base: Array, u: Array, v: Array) -> Array:
+        return self._summed(self.manifold.inner, base, u, v)
+
+    def dist(self, a: Array, b: Array) -> Array:
+        distances = self.manifold.dist(a, b)
+        xp = namespace(distances)
+        return xp.sqrt(xp.sum(distances * distances, axis=-1))
+
+    def transport(self, base: Array, to: Array, vector: Array) -> Array:
+        return self.manifold.transport(base, to, vector)
+
+    def to_coordinates(self, base: Array, vector: Array) -> Array:
+        parts = self.manifold.to_coordinates(base, vector)
+        return namespace(parts).reshape(parts, (*parts.shape[:-2], self.dim))
+
+    def from_coordinates(self, base: Array, coordinates: Array) -> Array:
+        xp = namespace(coordinates)
+        parts = xp.reshape(coordinates, (*coordinates.shape[:-1], self.m, self.manifold.dim))
+        return self.manifold.from_coordinates(base, parts)
+
+    def log_volume_density(self, base: Array, vector: Array) -> Array:
+        return self._summed(self.manifold.log_volume_density, base, vector)
+
+    def belongs(self, point: Array, tolerance: float | None = None) -> Array:
+        xp = namespace(point)
+        return xp.all(self.manifold.belongs(point, tolerance), axis=-1)
+
+    def project(self, point: Array) -> Array:
+        return self.manifold.project(point)
+
+    def random_point(self, size: tuple[int, ...] | int = (), *, rng: Any = None) -> Array:
+        leading = (size,) if isinstance(size, int) else tuple(size)
+        return self.manifold.random_point((*leading, self.m), rng=rng)
+
+    def _summed(self, method: Callable[..., Array], *arguments: Array) -> Array:
+        values = method(*arguments)
+        return namespace(values).sum(values, axis=-1)

@@ -1,0 +1,83 @@
+"""Positive definite matrices with the log-Cholesky metric."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from dpmanifolds._arrays import Array, gather, like, namespace, sym, transpose
+from dpmanifolds.manifolds.base import normal_array
+from dpmanifolds.manifolds.euclidean import FlatManifold
+from dpmanifolds.manifolds.spd import SPDBase
+
+__all__ = ["SPDLogCholesky"]
+
+
+class SPDLogCholesky(SPDBase, FlatManifold):
+    """SPD(k) through p = LLᵀ: coordinates are ln diag L, then the strictly lower part of L, row by row.
+
+    ρ(p,q)² = Σ_{i>j} (L_ij − K_ij)² + Σ_i (ln L_ii − ln K_ii)²; the density of exp is 1.
+
+    >>> import numpy as np
+    >>> from dpmanifolds import SPD
+    >>> space = SPD(2, metric="log-cholesky")
+    >>> round(float(space.dist(np.eye(2), np.diag([1.0, np.exp(2)]))), 9)
+    1.0
+    """
+
+    metric = "log-cholesky"
+
+    def chart(self, point: Array) -> Array:
+        return self.chart_of_factor(namespace(point).linalg.cholesky(point))
+
+    def chart_of_factor(self, factor: Array) -> Array:
+        """Global coordinates of the point with this Cholesky factor."""
+        xp = namespace(factor)
+        diagonal, lower = self._split(factor)
+        return xp.concat([xp.log(diagonal), lower], axis=-1)
+
+    def inverse_chart(self, coordinates: Array) -> Array:
+        xp = namespace(coordinates)
+        factor = self._join(xp.exp(coordinates[..., : self.k]), coordinates[..., self.k :])
+        return sym(factor @ transpose(factor))
+
+    def to_coordinates(self, base: Array, vector: Array) -> Array:
+        xp = namespace(base, vector)
+        factor = xp.linalg.cholesky(base)
+        half = xp.linalg.solve(factor, vector)
+        whitened = xp.linalg.solve(factor, transpose(half))
+        change = factor @ (xp.tril(whitened) * like(_half_diagonal(self.k), base))
+        diagonal, lower = self._split(change)
+        return xp.concat([diagonal / self._split(factor)[0], lower], axis=-1)
+
+    def from_coordinates(self, base: Array, coordinates: Array) -> Array:
+        xp = namespace(base, coordinates)
+        factor = xp.linalg.cholesky(base)
+        diagonal = coordinates[..., : self.k] * self._split(factor)[0]
+        change = self._join(diagonal, coordinates[..., self.k :])
+        product = factor @ transpose(change)
+        return product + transpose(product)
+
+    def random_point(self, size: tuple[int, ...] | int = (), *, rng: Any = None) -> Array:
+        return self.inverse_chart(normal_array(rng, size, (self.dim,)))
+
+    def _split(self, factor: Array) -> tuple[Array, Array]:
+        """Diagonal and strictly lower part."""
+        xp = namespace(factor)
+        rows, columns = np.tril_indices(self.k, -1)
+        flat = xp.reshape(factor, (*factor.shape[:-2], self.k * self.k))
+        return gather(flat, np.arange(self.k) * (self.k + 1)), gather(flat, rows * self.k + columns)
+
+    def _join(self, diagonal: Array, lower: Array) -> Array:
+        """The lower triangular matrix with this diagonal and strictly lower part."""
+        xp = namespace(diagonal, lower)
+        source = np.full((self.k, self.k), self.dim)
+        source[np.diag_indices(self.k)] = np.arange(self.k)
+        source[np.tril_indices(self.k, -1)] = np.arange(self.k, self.dim)
+        parts = xp.concat([diagonal, lower, xp.zeros_like(diagonal[..., :1])], axis=-1)
+        return xp.reshape(gather(parts, source.ravel()), (*diagonal.shape[:-1], self.k, self.k))
+
+
+def _half_diagonal(k: int) -> np.ndarray:
+    return np.ones((k, k)) - np.eye(k) / 2

@@ -1,0 +1,120 @@
+"""Rotations."""
+
+from __future__ import annotations
+
+import math
+from typing import Any
+
+import numpy as np
+
+from dpmanifolds._arrays import Array, contract, gather, like, log_sinc, namespace, norm, transpose
+from dpmanifolds._validate import positive_integer
+from dpmanifolds.manifolds._orthonormal import (
+    exp_skew,
+    log_rotation,
+    orthonormal_belongs,
+    orthonormalize,
+    rotation_angles,
+    square_root,
+)
+from dpmanifolds.manifolds.base import Manifold, normal_array
+
+__all__ = ["SpecialOrthogonal"]
+
+
+class SpecialOrthogonal(Manifold):
+    """SO(n): rotation matrices (..., n, n), tangent vectors RΩ with Ω skew, ⟨u,v⟩ = ½tr(uᵀv).
+
+    On SO(3) the distance is the angle of the rotation. Curvature in [0, ½] (¼ for n = 3, flat for n = 2),
+    injectivity radius π. exp_R(RΩ) = R exp(Ω); parallel transport to Q is RΩ ↦ Q SᵀΩS, S = (RᵀQ)^½.
+
+    >>> import numpy as np
+    >>> from dpmanifolds import SpecialOrthogonal
+    >>> c, s = np.cos(2.0), np.sin(2.0)
+    >>> turn = np.array([[c, -s, 0.0], [s, c, 0.0], [0.0, 0.0, 1.0]])
+    >>> round(float(SpecialOrthogonal(3).dist(np.eye(3), turn)), 9)
+    2.0
+    """
+
+    injectivity_radius = math.pi
+
+    def __init__(self, n: int) -> None:
+        self.n = positive_integer("n", n, at_least=2)
+        self.dim = self.n * (self.n - 1) // 2
+        self.point_shape = (self.n, self.n)
+        self.curvature_bounds = {2: (0.0, 0.0), 3: (0.25, 0.25)}.get(self.n, (0.0, 0.5))
+
+    @property
+    def parameters(self) -> tuple[Any, ...]:
+        return (self.n,)
+
+    def exp(self, base: Array, vector: Array) -> Array:
+        return base @ exp_skew(_skew(transpose(base) @ vector))
+
+    def log(self, base: Array, point: Array) -> Array:
+        return base @ log_rotation(transpose(base) @ point)
+
+    def dist(self, a: Array, b: Array) -> Array:
+        return norm(rotation_angles(transpose(a) @ b)) / math.sqrt(2)
+
+    def inner(self, base: Array, u: Array, v: Array) -> Array:
+        return contract(u, v) / 2
+
+    def transport(self, base: Array, to: Array, vector: Array) -> Array:
+        half = square_root(transpose(base) @ to)
+        return to @ _skew(transpose(half) @ transpose(base) @ vector @ half)
+
+    def to_coordinates(self, base: Array, vector: Array) -> Array:
+        xp = namespace(base, vector)
+        inner = _skew(transpose(base) @ vector)
+        rows, columns = np.triu_indices(self.n, 1)
+        flat = xp.reshape(inner, (*inner.shape[:-2], self.n * self.n))
+        return gather(flat, rows * self.n + columns)
+
+    def from_coordinates(self, base: Array, coordinates: Array) -> Array:
+        xp = namespace(base, coordinates)
+        rows, columns = np.triu_indices(self.n, 1)
+        source = np.zeros((self.n, self.n), dtype=np.int64)
+        sign = np.zeros((self.n, self.n))
+        source[rows, columns] = source[columns, rows] = np.arange(self.dim)
+        sign[rows, columns], sign[columns, rows] = 1.0, -1.0
+        flat = gather(coordinates, source.ravel()) * like(sign.ravel(), coordinates)
+        return base @ xp.reshape(flat, (*coordinates.shape[:-1], self.n, self.n))
+
+    def log_volume_density(self, base: Array, vector: Array) -> Array:
+        """Twice the sum of log[sin(α/2)/(α/2)] over the positive roots α = θᵢ±θⱼ (and θᵢ for odd n)."""
+        xp = namespace(base, vector)
+        planes = self.n // 2
+        angles = xp.linalg.svdvals(_skew(transpose(base) @ vector))[..., : 2 * planes : 2]
+        total = (2 if self.n % 2 else 0) * xp.sum(log_sinc(angles / 2), axis=-1)
+        for i in range(planes):
+            this, rest = angles[..., i : i + 1], angles[..., i + 1 :]
+            total = total + 2 * xp.sum(log_sinc((this - rest) / 2) + log_sinc((this + rest) / 2), axis=-1)
+        return total
+
+    def belongs(self, point: Array, tolerance: float | None = None) -> Array:
+        xp = namespace(point)
+        return orthonormal_belongs(point, tolerance) & (xp.linalg.det(point) > 0)
+
+    def project(self, point: Array) -> Array:
+        """The nearest rotation."""
+        xp = namespace(point)
+        nearest = orthonormalize(point)
+        left, _, right = xp.linalg.svd(point)
+        sign = np.ones(self.n)
+        sign[-1] = -1.0
+        mirrored = (left * like(sign, point)) @ right
+        return xp.where((xp.linalg.det(nearest) < 0)[..., None, None], mirrored, nearest)
+
+    def random_point(self, size: tuple[int, ...] | int = (), *, rng: Any = None) -> Array:
+        draw = normal_array(rng, size, self.point_shape)
+        orthogonal, triangle = np.linalg.qr(draw)
+        signs = np.sign(np.diagonal(triangle, axis1=-2, axis2=-1))
+        orthogonal = orthogonal * signs[..., None, :]
+        mirror = np.ones((*orthogonal.shape[:-2], self.n))
+        mirror[..., 0] = np.sign(np.linalg.det(orthogonal))
+        return orthogonal * mirror[..., None, :]
+
+
+def _skew(matrix: Array) -> Array:
+    return (matrix - transpose(matrix)) / 2

@@ -1,0 +1,97 @@
+"""The sphere of any dimension and curvature."""
+
+from __future__ import annotations
+
+import math
+from typing import Any
+
+from dpmanifolds._arrays import Array, dot, log_sinc, namespace, norm, safe_divide
+from dpmanifolds._validate import positive_integer, positive_number
+from dpmanifolds.manifolds._householder import complement_to_coordinates, coordinates_to_complement
+from dpmanifolds.manifolds.base import Manifold, default_tolerance, great_circle, normal_array
+
+__all__ = ["Sphere"]
+
+
+class Sphere(Manifold):
+    """S^d of curvature κ: points x in R^(d+1) with |x| = 1/√κ, tangent vectors v with x·v = 0, ⟨u,v⟩ = u·v.
+
+    exp_x v = cos(√κ|v|) x + sin(√κ|v|)/(√κ|v|) v.
+
+    >>> import numpy as np
+    >>> from dpmanifolds import Sphere
+    >>> north, east = np.array([0.0, 0.0, 1.0]), np.array([1.0, 0.0, 0.0])
+    >>> round(float(Sphere(2).dist(north, east)), 6)
+    1.570796
+    """
+
+    def __init__(self, d: int, curvature: float = 1.0) -> None:
+        self.dim = positive_integer("d", d)
+        self.curvature = positive_number("curvature", curvature)
+        self.point_shape = (self.dim + 1,)
+        upper = self.curvature if self.dim > 1 else 0.0
+        self.curvature_bounds = (upper, upper)
+        self.sphere_radius = 1 / math.sqrt(self.curvature)
+        self.injectivity_radius = math.pi * self.sphere_radius
+
+    @property
+    def parameters(self) -> tuple[Any, ...]:
+        return (self.dim, self.curvature)
+
+    def exp(self, base: Array, vector: Array) -> Array:
+        return great_circle(base, vector, norm(vector) / self.sphere_radius)
+
+    def log(self, base: Array, point: Array) -> Array:
+        xp = namespace(base, point)
+        # y − x and y + x are exact to the last bit near the two ends, where y − cos θ x is not
+        near = (dot(base, point) >= 0)[..., None]
+        chord = xp.where(near, point - base, point + base)
+        direction = chord - self.curvature * dot(base, chord)[..., None] * base
+        length = norm(direction)
+        if xp.any((length == 0) & ~near[..., 0]):
+            direction, length = self._beside_antipode(base, direction, length)
+        return direction * safe_divide(self.dist(base, point), length)[..., None]
+
+    def _beside_antipode(self, base: Array, direction: Array, length: Array) -> tuple[Array, Array]:
+        """At the exact antipode every direction leads there: take the first coordinate axis."""
+        xp = namespace(base, direction)
+        axis = xp.zeros_like(xp.broadcast_to(base, direction.shape)[..., 1:])
+        axis = xp.concat([axis[..., :1] + 1, axis[..., 1:]], axis=-1)
+        lost = length == 0
+        fixed = xp.where(lost[..., None], self.from_coordinates(base, axis), direction)
+        return fixed, xp.where(lost, xp.ones_like(length), length)
+
+    def dist(self, a: Array, b: Array) -> Array:
+        xp = namespace(a, b)
+        return 2 * self.sphere_radius * xp.atan2(norm(a - b), norm(a + b))
+
+    def inner(self, base: Array, u: Array, v: Array) -> Array:
+        return dot(u, v)
+
+    def norm(self, base: Array, vector: Array) -> Array:
+        return norm(vector)
+
+    def transport(self, base: Array, to: Array, vector: Array) -> Array:
+        middle = base + to
+        # ⟨to, v⟩ = ⟨to − base, v⟩ as v ⟂ base: no cancellation for close points
+        factor = 2 * dot(to - base, vector) / dot(middle, middle)
+        return vector - factor[..., None] * middle
+
+    def to_coordinates(self, base: Array, vector: Array) -> Array:
+        return complement_to_coordinates(base, vector)
+
+    def from_coordinates(self, base: Array, coordinates: Array) -> Array:
+        return coordinates_to_complement(base, coordinates)
+
+    def log_volume_density(self, base: Array, vector: Array) -> Array:
+        return (self.dim - 1) * log_sinc(norm(vector) / self.sphere_radius)
+
+    def belongs(self, point: Array, tolerance: float | None = None) -> Array:
+        xp = namespace(point)
+        return xp.abs(norm(point) / self.sphere_radius - 1) <= default_tolerance(point, tolerance)
+
+    def project(self, point: Array) -> Array:
+        return self.sphere_radius * point / norm(point)[..., None]
+
+    def random_point(self, size: tuple[int, ...] | int = (), *, rng: Any = None) -> Array:
+        return self.project(normal_array(rng, size, self.point_shape))

@@ -1,0 +1,5 @@
+"""Estimators without privacy, with certified numerical error: what the mechanisms add noise to."""
+
+from dpmanifolds.statistics.mean import MeanResult, frechet_mean
+
+__all__ = ["MeanResult", "frechet_mean"]

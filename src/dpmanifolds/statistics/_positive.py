@@ -1,0 +1,83 @@
+"""Positive definite records: their decompositions, and the refusal of what is not positive."""
+
+from __future__ import annotations
+
+import math
+
+import numpy as np
+
+from dpmanifolds._arrays import Array, contract, eye, namespace, sym, transpose
+from dpmanifolds.errors import NotOnManifoldError
+
+__all__ = ["log_near_diagonal", "log_summary", "not_positive", "positive_eigen"]
+
+
+def not_positive() -> NotOnManifoldError:
+    """The error for records that turn out not to be positive definite."""
+    return NotOnManifoldError(
+        "records must be symmetric positive definite matrices, and at least one is not. Check them with "
+        "dpmanifolds.validate; shrink covariance estimates, or drop such records."
+    )
+
+
+def positive_eigen(matrices: Array) -> tuple[Array, Array]:
+    """Eigenvalues (ascending) and eigenvectors, or the refusal of a matrix that is not positive."""
+    xp = namespace(matrices)
+    try:
+        values, vectors = xp.linalg.eigh(matrices)
+    except np.linalg.LinAlgError:
+        raise not_positive() from None
+    if not bool(xp.all(values > 0)):
+        raise not_positive()
+    return values, vectors
+
+
+def log_summary(logs: dict[tuple[int, int], Array], k: int) -> tuple[list[Array], Array, Array]:
+    """Orthonormal coordinates, squared norm and a bound on λ_max/λ_min, from the entries of matrix logarithms.
+
+    The eigenvalues of the traceless part, of norm s, differ by at most √2·s.
+    """
+    xp = namespace(logs[(0, 0)])
+    root = math.sqrt(2)
+    diagonal = [logs[(i, i)] for i in range(k)]
+    above = [root * logs[(i, j)] for i in range(k) for j in range(i + 1, k)]
+    squared = sum(entry * entry for entry in (*diagonal, *above))
+    trace = sum(diagonal)
+    traceless = xp.maximum(squared - trace * trace / k, xp.zeros_like(squared))
+    return [*diagonal, *above], squared, xp.exp(root * xp.sqrt(traceless))
+
+
+def log_near_diagonal(matrices: Array) -> tuple[Array, Array, Array] | None:
+    """Logarithms of nearly diagonal positive matrices D + E, a bound on their error and one on λ_max/λ_min.
+
+    log(D+E) = log D + F∘E + S + remainder with F_ij = log[dᵢ,dⱼ], and off the diagonal
+    S_ij = ((F∘E)E − E(F∘E))_ij/(dᵢ−dⱼ), on it S_ii = Σ_k (1/dᵢ − F_ik)/(dᵢ−d_k)·E_ik². With Z = D^{−½}ED^{−½} and
+    log A = ∫((1+t)⁻¹ − (A+t)⁻¹)dt, the remainder is at most ‖Z‖³/(1−‖Z‖)·(½ + ¼ln(4·d_max/d_min)), and where
+    a gap is too small to divide by, the dropped S_ij is at most ‖Z‖²·(…)/(1−‖Z‖) of the pair. None if ‖Z‖ > 0.01.
+    """
+    xp = namespace(matrices)
+    k = matrices.shape[-1]
+    identity = eye(k, matrices)
+    diagonal = xp.sum(matrices * identity, axis=-1)
+    if not bool(xp.all(diagonal > 0)):
+        return None
+    rows, columns = diagonal[..., :, None], diagonal[..., None, :]
+    off = matrices * (1 - identity)
+    size = xp.sqrt(xp.sum(off * off / (rows * columns), axis=(-2, -1)))
+    if not bool(xp.all(size <= 0.01)):
+        return None
+    logs = xp.log(diagonal)
+    gap, total = rows - columns, rows + columns
+    apart = xp.abs(gap) > 1e-4 * total
+    safe = xp.where(apart, gap, total)
+    close_by = 2 / total * (1 + (gap / total) ** 2 / 3)
+    slope = xp.where(apart, (logs[..., :, None] - logs[..., None, :]) / safe, close_by)
+    first = slope * off
+    product = first @ off
+    second = xp.where(apart, (product - transpose(product)) / safe, xp.zeros_like(off))
+    own = xp.where(apart, (1 / rows - slope) / safe, -0.5 / (rows * rows)) * off * off
+    dropped = xp.sum(xp.where(apart, xp.zeros_like(off), xp.abs(product) / total), axis=(-2, -1))
+    result = first + sym(second) + identity * (logs + xp.sum(own, axis=-1))[..., None, :]
+    spread = xp.max(diagonal, axis=-1) / xp.min(diagonal, axis=-1) * 1.1
+    remainder = size**3 / (1 - size) * (0.5 + 0.25 * xp.log(4 * spread)) + dropped
+    return result, remainder, spread

@@ -1,0 +1,45 @@
+"""Array libraries that every geometric test runs on, when they are installed."""
+
+from __future__ import annotations
+
+import importlib
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import pytest
+
+
+@dataclass(frozen=True)
+class Backend:
+    """One array library: how to hand it NumPy data and how to get them back."""
+
+    name: str
+    xp: Any
+
+    def array(self, value: Any) -> Any:
+        if isinstance(value, tuple):
+            return tuple(self.array(part) for part in value)
+        return self.xp.asarray(value)
+
+    def numpy(self, value: Any) -> Any:
+        if isinstance(value, tuple):
+            return tuple(self.numpy(part) for part in value)
+        if self.name == "array_api_strict":
+            return np.asarray(value._array)
+        return np.asarray(value)
+
+
+def _load(name: str) -> Backend:
+    module = pytest.importorskip({"jax": "jax.numpy"}.get(name, name))
+    if name == "jax":
+        importlib.import_module("jax").config.update("jax_enable_x64", True)
+    if name == "torch":
+        module.set_num_threads(1)
+    return Backend(name, module)
+
+
+@pytest.fixture(params=["numpy", "array_api_strict", "torch", "jax"])
+def backend(request: pytest.FixtureRequest) -> Backend:
+    """NumPy, array-api-strict, PyTorch and JAX; the last two only where they are installed."""
+    return _load(request.param)
