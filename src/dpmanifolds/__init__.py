@@ -9,44 +9,84 @@
 from __future__ import annotations
 
 import importlib
-from typing import Any
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from dpmanifolds.distributions import RiemannianGaussian, RiemannianLaplace, WrappedGaussian, WrappedLaplace
+    from dpmanifolds.domains import Ball, Domain, validate
+    from dpmanifolds.errors import (
+        ArgumentError,
+        ConvergenceError,
+        DPManifoldsError,
+        NotAvailableError,
+        NotOnManifoldError,
+        PrivacyLeakWarning,
+        RadiusTooLargeError,
+        ScaleOutOfRangeError,
+    )
+    from dpmanifolds.manifolds import (
+        SPD,
+        Euclidean,
+        Grassmann,
+        Hyperbolic,
+        Manifold,
+        PlanarShapes,
+        Power,
+        Product,
+        SpecialOrthogonal,
+        Sphere,
+        Stiefel,
+    )
+    from dpmanifolds.statistics import MeanResult, ball_from_reference, frechet_mean, frechet_median
 
 __version__ = "0.1.0"
 
-_HOMES = {
-    "dpmanifolds.domains": ["Ball", "Domain", "validate"],
-    "dpmanifolds.errors": [
-        "ArgumentError",
-        "ConvergenceError",
-        "DPManifoldsError",
-        "NotOnManifoldError",
-        "PrivacyLeakWarning",
-        "RadiusTooLargeError",
-    ],
-    "dpmanifolds.manifolds": [
-        "SPD",
-        "Euclidean",
-        "Grassmann",
-        "Hyperbolic",
-        "Manifold",
-        "PlanarShapes",
-        "Power",
-        "Product",
-        "SpecialOrthogonal",
-        "Sphere",
-        "Stiefel",
-    ],
-    "dpmanifolds.statistics": ["frechet_mean", "frechet_median"],
-}
-_HOME_OF = {name: module for module, names in _HOMES.items() for name in names}
+__all__ = [
+    "SPD",
+    "ArgumentError",
+    "Ball",
+    "ConvergenceError",
+    "DPManifoldsError",
+    "Domain",
+    "Euclidean",
+    "Grassmann",
+    "Hyperbolic",
+    "Manifold",
+    "MeanResult",
+    "NotAvailableError",
+    "NotOnManifoldError",
+    "PlanarShapes",
+    "Power",
+    "PrivacyLeakWarning",
+    "Product",
+    "RadiusTooLargeError",
+    "RiemannianGaussian",
+    "RiemannianLaplace",
+    "ScaleOutOfRangeError",
+    "SpecialOrthogonal",
+    "Sphere",
+    "Stiefel",
+    "WrappedGaussian",
+    "WrappedLaplace",
+    "__version__",
+    "ball_from_reference",
+    "frechet_mean",
+    "frechet_median",
+    "validate",
+]
 
-__all__ = ["__version__", *sorted(_HOME_OF)]  # noqa: PLE0604
+_ROOMS = ("errors", "manifolds", "domains", "statistics", "distributions")
 
 
 def __getattr__(name: str) -> Any:
-    if name not in _HOME_OF:
-        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
-    return getattr(importlib.import_module(_HOME_OF[name]), name)
+    """Load a public name from its room on first use, so that importing the package stays light."""
+    if name in __all__:
+        for room in _ROOMS:
+            module = importlib.import_module(f"{__name__}.{room}")
+            if name in module.__all__:
+                value = globals()[name] = getattr(module, name)
+                return value
+    raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
 
 
 def __dir__() -> list[str]:

@@ -192,6 +192,20 @@ def sinhc(x: Array) -> Array:
 
 
 _SERIES_BELOW = 0.1
+# log(sin x/x) = −Σ c_j x^(2j): ten terms reach rounding at 0.5, from where on log(1 + small) loses nothing
+_LOG_SINC_BELOW = 0.5
+_LOG_SINC_SERIES = (
+    1 / 6,
+    1 / 180,
+    1 / 2835,
+    1 / 37800,
+    1 / 467775,
+    691 / 3831077250,
+    2 / 127702575,
+    3617 / 2605132530000,
+    43867 / 350813659321125,
+    174611 / 15313294652906250,
+)
 
 
 def _even_series(x: Array, coefficients: tuple[float, ...]) -> Array:
@@ -202,10 +216,10 @@ def _even_series(x: Array, coefficients: tuple[float, ...]) -> Array:
     return total
 
 
-def _near_and_far(x: Array, coefficients: tuple[float, ...], far: Any) -> Array:
+def _near_and_far(x: Array, coefficients: tuple[float, ...], far: Any, below: float = _SERIES_BELOW) -> Array:
     """A power series in x² near 0, `far` elsewhere, with no invalid operation on either side."""
     xp = array_namespace(x)
-    near = xp.abs(x) < _SERIES_BELOW
+    near = xp.abs(x) < below
     series = _even_series(xp.where(near, x, xp.zeros_like(x)), coefficients)
     return xp.where(near, series, far(xp.where(near, xp.ones_like(x), x)))
 
@@ -220,7 +234,8 @@ def log_sinc(x: Array) -> Array:
         ratio = xp.sin(xp.where(inside, value, xp.ones_like(value))) / value
         return xp.where(inside, xp.log(ratio), xp.full_like(value, -np.inf))
 
-    return _near_and_far(x, (0.0, -1 / 6, -1 / 180, -1 / 2835, -1 / 37800, -1 / 467775), far)
+    coefficients = (0.0, *(-c for c in _LOG_SINC_SERIES))
+    return _near_and_far(x, coefficients, far, _LOG_SINC_BELOW)
 
 
 def log_sinhc(x: Array) -> Array:
@@ -231,7 +246,8 @@ def log_sinhc(x: Array) -> Array:
         value = xp.abs(value)
         return value + xp.log1p(-xp.exp(-2 * value)) - xp.log(2 * value)
 
-    return _near_and_far(x, (0.0, 1 / 6, -1 / 180, 1 / 2835, -1 / 37800, 1 / 467775), far)
+    coefficients = (0.0, *(c if j % 2 == 0 else -c for j, c in enumerate(_LOG_SINC_SERIES)))
+    return _near_and_far(x, coefficients, far, _LOG_SINC_BELOW)
 
 
 def x_cot_x(x: Array) -> Array:

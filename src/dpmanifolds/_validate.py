@@ -9,7 +9,7 @@ from typing import Any
 from dpmanifolds._arrays import Array, as_array
 from dpmanifolds.errors import ArgumentError
 
-__all__ = ["choice", "negative_number", "numeric_array", "positive_integer", "positive_number"]
+__all__ = ["choice", "negative_number", "number_between", "numeric_array", "positive_integer", "positive_number"]
 
 
 def positive_integer(name: str, value: Any, *, at_least: int = 1) -> int:
@@ -61,3 +61,14 @@ def numeric_array(name: str, value: Any) -> Array:
             f"{name} must be an array of numbers (NumPy, PyTorch, JAX or CuPy); got {type(value).__name__}. "
             "Turn lists of unequal length, strings, objects or generators into one array first."
         ) from None
+
+
+def number_between(name: str, value: Any, low: float, high: float) -> float:
+    """`value` as a float within [low, high], or an error that names the argument."""
+    try:
+        number = float(value)
+    except (TypeError, ValueError):
+        raise ArgumentError(f"{name} must be a number from {low:g} to {high:g}; got {value!r}.") from None
+    if not low <= number <= high:
+        raise ArgumentError(f"{name} must be from {low:g} to {high:g}; got {number}.")
+    return number

@@ -97,18 +97,15 @@ class Ball(Domain):
         outside = distance > self.radius
         if not bool(xp.any(outside)):
             return points
-        # a hair inside, so that rounding does not put the clipped record out again
-        target = self.radius * (1 - 8 * eps(distance))
+        # a hair inside, so that rounding (of badly conditioned points too) does not put the record out again
+        target = self.radius * (1 - math.sqrt(eps(distance)) / 16)
         if is_numpy(distance) and distance.ndim > 0 and not isinstance(points, tuple):
             clipped = points.copy()
             rows = points[outside]
-            clipped[outside] = self._pull(center, rows, target / distance[outside])
+            clipped[outside] = self.manifold.geodesic(center, rows, target / distance[outside])
             return clipped
         factor = xp.where(outside, target / xp.where(outside, distance, xp.ones_like(distance)), 1.0)
-        return _where(outside, self._pull(center, points, factor), points)
-
-    def _pull(self, center: Array, points: Array, factor: Array) -> Array:
-        return self.manifold.exp(center, self.manifold.scale(factor, self.manifold.log(center, points)))
+        return _where(outside, self.manifold.geodesic(center, points, factor), points)
 
     def contains(self, points: Array) -> Array:
         points = self.manifold.as_points(points)

@@ -84,7 +84,7 @@ class QuadraticKernel:
 class Root:
     """A factor (sin(a s)/a)^m of the area of geodesic spheres; (sinh(a s)/a)^m where `hyperbolic`.
 
-    The exponential growth of sinh, e^{a s m}, belongs into the kernel, so that nothing overflows or cancels: what
+    The exponential growth of sinh, e^{a s m}, belongs in the kernel, so that nothing overflows or cancels: what
     stays here is ((1 − e^{−2as})/2a)^m. Both are log-concave in s.
     """
 
@@ -113,6 +113,14 @@ class RadialDensity:
 
     All values are differences to the mode, computed as such: near it they are small and carry no rounding of the
     large terms that cancel in high dimension or at extreme scales.
+
+    >>> import math
+    >>> from dpmanifolds.distributions.radial import ExponentialKernel, RadialDensity, Root
+    >>> density = RadialDensity(ExponentialKernel(1.0), (Root(1, 1.0),), math.pi)
+    >>> round(density.mode / math.pi, 9)
+    0.25
+    >>> abs(density.log_integral - math.log((1 + math.exp(-math.pi)) / 2)) < 1e-14
+    True
     """
 
     def __init__(self, kernel: Kernel, roots: tuple[Root, ...], upper: float, power: float = 0.0) -> None:
@@ -185,6 +193,13 @@ class RadialLaw(TangentLaw):
 
     The direction is uniform and the radius has the density e^{k(s)}·∏ roots on (0, upper) (MATH.md section 3,
     rank one). `upper` is the distance of the cut locus.
+
+    >>> import math
+    >>> from dpmanifolds import Sphere
+    >>> from dpmanifolds.distributions.radial import ExponentialKernel, RadialLaw, Root
+    >>> law = RadialLaw(Sphere(3), 0.1, ExponentialKernel(1 / 0.1), (Root(2, 1.0),), math.pi)
+    >>> round(law.distance_moment(1), 6)
+    0.292308
     """
 
     def __init__(self, manifold: Manifold, sigma: float, kernel: Kernel, roots: tuple[Root, ...], upper: float) -> None:

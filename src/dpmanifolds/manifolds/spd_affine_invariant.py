@@ -51,6 +51,15 @@ class SPDAffineInvariant(SPDBase):
         xp = namespace(a, b)
         return 2 * norm(xp.log(xp.linalg.svdvals(_relative_root(xp.linalg.cholesky(a), b))))
 
+    def geodesic(self, a: Array, b: Array, t: Array | float) -> Array:
+        """L U Σ^2t Uᵀ Lᵀ: never through a tangent matrix, which could not hold a badly conditioned pair."""
+        xp = namespace(a, b)
+        lower = xp.linalg.cholesky(a)
+        vectors, values, _ = xp.linalg.svd(_relative_root(lower, b), full_matrices=False)
+        time = t if isinstance(t, (int, float)) else t[..., None]
+        root = lower @ (vectors * xp.exp(time * xp.log(values))[..., None, :])
+        return sym(root @ transpose(root))
+
     def inner(self, base: Array, u: Array, v: Array) -> Array:
         xp = namespace(base, u, v)
         lower = xp.linalg.cholesky(base)

@@ -72,10 +72,13 @@ class Sphere(Manifold):
         return norm(vector)
 
     def transport(self, base: Array, to: Array, vector: Array) -> Array:
-        middle = base + to
-        # ⟨to, v⟩ = ⟨to − base, v⟩ as v ⟂ base: no cancellation for close points
-        factor = 2 * dot(to - base, vector) / dot(middle, middle)
-        return vector - factor[..., None] * middle
+        xp = namespace(base, to, vector)
+        # by the direction of the way, not by base + to, which has no digits left at the antipode
+        velocity = self.log(base, to)
+        length = norm(velocity)[..., None]
+        unit, angle = safe_divide(velocity, length), length / self.sphere_radius
+        turned = (xp.cos(angle) - 1) * unit - xp.sin(angle) / self.sphere_radius * base
+        return vector + dot(unit, vector)[..., None] * turned
 
     def to_coordinates(self, base: Array, vector: Array) -> Array:
         return complement_to_coordinates(base, vector)

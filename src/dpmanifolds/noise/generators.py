@@ -1,13 +1,13 @@
-"""Cryptographically strong generators that never share a stream between processes or threads."""
+"""Cryptographically strong generators that never share a stream between processes, threads or copies."""
 
 from __future__ import annotations
 
-import os
-import secrets
 import threading
 from typing import Any
 
 import numpy as np
+
+from dpmanifolds.errors import ArgumentError
 
 __all__ = ["as_generator", "secure_generator"]
 
@@ -17,30 +17,38 @@ _local = threading.local()
 def secure_generator() -> np.random.Generator:
     """This thread's generator: ChaCha with 20 rounds and a 256-bit key from the operating system.
 
-    It cannot be seeded. Each thread has its own key; a forked child forgets its parent's and draws a new one.
-    """
-    generator = getattr(_local, "generator", None)
-    if generator is None:
-        from randomgen import ChaCha
+    It cannot be seeded, duplicated, pickled or spawned from. Each thread has its own key. In a forked child every
+    secure generator has a new key, also one that was held in a variable across the fork.
 
-        bits = ChaCha(key=secrets.randbits(256), rounds=20)
-        generator = _local.generator = np.random.Generator(bits)
+    >>> from dpmanifolds.noise import secure_generator
+    >>> secure_generator().standard_normal(3).shape
+    (3,)
+    """
+    generator: np.random.Generator | None = getattr(_local, "generator", None)
+    if generator is None:
+        from dpmanifolds.noise._chacha import SecureChaCha
+
+        generator = _local.generator = np.random.Generator(SecureChaCha())
     return generator
 
 
-def _forget() -> None:
-    _local.__dict__.clear()
-
-
-os.register_at_fork(after_in_child=_forget)
-
-
 def as_generator(rng: Any = None) -> np.random.Generator:
-    """`rng` as a Generator: None means the secure one, an integer seeds a reproducible one."""
+    """`rng` as a Generator: None means the secure one, an integer seeds a reproducible one.
+
+    >>> from dpmanifolds.noise import as_generator
+    >>> as_generator(7).random() == as_generator(7).random()
+    True
+    """
     if rng is None:
         return secure_generator()
     if isinstance(rng, np.random.Generator):
         return rng
-    if isinstance(rng, np.random.RandomState) or rng is np.random:
-        raise TypeError("rng must be None, an integer seed or a numpy.random.Generator; legacy state is not taken")
-    return np.random.default_rng(rng)
+    if not (isinstance(rng, (bool, np.random.RandomState)) or rng is np.random):
+        try:
+            return np.random.default_rng(rng)
+        except (TypeError, ValueError):
+            pass
+    raise ArgumentError(
+        "rng must be None, a seed (a whole number of at least 0) or a numpy.random.Generator; legacy state such as "
+        f"numpy.random.RandomState is not taken. Got {rng!r}."
+    )

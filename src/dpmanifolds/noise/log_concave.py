@@ -90,6 +90,8 @@ class LogConcaveSampler:
         points = np.unique(points)
         values, slopes = self._log_density(points), self._derivative(points)
         usable = np.isfinite(values) & np.isfinite(slopes)
+        if not np.any(usable):
+            raise ConvergenceError("a log-density or its derivative is not finite around its mode.")
         return _Tangents(points[usable], values[usable], slopes[usable])
 
     def _refine(self, tangents: _Tangents) -> _Hull:

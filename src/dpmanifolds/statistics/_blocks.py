@@ -9,15 +9,13 @@ from contextlib import AbstractContextManager, nullcontext
 from functools import cache
 from typing import Any, TypeVar
 
-import numpy as np
+from dpmanifolds._arrays import Array, is_numpy, leaves
 
-from dpmanifolds._arrays import Array, is_numpy
-
-__all__ = ["map_blocks"]
+__all__ = ["map_blocks", "records_at"]
 
 Partial = TypeVar("Partial")
 
-_BLOCK_BYTES = 1 << 19
+_BLOCK_BYTES = 1 << 20
 _LARGEST_BLOCK = 8192
 
 
@@ -28,24 +26,33 @@ def map_blocks(function: Callable[[int, Array, Array], Partial], points: Array, 
     blocks run on a thread pool, with the linear algebra inside each at one thread; other libraries, which run
     their own threads or a device, get the data whole.
     """
-    if not is_numpy(points):
+    parts = leaves(points)
+    if not all(map(is_numpy, parts)):
         yield function(0, points, weights)
         return
-    count = points.shape[0]
-    record_bytes = max(1, points.itemsize * int(np.prod(points.shape[1:], dtype=np.int64)))
+    count = parts[0].shape[0]
+    record_bytes = max(1, sum(part.nbytes for part in parts) // count)
     size = max(1, min(_LARGEST_BLOCK, _BLOCK_BYTES // record_bytes))
     starts = range(0, count, size)
 
     def run(start: int) -> Partial:
-        return function(start // size, points[start : start + size], weights[start : start + size])
+        part = slice(start, start + size)
+        return function(start // size, records_at(points, part), weights[part])
 
     threads = min(len(starts), _cores())
-    with _one_inner_thread(points):
+    with _one_inner_thread(count * record_bytes):
         if threads == 1:
             yield from map(run, starts)
             return
         with ThreadPoolExecutor(threads) as pool:
             yield from pool.map(run, starts)
+
+
+def records_at(points: Array, index: Any) -> Array:
+    """The records at an index or slice of the leading axis, in every part of a product."""
+    if isinstance(points, tuple):
+        return tuple(records_at(part, index) for part in points)
+    return points[index, ...]
 
 
 def _cores() -> int:
@@ -62,5 +69,5 @@ def _controller() -> Any:
     return ThreadpoolController()
 
 
-def _one_inner_thread(points: Array) -> AbstractContextManager[Any]:
-    return _controller().limit(limits=1) if points.size > 1 << 12 else nullcontext()
+def _one_inner_thread(total_bytes: int) -> AbstractContextManager[Any]:
+    return _controller().limit(limits=1) if total_bytes > 1 << 15 else nullcontext()

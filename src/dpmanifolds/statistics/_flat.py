@@ -12,7 +12,7 @@ from dpmanifolds.manifolds import FlatManifold, SPDLogCholesky, SPDLogEuclidean
 from dpmanifolds.manifolds._small_eigen import LARGEST_SMALL, log_entries
 from dpmanifolds.manifolds._symmetric import upper_triangle
 from dpmanifolds.statistics._blocks import map_blocks
-from dpmanifolds.statistics._linearize import spread_weights, sum_of_products, weighted_sum
+from dpmanifolds.statistics._linearize import spread_weights, spectral_sum, weighted_sum
 from dpmanifolds.statistics._positive import log_summary, not_positive, positive_eigen
 from dpmanifolds.statistics._records import check_block
 
@@ -66,7 +66,7 @@ def _(manifold: SPDLogEuclidean, block: Array, weights: Array) -> tuple[Array, A
         values, vectors = positive_eigen(block)
         logs = xp.log(values)
         weighted_logs = spread_weights(weights, logs.ndim) * logs
-        total = upper_triangle(sum_of_products(vectors * weighted_logs[..., None, :], vectors))
+        total = upper_triangle(spectral_sum(vectors, weighted_logs))
         spread = values[..., -1] / values[..., 0]
         size = norm(logs)
     return total, weighted_sum(4 * k * k * spread + 32 * size, weights)

@@ -21,6 +21,7 @@ from dpmanifolds._arrays import (
     namespace,
     norm,
     safe_divide,
+    sym,
     transpose,
     x_cot_x,
     x_coth_x,
@@ -35,7 +36,7 @@ __all__ = [
     "linearize",
     "outer_sum",
     "spread_weights",
-    "sum_of_products",
+    "spectral_sum",
     "weighted_sum",
 ]
 
@@ -161,11 +162,16 @@ def outer_sum(vectors: Array, weights: Array) -> Array:
     return xp.permute_dims(vectors, order) @ transpose(xp.permute_dims(scaled, order))
 
 
-def sum_of_products(a: Array, b: Array) -> Array:
-    """Σ_i a_i b_iᵀ over the first axis of matrices (n, *batch, k, k), symmetrised."""
-    xp = namespace(a, b)
-    total = xp.tensordot(a, b, axes=([0, 2], [0, 2])) if a.ndim == 3 else xp.sum(a @ transpose(b), axis=0)
-    return (total + transpose(total)) / 2
+def spectral_sum(vectors: Array, middle: Array) -> Array:
+    """Σ_i U_i m_i U_iᵀ over the first axis, for symmetric m_i (n, *batch, k, k) or diagonals (n, *batch, k)."""
+    xp = namespace(vectors, middle)
+    rows = transpose(vectors)
+    moved = middle @ rows if middle.ndim == vectors.ndim else middle[..., None] * rows
+    if vectors.ndim > 3:
+        return sym(xp.sum(vectors @ moved, axis=0))
+    # one tall product is several times faster than many small ones and a sum
+    k = vectors.shape[-1]
+    return sym(transpose(xp.reshape(rows, (-1, k))) @ xp.reshape(moved, (-1, k)))
 
 
 def _identity_plus(scale: Array, matrix: Array) -> Array:

@@ -16,7 +16,7 @@ from dpmanifolds.statistics._linearize import (
     linearize,
     outer_sum,
     spread_weights,
-    sum_of_products,
+    spectral_sum,
     weighted_sum,
 )
 from dpmanifolds.statistics._positive import log_near_diagonal, log_summary, not_positive, positive_eigen
@@ -100,11 +100,14 @@ def _small_first_order(
 
 
 def _log_gap_factor(a: Array, b: Array, log_a: Array, log_b: Array) -> Array:
-    """h·coth(h) at h = (log a − log b)/2, through coth(h) = (a + b)/(a − b)."""
+    """h·coth(h) at h = (log a − log b)/2, through coth(h) = (a + b)/(a − b).
+
+    As (|h| + t)/(|tanh h| + t) with a small t: right to about t everywhere, and 1 where a = b.
+    """
     xp = namespace(a, b)
-    half, gap, total = (log_a - log_b) / 2, a - b, a + b
-    near = xp.abs(gap) < 1e-3 * total
-    return xp.where(near, 1 + half * half / 3, half * total / xp.where(near, total, gap))
+    small = math.sqrt(eps(a)) / 8
+    total = a + b
+    return (xp.abs(log_a - log_b) / 2 + small) * total / (xp.abs(a - b) + small * total)
 
 
 def _whitened_entries(whitener: Array, points: Array) -> dict[tuple[int, int], Array]:
@@ -128,7 +131,7 @@ def _large(
     values, vectors = positive_eigen(_whitened(whitener, points))
     logs = xp.log(values)
     weighted_logs = spread_weights(weights, logs.ndim) * logs
-    pull = upper_triangle(sum_of_products(vectors * weighted_logs[..., None, :], vectors))
+    pull = upper_triangle(spectral_sum(vectors, weighted_logs))
     squared = xp.sum(logs * logs, axis=-1)
     result = _sums(manifold, base, squared, values[..., -1] / values[..., 0], pull, weights)
     if hessian:
@@ -153,7 +156,7 @@ class _SpectralBlock(HessianBlock):
 
     def apply(self, vector: Array) -> Array:
         inner = transpose(self.vectors) @ (from_upper_triangle(vector, self.manifold.k) @ self.vectors)
-        return upper_triangle(sum_of_products(self.vectors @ (self._factor * inner), self.vectors))
+        return upper_triangle(spectral_sum(self.vectors, self._factor * inner))
 
     def nearby(self, base: Array, points: Array, weights: Array, allowance: float) -> Linearization | None:
         """Logarithms of UᵀWU = D + E by the perturbation series of `log_near_diagonal`: matrix products only."""
@@ -164,10 +167,9 @@ class _SpectralBlock(HessianBlock):
         if near is None:
             return None
         logs, remainder, spread = near
-        w = spread_weights(weights, logs.ndim)
         if float(xp.max(weighted_sum(remainder, weights))) > allowance * float(xp.sum(weights)):
             return None
-        pull = upper_triangle(sum_of_products(self.vectors @ (w * logs), self.vectors))
+        pull = upper_triangle(spectral_sum(self.vectors, spread_weights(weights, logs.ndim) * logs))
         result = _sums(self.manifold, base, contract(logs, logs), spread, pull, weights)
         result.rounding = result.rounding + weighted_sum(remainder, weights)
         return result

@@ -6,7 +6,7 @@ import math
 
 import numpy as np
 
-from dpmanifolds._arrays import Array, contract, eye, namespace, sym, transpose
+from dpmanifolds._arrays import Array, contract, eye, namespace, transpose
 from dpmanifolds.errors import NotOnManifoldError
 
 __all__ = ["log_near_diagonal", "log_summary", "not_positive", "positive_eigen"]
@@ -52,32 +52,35 @@ def log_near_diagonal(matrices: Array) -> tuple[Array, Array, Array] | None:
 
     log(D+E) = log D + F∘E + S + remainder with F_ij = log[dᵢ,dⱼ], and off the diagonal
     S_ij = ((F∘E)E − E(F∘E))_ij/(dᵢ−dⱼ), on it S_ii = Σ_k (1/dᵢ − F_ik)/(dᵢ−d_k)·E_ik². With Z = D^{−½}ED^{−½} and
-    log A = ∫((1+t)⁻¹ − (A+t)⁻¹)dt, the remainder is at most ‖Z‖³/(1−‖Z‖)·(½ + ¼ln(4·d_max/d_min)), and where
-    a gap is too small to divide by, the dropped S_ij is at most ‖Z‖²·(…)/(1−‖Z‖) of the pair. None if ‖Z‖ > 0.01.
+    log A = ∫((1+t)⁻¹ − (A+t)⁻¹)dt, the remainder is at most ‖Z‖³/(1−‖Z‖)·(½ + ¼ln(4·d_max/d_min)). Where dᵢ and dⱼ
+    are too close to divide by their gap, S_ij is dropped; |S_ij| ≤ Σ_k |E_ik E_kj|/(2·min(dᵢ,d_k,dⱼ)²) then, which the
+    bound adds. None if some ‖Z‖ exceeds 0.01.
     """
     xp = namespace(matrices)
-    k = matrices.shape[-1]
-    identity = eye(k, matrices)
+    identity = eye(matrices.shape[-1], matrices)
     diagonal = xp.sum(matrices * identity, axis=-1)
-    if not bool(xp.all(diagonal > 0)):
+    smallest, largest = xp.min(diagonal, axis=-1), xp.max(diagonal, axis=-1)
+    if not bool(xp.all(smallest > 0)):
         return None
     rows, columns = diagonal[..., :, None], diagonal[..., None, :]
-    off = matrices * (1 - identity)
-    size = xp.sqrt(xp.sum(off * off / (rows * columns), axis=(-2, -1)))
+    off = matrices - identity * rows
+    scaled = off / rows
+    # ‖Z‖² = Σ E_ij²/(dᵢdⱼ) = Σ (E_ij/dᵢ)(E_ji/dⱼ)
+    size = xp.sqrt(contract(scaled, transpose(scaled)))
     if not bool(xp.all(size <= 0.01)):
         return None
     logs = xp.log(diagonal)
-    gap, total = rows - columns, rows + columns
-    apart = xp.abs(gap) > 1e-4 * total
-    safe = xp.where(apart, gap, total)
-    close_by = 2 / total * (1 + (gap / total) ** 2 / 3)
-    slope = xp.where(apart, (logs[..., :, None] - logs[..., None, :]) / safe, close_by)
+    gap = rows - columns
+    apart = xp.abs(gap) > 1e-6 * rows
+    inverse = xp.where(apart, 1 / xp.where(apart, gap, rows), xp.zeros_like(gap))
+    slope = xp.where(apart, (logs[..., :, None] - logs[..., None, :]) * inverse, 2 / (rows + columns))
     first = slope * off
     product = first @ off
-    second = xp.where(apart, (product - transpose(product)) / safe, xp.zeros_like(off))
-    own = xp.where(apart, (1 / rows - slope) / safe, -0.5 / (rows * rows)) * off * off
-    dropped = xp.sum(xp.where(apart, xp.zeros_like(off), xp.abs(product) / total), axis=(-2, -1))
-    result = first + sym(second) + identity * (logs + xp.sum(own, axis=-1))[..., None, :]
-    spread = xp.max(diagonal, axis=-1) / xp.min(diagonal, axis=-1) * 1.1
+    own = xp.where(apart, (1 / rows - slope) * inverse, -0.5 / (rows * rows)) * off * off
+    second = (product - transpose(product)) * inverse
+    result = first + second + identity * (logs + xp.sum(own, axis=-1))[..., None, :]
+    close = xp.where(apart, xp.zeros_like(gap), 1 - identity)
+    dropped = contract(close, xp.abs(off) @ xp.abs(off)) / (2 * smallest * smallest) if bool(xp.any(close)) else 0.0
+    spread = largest / smallest
     remainder = size**3 / (1 - size) * (0.5 + 0.25 * xp.log(4 * spread)) + dropped
-    return result, remainder, spread
+    return result, remainder, 1.1 * spread

@@ -9,7 +9,7 @@ import numpy as np
 
 from dpmanifolds._arrays import Array, leaves, like, namespace, to_numpy, transpose
 from dpmanifolds.errors import ArgumentError, NotOnManifoldError
-from dpmanifolds.manifolds import Manifold
+from dpmanifolds.manifolds import Manifold, Power, Product
 from dpmanifolds.manifolds.base import default_tolerance
 from dpmanifolds.manifolds.spd import SPDBase
 
@@ -58,6 +58,17 @@ def _broken_rule(manifold: Manifold, block: Array) -> str | None:
     if not bool(xp.all(xp.isfinite(block))):
         return "all numbers must be finite"
     return None if bool(xp.all(manifold.belongs(block))) else "it must satisfy the manifold's equations"
+
+
+@_broken_rule.register
+def _(manifold: Product, block: Array) -> str | None:
+    rules = (_broken_rule(factor, part) for factor, part in zip(manifold.factors, block, strict=True))
+    return next((rule for rule in rules if rule is not None), None)
+
+
+@_broken_rule.register
+def _(manifold: Power, block: Array) -> str | None:
+    return _broken_rule(manifold.manifold, block)
 
 
 @_broken_rule.register

@@ -47,7 +47,7 @@ class MeanResult:
 def frechet_mean(
     manifold: Manifold, points: Any, *, sample_weight: Any = None, tolerance: float | None = None
 ) -> MeanResult:
-    """argmin_x Σ w_i ρ²(x, x_i), by Newton's method with the closed-form Hessian. Not private: it returns the bare mean.
+    """argmin_x Σ w_i ρ²(x, x_i), by Newton's method with the closed-form Hessian. Not private: this is the bare mean.
 
     Stops when the gradient's length is at most `tolerance` (default 1e−10 in float64, 1e−5 in float32), or at the
     floating-point floor of badly conditioned data, which `converged=False` tells. Flat metrics need one pass and no
@@ -100,18 +100,19 @@ def _newton(manifold: Manifold, points: Array, weights: Array, tolerance: float)
     base, passes = _start(manifold, points, weights)
     here = _linearized(manifold, base, points, weights, check=True)
     passes += 1
-    gradient, stalled = _total(norm(here.pull)), 0
+    gradient, contraction, stalled = _total(norm(here.pull)), 1.0, 0
     while gradient > tolerance and stalled < 2:
         if not here.has_second_order:
             here = _linearized(manifold, base, points, weights)
             passes += 1
-        # Newton squares the gradient: where that suffices, the next pass need not bring a Hessian
         look = partial(_linearized, manifold, points=points, weights=weights)
-        if gradient * gradient < tolerance / 10:
+        if contraction * gradient * gradient < tolerance / 4:
+            # the next gradient will do: that pass needs no Hessian
             look = partial(_verified, manifold, points=points, weights=weights, nearby=here, allowance=tolerance / 100)
-        candidate, there, used = _step(manifold, base, here, gradient, look)
+        candidate, there, used = _step(manifold, base, here, gradient, tolerance, look)
         passes += used
         reached = _total(norm(there.pull))
+        contraction = reached / (gradient * gradient)
         stalled = stalled + 1 if reached > gradient / 2 else 0
         if reached < gradient:
             base, here, gradient = candidate, there, reached
@@ -127,22 +128,31 @@ def _newton(manifold: Manifold, points: Array, weights: Array, tolerance: float)
 
 
 def _step(
-    manifold: Manifold, base: Array, here: Linearization, gradient: float, look: Callable[..., Linearization]
+    manifold: Manifold,
+    base: Array,
+    here: Linearization,
+    gradient: float,
+    tolerance: float,
+    look: Callable[..., Linearization],
 ) -> tuple[Array, Linearization, int]:
-    """The point after one Newton step and what is seen there, the step shortened while the objective grows."""
+    """The point after one Newton step, what is seen there, and how many looks that took.
+
+    The step is shortened while the objective grows.
+    """
     xp = namespace(here.pull)
-    step = _newton_direction(here, gradient)
+    step = _newton_direction(here, min(1e-3, max(gradient * gradient, tolerance / (8 * gradient))))
     size = norm(step)
     limit = min(manifold.injectivity_radius / 2, 4.0)
     step = step * xp.where(size > limit, limit / size, xp.ones_like(size))[..., None]
-    for used in range(1, _MOST_SHORTENINGS + 1):
+    looks = 0
+    while True:
         candidate = manifold.exp(base, manifold.from_coordinates(base, step))
         there = look(base=candidate)
+        looks += 1
         worse = there.value > here.value * (1 + 1e-9) + here.rounding
-        if not bool(xp.any(worse)):
-            break
+        if looks == _MOST_SHORTENINGS or not bool(xp.any(worse)):
+            return candidate, there, looks
         step = xp.where(worse[..., None], step / 4, step)
-    return candidate, there, used
 
 
 def _start(manifold: Manifold, points: Array, weights: Array) -> tuple[Array, int]:
@@ -200,26 +210,26 @@ def _collected(
     return total
 
 
-def _newton_direction(here: Linearization, gradient: float) -> Array:
-    """Solve Hess·step = pull by conjugate gradients, to a residual that keeps Newton's quadratic convergence."""
+def _newton_direction(here: Linearization, accuracy: float) -> Array:
+    """Solve Hess·step = pull by conjugate gradients, to a residual of `accuracy` times the right-hand side."""
     xp = namespace(here.pull)
     residual, step = here.pull, xp.zeros_like(here.pull)
     direction = residual
     squared = dot(residual, residual)
-    goal = min(1e-3, gradient) ** 2 * squared
+    goal = accuracy * accuracy * squared
     for _ in range(4 * here.pull.shape[-1] + 8):
+        active = squared > goal
+        if not bool(xp.any(active)):
+            break
         image = here.apply(direction)
         bend = dot(direction, image)
         # a direction of no curvature, or a finished copy: keep what there is
-        active = (squared > goal) & (bend > 0)
-        if not bool(xp.any(active)):
-            break
+        active = active & (bend > 0)
         length = xp.where(active, squared / xp.where(active, bend, xp.ones_like(bend)), xp.zeros_like(bend))
         step = step + length[..., None] * direction
         residual = residual - length[..., None] * image
-        following = dot(residual, residual)
-        ratio = xp.where(active, following / xp.where(squared > 0, squared, xp.ones_like(squared)), 0.0 * squared)
-        direction = residual + ratio[..., None] * direction
+        following = xp.where(active, dot(residual, residual), xp.zeros_like(squared))
+        direction = residual + (following / xp.where(active, squared, xp.ones_like(squared)))[..., None] * direction
         squared = following
     nothing = (dot(step, step) == 0)[..., None]
     return xp.where(nothing, here.pull, step)

@@ -1,0 +1,67 @@
+# Two commands for people: `make demo` and `make test`. Each makes its own environment.
+PYTHON ?= python3
+VENV := .venv
+BIN := $(VENV)/bin
+PIP := $(BIN)/python -m pip --disable-pip-version-check -q
+
+.PHONY: demo test lint types check test-statistical test-backends bench freeze-oracles clean
+
+demo: $(VENV)/.demo
+	$(BIN)/python -m dpmanifolds.demo
+
+test: $(VENV)/.test
+	$(BIN)/python -m pytest -q -n auto -m "not statistical"
+
+# the long statistical runs
+test-statistical: $(VENV)/.test
+	$(BIN)/python -m pytest -q -n auto -m statistical
+
+# the geometry and statistics on PyTorch and JAX (installs both: large)
+test-backends: $(VENV)-backends/.ready
+	$(VENV)-backends/bin/python -m pytest -q -n auto tests/manifolds tests/statistics tests/test_domains.py
+
+lint: $(VENV)/.lint
+	$(BIN)/ruff check .
+	$(BIN)/ruff format --check .
+
+types: $(VENV)/.lint
+	$(BIN)/mypy
+
+check: lint types test
+
+# ours against pyRiemann and geomstats, in one run (geomstats needs numpy<2.4: its own environment)
+bench: $(VENV)-bench/.ready
+	$(VENV)-bench/bin/python benchmarks/imports.py
+	$(VENV)-bench/bin/python benchmarks/mean.py
+	$(VENV)-bench/bin/python benchmarks/memory.py
+
+freeze-oracles: $(VENV)-bench/.ready
+	$(VENV)-bench/bin/python tests/manifolds/freeze_oracles.py
+
+$(VENV)/bin/python:
+	$(PYTHON) -m venv $(VENV)
+
+$(VENV)/.demo: $(VENV)/bin/python pyproject.toml
+	$(PIP) install -e .
+	@touch $@
+
+$(VENV)/.test: $(VENV)/bin/python pyproject.toml
+	$(PIP) install -e ".[test]"
+	@touch $@
+
+$(VENV)/.lint: $(VENV)/bin/python pyproject.toml
+	$(PIP) install -e ".[lint]"
+	@touch $@
+
+$(VENV)-backends/.ready: pyproject.toml
+	$(PYTHON) -m venv $(VENV)-backends
+	$(VENV)-backends/bin/python -m pip --disable-pip-version-check -q install -e ".[test,backends]"
+	@touch $@
+
+$(VENV)-bench/.ready: pyproject.toml
+	$(PYTHON) -m venv $(VENV)-bench
+	$(VENV)-bench/bin/python -m pip --disable-pip-version-check -q install -e ".[bench]"
+	@touch $@
+
+clean:
+	rm -rf $(VENV) $(VENV)-backends $(VENV)-bench .pytest_cache .mypy_cache .ruff_cache

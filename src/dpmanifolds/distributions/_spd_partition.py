@@ -1,0 +1,233 @@
+"""The mean Jacobian of SPD(k) under Gaussian noise, for real and complex variances.
+
+Let J(X) = ∏_{i<j} sinh(y_ij)/y_ij, y_ij = (r_i − r_j)/2, be the Jacobian of exp at a symmetric matrix X with
+eigenvalues r (MATH.md section 1), and f(v) = E J(X) for X ~ N(0, v·I) in orthonormal coordinates. With
+a_i = i − (k+1)/2, S = Σa_i² = k(k²−1)/12 and N = k(k−1)/2:
+
+1. *f is a mean of exponentials.* J(X) = ∫_{U(k)} exp(tr(A U X U*)) dU for A = diag(a) (Harish-Chandra, Itzykson and
+   Zuber, as det[e^{a_j r_i}] = ∏ 2 sinh y_ij). Only B = Re(U*AU) meets the real symmetric X, and
+   E e^{tr BX} = e^{v|B|²/2}. So f(v) = E e^{v|B|²/2} with 0 ≤ |B|² ≤ S: log f is convex, 1 ≤ f(v) ≤ e^{vS/2}.
+2. *f is a probability.* e^{−|r|²/2v} det[e^{a_j r_i}] is, up to a constant, the Karlin–McGregor density of k Brownian
+   motions that start at v·a_i and have not met until time v. Integrating it over r_1 < … < r_k:
+   f(v) = C_k v^{−N/2} e^{vS/2} P(v), P(v) = P(no meeting) = Pf[erf(√v (j−i)/2)] (de Bruijn), and f(0) = 1 fixes C_k by
+   Mehta's integral.
+3. *log P is concave.* P(v) = h(√v·a), h(x) = the probability of no meeting until time 1 from x; h is log-concave on
+   the convex cone x_1 < … < x_k (Brascamp–Lieb) and does not fall along the rays t·a, and √v is concave.
+
+The Pfaffian loses its digits for small v. There the same integral is taken in functions e^{−x²/2}·p(x) that span the
+same space, with p even and odd polynomials of sinh(√v x/2), orthonormalised by Stieltjes' procedure: no cancellation is
+left. As even functions meet only odd ones in de Bruijn's formula, the Pfaffian is a determinant of half the size.
+"""
+
+from __future__ import annotations
+
+import math
+from functools import lru_cache
+from typing import NamedTuple
+
+import numpy as np
+from scipy import special
+
+from dpmanifolds._arrays import sinhc
+
+__all__ = ["available_below", "is_available", "log_mean_jacobian", "log_no_meeting", "no_meeting_slope", "squared_half_sum"]
+
+_PFAFFIAN_FROM = 1.0
+_LARGEST_REACH = 45.0
+_LIFT = 2.0**490
+_PANEL_WIDTH = 0.9
+_BLOCK = 1 << 21
+
+_NODES, _WEIGHTS = np.polynomial.legendre.leggauss(16)
+
+
+def _antiderivative_matrix() -> np.ndarray:
+    """Takes the values of a polynomial at the nodes to its integrals from −1 to each node."""
+    legendre = np.polynomial.legendre
+    coefficients = np.linalg.inv(legendre.legvander(_NODES, _NODES.size - 1))
+    return np.asarray(legendre.legval(_NODES, legendre.legint(coefficients, lbnd=-1)).T)
+
+
+_ANTIDERIVATIVE = _antiderivative_matrix()
+
+
+def squared_half_sum(k: int) -> float:
+    """S = k(k²−1)/12, the squared norm of the half sum of the positive roots."""
+    return k * (k * k - 1) / 12
+
+
+def available_below(k: int) -> float:
+    """The variance up to which f can be computed in float64: infinite for k ≤ 46; above, f is known from v = 1 on too.
+
+    Below 1 the functions reach out to (k−1)√v/2 + 2√k + 8, where e^{−x²/2} must still be a float.
+    """
+    room = _LARGEST_REACH - float(_reach(k, np.zeros(())))
+    limit = (2 * max(room, 0.0) / (k - 1)) ** 2 if k > 1 else math.inf
+    return limit if limit < _PFAFFIAN_FROM else math.inf
+
+
+def is_available(k: int, v: np.ndarray) -> np.ndarray:
+    """Whether f(v) can be computed in float64."""
+    return np.asarray((v >= _PFAFFIAN_FROM) | (v < available_below(k)))
+
+
+def _reach(k: int, root: np.ndarray) -> np.ndarray:
+    """Where the last of the k functions has fallen to rounding: its bulk ends at (k−1)√v/2 + 2√k."""
+    return np.asarray((k - 1) / 2 * root + 2 * math.sqrt(k) + 8)
+
+
+def log_no_meeting(k: int, v: np.ndarray) -> np.ndarray:
+    """log P(v) for an array v > 0: concave, increasing, 0 at infinity."""
+    return np.asarray(_log_p(k, v, np.zeros(v.shape)).real)
+
+
+def no_meeting_slope(k: int, v: np.ndarray) -> np.ndarray:
+    """d log P/dv, by a complex step."""
+    step = 1e-30
+    return np.asarray(_log_p(k, v, np.full(v.shape, step)).imag / (step * v))
+
+
+def log_mean_jacobian(k: int, v: np.ndarray, turn: np.ndarray | None = None) -> np.ndarray:
+    """log f(v) for an array v > 0, or with `turn` the complex log f(v·e^{i·turn}) (its imaginary part modulo 2π)."""
+    if turn is None:
+        return np.asarray(log_no_meeting(k, v) + _log_growth(k, v, np.zeros(v.shape)).real)
+    return np.asarray(_log_p(k, v, turn) + _log_growth(k, v, turn))
+
+
+def _log_growth(k: int, size: np.ndarray, turn: np.ndarray) -> np.ndarray:
+    """log of C_k v^{−N/2} e^{vS/2}."""
+    j = np.arange(1, k + 1)
+    mehta = np.sum(special.gammaln(1 + j / 2) - special.gammaln(1.5)) - special.gammaln(k + 1)
+    linear = squared_half_sum(k) / 2 * size * np.exp(1j * turn)
+    return np.asarray(linear - k * (k - 1) / 4 * (np.log(size) + 1j * turn) - mehta)
+
+
+def _log_p(k: int, size: np.ndarray, turn: np.ndarray) -> np.ndarray:
+    """Complex log P(size·e^{i·turn})."""
+    result = np.zeros(size.shape, dtype=complex)
+    if k == 1 or not size.size:
+        return result
+    by_pfaffian = np.flatnonzero(size >= _PFAFFIAN_FROM)
+    result[by_pfaffian] = _by_pfaffian(k, size[by_pfaffian], turn[by_pfaffian])
+    rest = np.flatnonzero(size < _PFAFFIAN_FROM)
+    block = _BLOCK // (k * _Grid.covering(k, 1.0).points.size) + 1
+    for start in range(0, rest.size, block):
+        part = rest[start : start + block]
+        mean = _by_functions(k, size[part], turn[part]) - _at_zero(k)
+        result[part] = mean - _log_growth(k, size[part], turn[part])
+    return result
+
+
+def _by_pfaffian(k: int, size: np.ndarray, turn: np.ndarray) -> np.ndarray:
+    """log P(v) = log det[erf(√v(b_j+b_i)/2) + erf(√v(b_j−b_i)/2)], b the exponents a_i ≥ 0.
+
+    Rows belong to the even functions cosh(b_i r), columns to the odd sinh(b_j r), with a column of ones for odd k.
+    """
+    half_root = (np.sqrt(size) * np.exp(0.5j * turn) / 2)[:, None, None]
+    odd = np.arange(1, k // 2 + 1) - (0.0 if k % 2 else 0.5)
+    even = np.append(0.0, odd) if k % 2 else odd
+    matrix = special.erf(half_root * (odd + even[:, None])) + special.erf(half_root * (odd - even[:, None]))
+    if k % 2:
+        matrix = np.concatenate([matrix, np.ones((*matrix.shape[:-1], 1))], axis=-1)
+    return _log_determinant(matrix)
+
+
+def _log_determinant(matrix: np.ndarray) -> np.ndarray:
+    sign, log_size = np.linalg.slogdet(matrix)
+    return np.asarray(log_size + 1j * np.angle(sign))
+
+
+class _Grid(NamedTuple):
+    """Gauss–Legendre panels on (0, reach)."""
+
+    points: np.ndarray
+    half_width: float
+
+    @staticmethod
+    def covering(k: int, v: float) -> _Grid:
+        reach = float(_reach(k, np.sqrt(v)))
+        panels = math.ceil(reach / _PANEL_WIDTH)
+        half = reach / panels / 2
+        return _Grid((half * (2 * np.arange(panels)[:, None] + 1 + _NODES)).ravel(), half)
+
+    @property
+    def weights(self) -> np.ndarray:
+        return self.half_width * np.tile(_WEIGHTS, self.points.size // _NODES.size)
+
+    def primitive(self, values: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+        """Integrals of `values` (..., points, functions) from 0 to each point, and over the whole grid."""
+        panels = values.reshape((*values.shape[:-2], -1, _NODES.size, values.shape[-1]))
+        inside = self.half_width * np.einsum("ij,...jf->...if", _ANTIDERIVATIVE, panels)
+        whole = self.half_width * np.einsum("j,...jf->...f", _WEIGHTS, panels)
+        until = np.cumsum(whole, axis=-2)
+        return (inside + (until - whole)[..., None, :]).reshape(values.shape), until[..., -1, :]
+
+
+def _by_functions(k: int, size: np.ndarray, turn: np.ndarray) -> np.ndarray:
+    """log f(v) up to its value at 0: de Bruijn's formula in orthonormal functions."""
+    grid = _Grid.covering(k, float(np.max(size)))
+    root = np.sqrt(size)[:, None]
+    seeds, variable = _seeds(k, root, grid.points)
+    counts = (k - k // 2, k // 2)
+    bases = [_Recurrence.of(seed, variable, grid.weights, count) for seed, count in zip(seeds, counts, strict=True)]
+    if np.any(turn):
+        seeds, variable = _seeds(k, root * np.exp(0.5j * turn)[:, None], grid.points)
+    even, odd = (basis.functions(seed, variable) for basis, seed in zip(bases, seeds, strict=True))
+    primitive, total = grid.primitive(even)
+    matrix = np.swapaxes(primitive, -1, -2) @ (grid.weights[:, None] * odd)
+    if k % 2:
+        matrix = np.concatenate([matrix, total[..., None]], axis=-1)
+    return _log_determinant(matrix.astype(complex)) + sum(basis.log_norms for basis in bases)
+
+
+@lru_cache(maxsize=64)
+def _at_zero(k: int) -> complex:
+    return complex(_by_functions(k, np.zeros(1), np.zeros(1))[0])
+
+
+def _seeds(k: int, root: np.ndarray, x: np.ndarray) -> tuple[list[np.ndarray], np.ndarray]:
+    """The lowest even and odd function, and the variable 4sinh²(√v x/2)/v whose polynomials multiply them.
+
+    The functions carry the weight e^{−x²/2} and the constant 2^490, which keeps the weight above the smallest float.
+    """
+    half = x * sinhc(root * x / 2)
+    cosh = np.cosh(root * x / 2)
+    root_of_weight = np.exp(-x * x / 4)
+    weight = _LIFT * root_of_weight * root_of_weight
+    seeds = [weight * np.ones_like(half), weight * half * cosh] if k % 2 else [weight * cosh, weight * half]
+    return seeds, half * half
+
+
+class _Recurrence(NamedTuple):
+    """Orthonormal functions F_{j+1} = ((T − α_j) F_j − β_j F_{j−1})/β_{j+1}, F_0 = seed/β_0, F_{−1} = 0."""
+
+    alphas: list[np.ndarray]
+    betas: list[np.ndarray]
+
+    @staticmethod
+    def of(seed: np.ndarray, variable: np.ndarray, weights: np.ndarray, count: int) -> _Recurrence:
+        """Stieltjes' procedure on the grid."""
+        basis = _Recurrence([], [])
+        before, current = np.zeros_like(seed), seed
+        for step in range(count):
+            if step:
+                basis.alphas.append(((variable * current * current) @ weights)[:, None])
+                raised = (variable - basis.alphas[-1]) * current
+                before, current = current, raised - (basis.betas[-1] * before if step > 1 else 0.0)
+            basis.betas.append(np.sqrt((current * current) @ weights)[:, None])
+            current = current / basis.betas[-1]
+        return basis
+
+    def functions(self, seed: np.ndarray, variable: np.ndarray) -> np.ndarray:
+        """The functions along a last axis; for a complex seed and variable their continuations."""
+        found = [seed / self.betas[0]] if self.betas else []
+        for step, alpha in enumerate(self.alphas):
+            raised = (variable - alpha) * found[-1] - (self.betas[step] * found[-2] if step else 0.0)
+            found.append(raised / self.betas[step + 1])
+        return np.stack(found, axis=-1)
+
+    @property
+    def log_norms(self) -> np.ndarray:
+        """log of the product of the norms of the monic functions, which are ∏β."""
+        betas = np.concatenate([self.betas[0] / _LIFT, *self.betas[1:]], axis=1)
+        return np.asarray(np.sum(np.cumsum(np.log(betas), axis=1), axis=1))

@@ -1,0 +1,98 @@
+"""The package as a whole: light to import, and built in layers."""
+
+from __future__ import annotations
+
+import ast
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+import dpmanifolds
+
+PACKAGE = Path(dpmanifolds.__file__).parent
+
+LAYERS = {
+    "errors": 0,
+    "_arrays": 0,
+    "_validate": 0,
+    "noise": 1,
+    "manifolds": 2,
+    "domains": 2,
+    "statistics": 3,
+    "distributions": 3,
+    "data": 3,
+    "privacy": 4,
+    "mechanisms": 5,
+    "optimize": 5,
+    "ledger": 5,
+    "releases": 6,
+    "estimators": 7,
+    "planning": 7,
+    "auditing": 7,
+    "cli": 8,
+    "demo": 8,
+    "page": 8,
+    "plotting": 8,
+    "experiments": 8,
+}
+
+
+def room_of(path: Path) -> str:
+    return path.relative_to(PACKAGE).parts[0].removesuffix(".py")
+
+
+def imported_rooms(path: Path) -> set[str]:
+    """Rooms of this package that a file imports, lazily or not."""
+    rooms = set()
+    for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
+        if isinstance(node, ast.ImportFrom) and node.module and node.module.startswith("dpmanifolds."):
+            rooms.add(node.module.split(".")[1])
+        elif isinstance(node, ast.ImportFrom) and node.module == "dpmanifolds":
+            rooms.update(
+                room_of(Path(sys.modules[getattr(dpmanifolds, alias.name).__module__].__file__))
+                for alias in node.names
+                if hasattr(getattr(dpmanifolds, alias.name), "__module__")
+            )
+        elif isinstance(node, ast.Import):
+            rooms.update(a.name.split(".")[1] for a in node.names if a.name.startswith("dpmanifolds."))
+    return rooms
+
+
+@pytest.mark.parametrize("path", sorted(PACKAGE.rglob("*.py")), ids=lambda path: str(path.relative_to(PACKAGE)))
+def test_rooms_import_nothing_above_them(path):
+    room = room_of(path)
+    if room == "__init__":
+        return
+    assert room in LAYERS, f"give {room} a layer"
+    above = {other for other in imported_rooms(path) if LAYERS[other] > LAYERS[room]}
+    assert not above
+
+
+def test_importing_the_package_loads_no_heavy_library():
+    heavy = ("sklearn", "opendp", "dp_accounting", "scipy", "matplotlib", "rich", "typer", "torch", "jax")
+    program = f"import sys, dpmanifolds; print([m for m in {heavy!r} if m in sys.modules])"
+    printed = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=True)
+    assert printed.stdout.strip() == "[]"
+
+
+def test_geometry_and_means_load_no_scipy():
+    program = (
+        "import sys, dpmanifolds as dpm; dpm.frechet_mean(dpm.SPD(2), dpm.SPD(2).random_point(5, rng=0));"
+        "print('scipy' in sys.modules)"
+    )
+    printed = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=True)
+    assert printed.stdout.strip() == "False"
+
+
+def test_every_public_name_can_be_had_and_has_a_docstring():
+    for name in dpmanifolds.__all__:
+        value = getattr(dpmanifolds, name)
+        assert isinstance(value, str) or value.__doc__
+    assert set(dir(dpmanifolds)) == set(dpmanifolds.__all__)
+
+
+def test_an_unknown_name_is_an_attribute_error():
+    with pytest.raises(AttributeError, match="no_such_name"):
+        _ = dpmanifolds.no_such_name
