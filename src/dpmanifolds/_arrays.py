@@ -142,9 +142,8 @@ def sym(matrix: Array) -> Array:
 def dot(a: Array, b: Array) -> Array:
     """Real Euclidean inner product over the last axis (the real part of a*b for complex vectors)."""
     xp = array_namespace(a, b)
-    if xp.isdtype(a.dtype, "complex floating"):
-        return xp.sum(xp.real(a) * xp.real(b) + xp.imag(a) * xp.imag(b), axis=-1)
-    return xp.sum(a * b, axis=-1)
+    product = xp.vecdot(a, b, axis=-1)
+    return xp.real(product) if xp.isdtype(product.dtype, "complex floating") else product
 
 
 def contract(a: Array, b: Array) -> Array:
@@ -155,8 +154,7 @@ def contract(a: Array, b: Array) -> Array:
 
 def norm(vector: Array) -> Array:
     """Euclidean norm over the last axis."""
-    xp = array_namespace(vector)
-    return xp.linalg.vector_norm(vector, axis=-1)
+    return array_namespace(vector).sqrt(dot(vector, vector))
 
 
 def safe_divide(a: Array, b: Array, otherwise: float = 0.0) -> Array:
@@ -254,8 +252,7 @@ def x_cot_x(x: Array) -> Array:
     """x·cot(x), and 1 at 0: the smallest Hessian eigenvalue of half the squared distance on the unit sphere."""
 
     def far(value: Array) -> Array:
-        xp = array_namespace(value)
-        return value * xp.cos(value) / xp.sin(value)
+        return value / array_namespace(value).tan(value)
 
     return _near_and_far(x, (1.0, -1 / 3, -1 / 45, -2 / 945, -1 / 4725, -2 / 93555), far)
 

@@ -20,13 +20,15 @@ def descriptors(images: np.ndarray, floor: float = 1e-3) -> np.ndarray:
         [*np.broadcast_arrays(rows, columns, images)[:2], images, np.abs(across), np.abs(down)], axis=-1
     ).reshape(count, height * width, 5)
     centred = features - features.mean(axis=1, keepdims=True)
-    return centred.swapaxes(1, 2) @ centred / (height * width) + floor * np.eye(5)
+    covariances: np.ndarray = centred.swapaxes(1, 2) @ centred / (height * width)
+    return covariances + floor * np.eye(5)
 
 
 def nearest_mean(manifold: Manifold, means: np.ndarray, points: np.ndarray) -> np.ndarray:
     """The label of the closest class mean."""
     distances = np.stack([manifold.dist(mean, points) for mean in means])
-    return np.argmin(distances, axis=0)
+    labels: np.ndarray = np.argmin(distances, axis=0)
+    return labels
 
 
 def main() -> None:

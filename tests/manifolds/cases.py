@@ -68,5 +68,3 @@ def tangent_of_length(manifold: Manifold, base, rng: np.random.Generator, length
     else:
         coordinates *= length
     return manifold.from_coordinates(base, coordinates)
-
-

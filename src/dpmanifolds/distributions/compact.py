@@ -18,7 +18,7 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
-from functools import cached_property
+from functools import cached_property, partial
 from typing import Any
 
 import numpy as np
@@ -199,13 +199,10 @@ class RootSystemLaw(TangentLaw):
         return log_sphere_area(self.manifold.dim) - log_angular
 
     def _integral(self, order: float, what: str) -> LogConcaveIntegral:
-        """∫ e^k·R^order·R·w(R) dR, w(R) = ∫ |sin a(θ₁−θ₂) sin a(θ₁+θ₂)|^m (sin aθ₁ sin aθ₂)^l dφ with θ = R(cos φ, sin φ)."""
+        """∫ of the density of the distance times R^order, up to `_log_weight`."""
         if self._roots.rank != 2:
             self._not_available(what)
-
-        def log_density(radius: np.ndarray) -> np.ndarray:
-            return np.asarray(self._kernel.difference(radius, 0.0) + self._log_shell(radius) + order * np.log(radius))
-
+        log_density = partial(self._log_density, order=order)
         high = min(self._kernel.largest_mode(self.manifold.dim - 1 + order), self._roots.reach)
         peak = optimize.minimize_scalar(
             lambda t: -log_density(np.exp(np.array([t])))[0],
@@ -214,6 +211,9 @@ class RootSystemLaw(TangentLaw):
         )
         mode = math.exp(peak.x)
         return LogConcaveIntegral(log_density, mode=mode, scale=mode, lower=1e-14 * mode, upper=self._roots.reach)
+
+    def _log_density(self, radius: np.ndarray, order: float) -> np.ndarray:
+        return np.asarray(self._kernel.difference(radius, 0.0) + self._log_shell(radius) + order * np.log(radius))
 
     def _log_shell(self, radius: np.ndarray) -> np.ndarray:
         """log of R^{d−1} ∫ cos(2φ)^m (sin φ cos φ)^l J dφ over the φ in (0, π/4) with R cos φ below the cut locus."""

@@ -19,7 +19,7 @@ from __future__ import annotations
 import math
 from abc import abstractmethod
 from fractions import Fraction
-from functools import cached_property
+from functools import cached_property, partial
 from typing import Any, NoReturn
 
 import numpy as np
@@ -90,10 +90,7 @@ class _SPDLaw(TangentLaw):
     def _integral(self, order: float) -> LogConcaveIntegral:
         """∫ kernel(R)·R^{d−1+order}·A(R) dR, between radii outside of which a negligible part of it lies (below 1e−35)."""
         power = self.manifold.dim - 1 + order
-
-        def log_density(radius: np.ndarray) -> np.ndarray:
-            return self._log_density(radius, power)
-
+        log_density = partial(self._log_density, power=power)
         low, high = math.log(self._smallest_mode(power)), math.log(self._kernel.largest_mode(power))
         peak = optimize.minimize_scalar(
             lambda t: -log_density(np.exp(np.array([t])))[0], bounds=(low, high), method="bounded"

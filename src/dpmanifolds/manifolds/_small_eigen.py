@@ -77,10 +77,8 @@ def log_entries(entries: dict[tuple[int, int], Array], k: int) -> dict[tuple[int
     which the trigonometric formula loses at a double eigenvalue does not show. Below a condition of 1e−6
     (closed-form eigenvalues carry no relative accuracy there) Jacobi rotations take over.
     """
-    if k == 1:
-        values = [entries[(0, 0)]]
-    else:
-        values = _pair_values(entries) if k == 2 else _triple_values(entries)
+    closed_forms = {1: lambda a: [a[(0, 0)]], 2: _pair_values, 3: _triple_values}
+    values = closed_forms[k](entries)
     xp = namespace(values[0])
     if not bool(xp.all(values[-1] > 1e-6 * values[0])):
         return _log_entries_by_rotations(entries, k)

@@ -15,8 +15,8 @@ __all__ = ["map_blocks", "records_at"]
 
 Partial = TypeVar("Partial")
 
-_BLOCK_BYTES = 1 << 20
-_LARGEST_BLOCK = 8192
+_BLOCK_BYTES = 1 << 19
+_LARGEST_BLOCK = 32768
 
 
 def map_blocks(function: Callable[[int, Array, Array], Partial], points: Array, weights: Array) -> Iterator[Partial]:

@@ -16,6 +16,7 @@ from functools import singledispatch
 from dpmanifolds._arrays import (
     Array,
     astype_complex,
+    dot,
     eps,
     eye,
     namespace,
@@ -35,8 +36,8 @@ __all__ = [
     "certificate_step",
     "linearize",
     "outer_sum",
-    "spread_weights",
     "spectral_sum",
+    "spread_weights",
     "weighted_sum",
 ]
 
@@ -57,6 +58,7 @@ class HessianBlock:
 
 
 _MOST_MEMORY = 1 << 27
+_LARGEST_DENSE = 16
 
 
 @dataclass
@@ -165,13 +167,15 @@ def outer_sum(vectors: Array, weights: Array) -> Array:
 def spectral_sum(vectors: Array, middle: Array) -> Array:
     """Σ_i U_i m_i U_iᵀ over the first axis, for symmetric m_i (n, *batch, k, k) or diagonals (n, *batch, k)."""
     xp = namespace(vectors, middle)
-    rows = transpose(vectors)
-    moved = middle @ rows if middle.ndim == vectors.ndim else middle[..., None] * rows
-    if vectors.ndim > 3:
-        return sym(xp.sum(vectors @ moved, axis=0))
-    # one tall product is several times faster than many small ones and a sum
     k = vectors.shape[-1]
-    return sym(transpose(xp.reshape(rows, (-1, k))) @ xp.reshape(moved, (-1, k)))
+    full = middle.ndim == vectors.ndim
+    if vectors.ndim > 3:
+        rows = transpose(vectors)
+        return sym(xp.sum(vectors @ (middle @ rows if full else middle[..., None] * rows), axis=0))
+    # one tall product of contiguous arrays is several times faster than many small ones and a sum
+    tall = xp.reshape(transpose(vectors), (-1, k))
+    moved = middle @ xp.reshape(tall, vectors.shape) if full else xp.reshape(middle, (-1, 1)) * tall
+    return sym(transpose(tall) @ xp.reshape(moved, (-1, k)))
 
 
 def _identity_plus(scale: Array, matrix: Array) -> Array:
@@ -183,30 +187,60 @@ def _(manifold: Sphere, base: Array, points: Array, weights: Array, hessian: boo
     """Hess = g·I + (1 − g)·uuᵀ, g = θ cot θ, without forming a single logarithm.
 
     With c = κ·x·base = cos θ and f = θ/sin θ the logarithms sum to Σ w f x − (Σ w f c)·base, and the projections of
-    Σ w (1−g)/sin²θ · κxxᵀ are those of Σ w (1−g) uuᵀ.
+    Σ w (1−g)/sin²θ · κxxᵀ are those of Σ w (1−g) uuᵀ. A tiny number added above and below keeps both quotients at
+    their limits (1 and ⅓) for θ = 0.
     """
     xp = namespace(base, points)
-    cosine = points @ base if base.ndim == 1 else xp.sum(points * base, axis=-1)
-    cosine = xp.clip(manifold.curvature * cosine, -1.0, 1.0)
-    squared_sine = (1 - cosine) * (1 + cosine)
+    cosine = manifold.curvature * (points @ base if base.ndim == 1 else dot(points, base))
+    squared_sine = xp.abs((1 - cosine) * (1 + cosine))
     sine = xp.sqrt(squared_sine)
     angle = xp.atan2(sine, cosine)
-    near = angle < 1e-3
-    safe = xp.where(near, xp.ones_like(sine), sine)
-    factor = xp.where(near, 1 + squared_sine / 6, angle / safe)
-    w = spread_weights(weights, factor.ndim) * factor
-    ambient = _sum_over_records(w, points) - xp.sum(w * cosine, axis=0)[..., None] * base
-    pull = manifold.to_coordinates(base, ambient)
+    tiny = float(xp.finfo(sine.dtype).smallest_normal)
+    factor = (angle + tiny) / (sine + tiny)
+    slowest = factor * cosine
+    w = spread_weights(weights, factor.ndim)
+    ambient = _sum_over_records(w * factor, points) - xp.sum(w * slowest, axis=0)[..., None] * base
     unit = 16 * eps(points) * math.sqrt(max(points.shape[-1], 4)) * manifold.sphere_radius
-    result = taylor_sums(manifold, manifold.sphere_radius * angle, pull, weights, unit * (1 + factor))
-    if hessian:
-        slowest = factor * cosine
-        share = xp.where(near, 1 / 3 + 2 * squared_sine / 15, (1 - slowest) / (safe * safe))
-        ambient_sum = outer_sum(points, manifold.curvature * spread_weights(weights, share.ndim) * share)
-        rows = manifold.to_coordinates(base[..., None, :], ambient_sum)
+    result = Linearization(
+        value=weighted_sum(angle * angle, weights) / (2 * manifold.curvature),
+        pull=manifold.to_coordinates(base, ambient),
+        convexity=_sphere_convexity(manifold, angle, sine, cosine, weights),
+        rounding=unit * weighted_sum(1 + factor, weights),
+        farthest=manifold.sphere_radius * xp.max(angle, axis=0),
+        covered=float(xp.sum(weights)),
+    )
+    if not hessian:
+        return result
+    slack = math.sqrt(eps(sine)) / 100
+    share = manifold.curvature * w * (1 - slowest + slack / 3) / (squared_sine + slack)
+    across = weighted_sum(slowest, weights)
+    if manifold.dim <= _LARGEST_DENSE or base.ndim > 1:
+        rows = manifold.to_coordinates(base[..., None, :], outer_sum(points, share))
         matrix = manifold.to_coordinates(base[..., None, :], transpose(rows))
-        result.hessian = _identity_plus(weighted_sum(slowest, weights), matrix)
+        result.hessian = _identity_plus(across, matrix)
+    else:
+
+        def operator(vector: Array) -> Array:
+            seen = points @ manifold.from_coordinates(base, vector)
+            return across * vector + manifold.to_coordinates(base, (share * seen) @ points)
+
+        result.blocks = [HessianBlock(operator, 8 * share.shape[0])]
     return result
+
+
+def _sphere_convexity(manifold: Sphere, angle: Array, sine: Array, cosine: Array, weights: Array) -> Array:
+    """Σ w g(θ + δ₀) by the addition theorem, minus infinity beyond π; 1 on the flat circle."""
+    xp = namespace(angle)
+    if manifold.dim == 1:
+        return weighted_sum(xp.ones_like(angle), weights)
+    step = certificate_step(manifold, angle) / manifold.sphere_radius
+    shift = math.tan(step)
+    denominator = sine + shift * cosine
+    inside = denominator > 0
+    values = (angle + step) * (cosine - shift * sine) / xp.where(inside, denominator, xp.ones_like(sine))
+    if not bool(xp.all(inside)):
+        values = xp.where(inside, values, xp.full_like(values, -math.inf))
+    return weighted_sum(values, weights)
 
 
 def _sum_over_records(weights: Array, points: Array) -> Array:

@@ -15,8 +15,8 @@ from dpmanifolds.statistics._linearize import (
     Linearization,
     linearize,
     outer_sum,
-    spread_weights,
     spectral_sum,
+    spread_weights,
     weighted_sum,
 )
 from dpmanifolds.statistics._positive import log_near_diagonal, log_summary, not_positive, positive_eigen

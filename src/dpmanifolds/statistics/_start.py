@@ -13,14 +13,124 @@ from dpmanifolds.manifolds import (
     Hyperbolic,
     Manifold,
     PlanarShapes,
+    SPDAffineInvariant,
     SpecialOrthogonal,
     Sphere,
-    SPDAffineInvariant,
 )
 from dpmanifolds.manifolds._symmetric import apply_function
-from dpmanifolds.statistics._linearize import weighted_sum
+from dpmanifolds.statistics._blocks import map_blocks
+from dpmanifolds.statistics._linearize import spread_weights, weighted_sum
+from dpmanifolds.statistics._positive import not_positive
+from dpmanifolds.statistics._records import check_block
 
 __all__ = ["extrinsic_mean"]
+
+
+def extrinsic_mean(manifold: Manifold, points: Array, weights: Array) -> Array:
+    """A mean of the ambient arrays, brought back to the manifold (weights sum to one); checks the records too."""
+
+    def block_moment(_: int, block: Array, block_weights: Array) -> Array:
+        check_block(manifold, block)
+        return _moment(manifold, block, block_weights)
+
+    parts = map_blocks(block_moment, points, weights)
+    total = next(parts)
+    for part in parts:
+        total = total + part
+    return _point(manifold, total)
+
+
+@singledispatch
+def _moment(manifold: Manifold, points: Array, weights: Array) -> Array:
+    """What is summed over records: the arrays themselves, unless a manifold needs more."""
+    return weighted_sum(points, weights)
+
+
+@_moment.register
+def _(manifold: PlanarShapes, points: Array, weights: Array) -> Array:
+    """Σ w xx*."""
+    xp = namespace(points)
+    scaled = xp.conj(points) * xp.astype(spread_weights(weights, points.ndim), points.dtype)
+    if points.ndim == 2:
+        return transpose(points) @ scaled
+    return xp.sum(points[..., :, None] * scaled[..., None, :], axis=0)
+
+
+@_moment.register
+def _(manifold: Grassmann, points: Array, weights: Array) -> Array:
+    """Σ w xxᵀ."""
+    return weighted_sum(points @ transpose(points), weights)
+
+
+@_moment.register
+def _(manifold: SPDAffineInvariant, points: Array, weights: Array) -> Array:
+    """Σ w x and Σ w x⁻¹, stacked."""
+    xp = namespace(points)
+    try:
+        inverses = xp.linalg.inv(points)
+    except np.linalg.LinAlgError:
+        raise not_positive() from None
+    return xp.stack([weighted_sum(points, weights), weighted_sum(inverses, weights)])
+
+
+@singledispatch
+def _point(manifold: Manifold, moment: Array) -> Array:
+    """The point that belongs to the summed moments."""
+    return manifold.project(moment)
+
+
+@_point.register
+def _(manifold: Sphere, moment: Array) -> Array:
+    xp = namespace(moment)
+    if bool(xp.any(norm(moment) < 1e-8 * manifold.sphere_radius)):
+        raise _no_center()
+    return manifold.project(moment)
+
+
+@_point.register
+def _(manifold: Hyperbolic, moment: Array) -> Array:
+    """The Lorentz centroid: the mean vector scaled back to the hyperboloid."""
+    xp = namespace(moment)
+    size = norm(moment[..., 1:])
+    length = xp.sqrt((moment[..., 0] - size) * (moment[..., 0] + size))
+    return manifold.project(manifold.scale_length * moment / length[..., None])
+
+
+@_point.register
+def _(manifold: PlanarShapes, moment: Array) -> Array:
+    """The leading eigenvector: the full Procrustes mean."""
+    return manifold.project(namespace(moment).linalg.eigh(moment)[1][..., :, -1])
+
+
+@_point.register
+def _(manifold: Grassmann, moment: Array) -> Array:
+    """The leading eigenvectors of the mean projector."""
+    return namespace(moment).linalg.eigh(sym(moment))[1][..., -manifold.p :]
+
+
+@_point.register
+def _(manifold: SpecialOrthogonal, moment: Array) -> Array:
+    xp = namespace(moment)
+    if bool(xp.any(xp.linalg.svdvals(moment)[..., -1] < 1e-8)):
+        raise _no_center()
+    return manifold.project(moment)
+
+
+@_point.register
+def _(manifold: SPDAffineInvariant, moment: Array) -> Array:
+    """The geometric mean of the arithmetic and the harmonic mean; the arithmetic one if rounding spoils the other."""
+    xp = namespace(moment)
+    arithmetic = sym(moment[0, ...])
+    try:
+        harmonic = sym(xp.linalg.inv(sym(moment[1, ...])))
+        lower = xp.linalg.cholesky(arithmetic)
+    except np.linalg.LinAlgError:
+        raise not_positive() from None
+    half = xp.linalg.solve(lower, harmonic)
+    relative = sym(xp.linalg.solve(lower, transpose(half)))
+    if not bool(xp.all(xp.linalg.eigvalsh(relative) > 0)):
+        return arithmetic
+    return sym(lower @ apply_function(relative, xp.sqrt) @ transpose(lower))
 
 
 def _no_center() -> ConvergenceError:
@@ -28,77 +138,3 @@ def _no_center() -> ConvergenceError:
         "the records have no centre: they are spread too evenly over the space for a Fréchet mean to be unique. "
         "Clip them to a ball below manifold.max_radius first."
     )
-
-
-@singledispatch
-def extrinsic_mean(manifold: Manifold, points: Array, weights: Array) -> Array:
-    """The mean of the ambient arrays, brought back to the manifold (weights sum to one)."""
-    return manifold.project(weighted_sum(points, weights))
-
-
-@extrinsic_mean.register
-def _(manifold: Sphere, points: Array, weights: Array) -> Array:
-    mean = weighted_sum(points, weights)
-    xp = namespace(mean)
-    if bool(xp.any(norm(mean) < 1e-8 * manifold.sphere_radius)):
-        raise _no_center()
-    return manifold.project(mean)
-
-
-@extrinsic_mean.register
-def _(manifold: Hyperbolic, points: Array, weights: Array) -> Array:
-    """The Lorentz centroid: the mean vector scaled back to the hyperboloid."""
-    xp = namespace(points)
-    mean = weighted_sum(points, weights)
-    size = norm(mean[..., 1:])
-    length = xp.sqrt((mean[..., 0] - size) * (mean[..., 0] + size))
-    return manifold.project(manifold.scale_length * mean / length[..., None])
-
-
-@extrinsic_mean.register
-def _(manifold: PlanarShapes, points: Array, weights: Array) -> Array:
-    """The leading eigenvector of Σ w xx* (the full Procrustes mean)."""
-    xp = namespace(points)
-    scaled = points * xp.astype(_spread(weights, points.ndim), points.dtype)
-    if points.ndim == 2:
-        second = transpose(points) @ xp.conj(scaled)
-    else:
-        second = xp.sum(points[..., :, None] * xp.conj(scaled)[..., None, :], axis=0)
-    return manifold.project(xp.linalg.eigh(second)[1][..., :, -1])
-
-
-@extrinsic_mean.register
-def _(manifold: Grassmann, points: Array, weights: Array) -> Array:
-    """The leading eigenvectors of the mean projector."""
-    xp = namespace(points)
-    projector = weighted_sum(points @ transpose(points), weights)
-    return xp.linalg.eigh(sym(projector))[1][..., -manifold.p :]
-
-
-@extrinsic_mean.register
-def _(manifold: SpecialOrthogonal, points: Array, weights: Array) -> Array:
-    mean = weighted_sum(points, weights)
-    xp = namespace(mean)
-    if bool(xp.any(xp.linalg.svdvals(mean)[..., -1] < 1e-8)):
-        raise _no_center()
-    return manifold.project(mean)
-
-
-@extrinsic_mean.register
-def _(manifold: SPDAffineInvariant, points: Array, weights: Array) -> Array:
-    """The geometric mean of the arithmetic and the harmonic mean."""
-    xp = namespace(points)
-    arithmetic = sym(weighted_sum(points, weights))
-    try:
-        harmonic = xp.linalg.inv(sym(weighted_sum(xp.linalg.inv(points), weights)))
-        lower = xp.linalg.cholesky(arithmetic)
-        half = xp.linalg.solve(lower, sym(harmonic))
-        inner = apply_function(sym(xp.linalg.solve(lower, transpose(half))), xp.sqrt)
-    except np.linalg.LinAlgError:
-        return arithmetic
-    start = sym(lower @ inner @ transpose(lower))
-    return start if bool(xp.all(xp.isfinite(start))) else arithmetic
-
-
-def _spread(weights: Array, ndim: int) -> Array:
-    return namespace(weights).reshape(weights, (-1,) + (1,) * (ndim - 1))

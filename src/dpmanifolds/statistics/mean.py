@@ -97,8 +97,8 @@ def _joined(parts: list[MeanResult]) -> MeanResult:
 
 def _newton(manifold: Manifold, points: Array, weights: Array, tolerance: float) -> MeanResult:
     """Newton steps, shortened while the objective grows; one pass over the records per step."""
-    base, passes = _start(manifold, points, weights)
-    here = _linearized(manifold, base, points, weights, check=True)
+    base, passes, checked = _start(manifold, points, weights)
+    here = _linearized(manifold, base, points, weights, check=not checked)
     passes += 1
     gradient, contraction, stalled = _total(norm(here.pull)), 1.0, 0
     while gradient > tolerance and stalled < 2:
@@ -155,18 +155,18 @@ def _step(
         step = xp.where(worse[..., None], step / 4, step)
 
 
-def _start(manifold: Manifold, points: Array, weights: Array) -> tuple[Array, int]:
-    """A start from all records, or for many SPD matrices the mean of every s-th one, which costs less than a pass."""
-    count = points.shape[0]
-    stride = min(16, count // (8 * manifold.dim + 64))
+def _start(manifold: Manifold, points: Array, weights: Array) -> tuple[Array, int, bool]:
+    """A base, the passes it took, and whether all records were checked on the way.
+
+    The extrinsic mean of all records, or for many SPD matrices the mean of every s-th one: less than a pass.
+    """
+    stride = min(16, points.shape[0] // (8 * manifold.dim + 64))
     if isinstance(manifold, SPDAffineInvariant) and stride >= 4:
         part, part_weights = points[::stride], weights[::stride]
         total = namespace(weights).sum(part_weights)
         if bool(total > 0):
-            check_block(manifold, part)
-            return _newton(manifold, part, part_weights / total, 1e-2).point, 0
-    check_block(manifold, points)
-    return extrinsic_mean(manifold, points, weights), 1
+            return _newton(manifold, part, part_weights / total, 1e-2).point, 0, False
+    return extrinsic_mean(manifold, points, weights), 1, True
 
 
 def _linearized(

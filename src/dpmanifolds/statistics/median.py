@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
+from itertools import pairwise
 from typing import Any
 
 from dpmanifolds._arrays import Array, eps, eye, namespace, norm, safe_divide, x_cot_x, x_coth_x
@@ -53,8 +54,8 @@ def frechet_median(
 
     A median that coincides with a record is recognised by its subgradient (Vardi–Zhang): there the unit pulls of the
     other records together do not exceed the record's own weight. `error_bound` on Hadamard manifolds: by comparison
-    F(exp_x v) ≥ Σ w|v − log_x x_i|, and |v − a| ≥ |a| − ⟨u,v⟩ + (|v|² − ⟨u,v⟩²)/(2(|a| + |v|)), so no point farther than
-    δ ≤ δ₀ is better when δ·λ_min(Σ w (I − uuᵀ)/(2(ρ_i + δ₀))) exceeds the gradient. Elsewhere it is infinite.
+    F(exp_x v) ≥ Σ w|v − log_x x_i|, and |v − a| ≥ |a| − ⟨u,v⟩ + (|v|² − ⟨u,v⟩²)/(2(|a| + |v|)), so no point farther
+    than δ ≤ δ₀ is better when δ·λ_min(Σ w (I − uuᵀ)/(2(ρ_i + δ₀))) exceeds the gradient. Elsewhere it is infinite.
 
     >>> import numpy as np
     >>> from dpmanifolds import Euclidean, frechet_median
@@ -134,7 +135,7 @@ def _look(manifold: Manifold, base: Array, points: Array, weights: Array) -> _Vi
     views = list(map_blocks(block_view, points, weights))
     total = views[0][1]
     first = 0
-    for (size, _), (_, view) in zip(views, views[1:], strict=False):
+    for (size, _), (_, view) in pairwise(views):
         first += size
         if view.nearest < total.nearest:
             total.nearest, total.nearest_record = view.nearest, first + view.nearest_record

@@ -1,0 +1,169 @@
+"""The K-norm gradient law of the Fréchet mean on a ball."""
+
+from __future__ import annotations
+
+import math
+from functools import partial
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from dpmanifolds._arrays import Array, like, to_numpy, x_cot_x
+from dpmanifolds._validate import positive_number
+from dpmanifolds.distributions._arguments import Size, checked_point, size_of
+from dpmanifolds.distributions._ball_proposals import BallProposal, ball_proposal
+from dpmanifolds.distributions._rejection import collect
+from dpmanifolds.domains import Ball
+from dpmanifolds.errors import ArgumentError, NotOnManifoldError
+from dpmanifolds.manifolds import Manifold
+from dpmanifolds.noise import as_generator
+
+__all__ = ["KNormGradientLaw"]
+
+_ROUNDING = 1e-12
+_BLOCK = 1 << 21
+_MOST_TRIES = 1e6
+_TRIALS = 256
+_BATCH = 1 << 14
+
+
+class KNormGradientLaw:
+    """Density ∝ exp(−‖∇F(x)‖/σ) on the ball B_r(m₀), F(x) = (1/2n) Σ ρ²(x, x_i) (MATH.md sections 2 and 3).
+
+    Draws are exact for any `estimate` x̂ of the mean that lies in the ball; a good one makes them fast. Let c be
+    a lower bound of the Hessian of F on the ball, which is convex: along the geodesic from x̂ to x,
+    ⟨∇F, γ'⟩ grows by at least c·ρ(x̂,x), so that ‖∇F(x)‖ ≥ c·ρ(x̂,x) − ‖∇F(x̂)‖. (i) Propose x with density
+    ∝ e^{−c·ρ(x̂,x)/σ} at distance at most r + ρ(m₀,x̂) from x̂, drop it outside of the ball, accept it with
+    exp(−(‖∇F(x)‖ − c·ρ(x̂,x) + ‖∇F(x̂)‖)/σ) ≤ 1. (ii) Or propose uniformly in the ball and accept with exp(−‖∇F(x)‖/σ).
+    The one that accepted more of 256 trial proposals is taken; (ii) where c = 0.
+
+    c = 1 where the curvature is at most 0. For curvature at most κ > 0 it is max(0, avg_i g(r + ρ(m₀,x_i))),
+    g(s) = √κs·cot(√κs), as every point of the ball is within r + ρ(m₀,x_i) of x_i and half the squared distance
+    has Hessian ≥ g(distance).
+
+    **The time of a draw depends on the records.** It must not be observable where they are private. After a
+    million proposals for each draw asked for, `ConvergenceError` is raised. Errors about records say which rule failed and nothing else.
+
+    >>> import numpy as np
+    >>> from dpmanifolds import Sphere
+    >>> from dpmanifolds.distributions import KNormGradientLaw
+    >>> sphere, north = Sphere(2), np.array([0.0, 0.0, 1.0])
+    >>> records = sphere.exp(north, 0.1 * np.array([[1.0, 0.0, 0.0], [0.0, 1.0, 0.0], [-1.0, -1.0, 0.0]]))
+    >>> law = KNormGradientLaw(sphere, records, center=north, radius=0.3, sigma=0.05, estimate=north)
+    >>> law.sample(4, rng=0).shape
+    (4, 3)
+    """
+
+    def __init__(
+        self, manifold: Manifold, records: Array, center: Array, radius: float, sigma: float, estimate: Array
+    ) -> None:
+        self.ball = Ball(manifold, center, radius)
+        self.manifold, self.radius = manifold, self.ball.radius
+        self.sigma = positive_number("sigma", sigma)
+        self.center = self.ball.center
+        self._center = _host(self.center)
+        self._estimate = _host(checked_point(manifold, estimate, "estimate"))
+        self._records = self._checked_records(records)
+        self._reach = self.radius + float(manifold.dist(self._center, self._estimate))
+        if self._reach > 2 * self.radius * (1 + 1e-9):
+            raise ArgumentError("estimate must lie in the ball; clip it first.")
+        self._convexity = self._hessian_bound()
+        self._gradient_at_estimate = float(self._gradient_norm(self._estimate[None])[0])
+        self._proposals = self._choose()
+
+    def _checked_records(self, records: Array) -> np.ndarray:
+        points = _host(self.manifold.as_points(records, "records"))
+        if points.ndim != len(self.manifold.point_shape) + 1 or not points.shape[0]:
+            raise ArgumentError("records must have one leading axis, of length at least 1.")
+        if not np.all(np.isfinite(points)) or not np.all(self.manifold.belongs(points)):
+            raise NotOnManifoldError(f"records must lie on {self.manifold!r}.")
+        if not np.all(self.ball.contains(points)):
+            raise ArgumentError("records must lie in the ball; clip them first.")
+        return points
+
+    def _hessian_bound(self) -> float:
+        """A lower bound of the smallest Hessian eigenvalue of F on the ball, at least 0."""
+        upper = self.manifold.curvature_bounds[1]
+        if upper <= 0:
+            return 1.0
+        farthest = self.radius + self.manifold.dist(self._center, self._records)
+        bound = float(np.mean(x_cot_x(math.sqrt(upper) * farthest)))
+        return max(0.0, bound - _ROUNDING * (1 + abs(bound)))
+
+    def _gradient_norm(self, points: np.ndarray) -> np.ndarray:
+        """‖∇F‖ at points (m, *point_shape), in blocks of bounded memory."""
+        result = np.empty(points.shape[0])
+        rows = max(1, _BLOCK // self._records.size)
+        for start in range(0, points.shape[0], rows):
+            base = points[start : start + rows]
+            logs = self.manifold.log(base[:, None], self._records[None])
+            result[start : start + rows] = self.manifold.norm(base, np.mean(logs, axis=1))
+        return result
+
+    def _choose(self) -> _Proposals:
+        """Whichever accepts more; what is chosen changes the time of a draw, not its law."""
+        rate = self._convexity / self.sigma
+        uniform = _Proposals(self._center, ball_proposal(self.manifold, 0.0, self.radius), 0.0, 0.0)
+        if rate == 0:
+            return uniform
+        offset = self._gradient_at_estimate + _ROUNDING * (1 + 2 * self.radius)
+        around = ball_proposal(self.manifold, rate, self._reach)
+        near = _Proposals(self._estimate, around, self._convexity, offset)
+        trials = min(max(_BLOCK // self._records.size, 16), _TRIALS)
+        rates = [self._propose(each, trials, np.random.default_rng(0))[1].sum() for each in (near, uniform)]
+        return near if rates[0] >= rates[1] else uniform
+
+    def _propose(self, kind: _Proposals, size: int, rng: np.random.Generator) -> tuple[np.ndarray, np.ndarray]:
+        """Coordinates at the base of the proposals, and which are accepted."""
+        distance, coordinates, excess = kind.source.draw(size, rng)
+        patience = rng.standard_exponential(size) - excess
+        points = self._points(kind, coordinates)
+        open_rows = patience >= 0
+        if kind.slope:
+            open_rows &= self.manifold.dist(self._center, points) <= self.radius
+        rows = np.flatnonzero(open_rows)
+        gradient = self._gradient_norm(points[rows])
+        open_rows[rows] = patience[rows] * self.sigma >= gradient - kind.slope * distance[rows] + kind.offset
+        return coordinates, open_rows
+
+    def _points(self, kind: _Proposals, coordinates: np.ndarray) -> np.ndarray:
+        vectors = self.manifold.from_coordinates(kind.base, coordinates)
+        return np.asarray(self.manifold.exp(kind.base, vectors))
+
+    def sample(self, size: Size = (), rng: Any = None) -> Array:
+        """Independent exact draws (*size, *point_shape), in the library and precision of the centre."""
+        leading, count = size_of(size)
+        coordinates = collect(
+            count,
+            self.manifold.dim,
+            partial(self._propose, self._proposals),
+            as_generator(rng),
+            batch=_BATCH,
+            most=_MOST_TRIES,
+            failure="a draw of the K-norm gradient law was not accepted within a million proposals. Use a larger sigma "
+            "or a smaller ball.",
+        )
+        points = self._points(self._proposals, coordinates)
+        return like(points.reshape((*leading, *self.manifold.point_shape)), self.center)
+
+    def log_density_unnormalized(self, points: Array) -> Array:
+        """−‖∇F(x)‖/σ at points (..., *point_shape) of the ball, minus infinity outside."""
+        given = self.manifold.as_points(points)
+        flat = _host(given).reshape((-1, *self.manifold.point_shape))
+        value = np.where(self.ball.contains(flat), -self._gradient_norm(flat) / self.sigma, -math.inf)
+        return like(value.reshape(self.manifold.batch_shape(given)), given)
+
+
+class _Proposals(NamedTuple):
+    """Proposals ∝ e^{−slope·ρ(base,·)/σ}, accepted with exp(−(‖∇F‖ − slope·ρ + offset)/σ)."""
+
+    base: np.ndarray
+    source: BallProposal
+    slope: float
+    offset: float
+
+
+def _host(points: Array) -> np.ndarray:
+    """A NumPy copy in double precision."""
+    array = to_numpy(points)
+    return array.astype(np.complex128 if np.iscomplexobj(array) else np.float64)
