@@ -9,6 +9,7 @@ from __future__ import annotations
 from typing import Any, TypeAlias, cast
 
 import numpy as np
+import array_api_compat.numpy
 from array_api_compat import array_namespace, is_numpy_array, is_numpy_namespace
 from array_api_compat import device as device_of
 
@@ -45,7 +46,10 @@ Array: TypeAlias = Any
 
 def namespace(*arrays: Array) -> Any:
     """The array-API namespace that all of `arrays` belong to."""
-    return array_namespace(*arrays)
+    for array in arrays:
+        if type(array) is not np.ndarray:
+            return array_namespace(*arrays)
+    return array_api_compat.numpy
 
 
 def is_numpy(array: Array) -> bool:
@@ -59,10 +63,10 @@ def as_array(value: Array) -> Array:
     Lists and Python numbers become float64; integers are promoted to the library's float64.
     """
     try:
-        xp = array_namespace(value)
+        xp = namespace(value)
     except TypeError:
         value = np.asarray(value)
-        xp = array_namespace(value)
+        xp = namespace(value)
     if is_numpy_namespace(xp):
         value = np.asarray(value)
         if value.dtype == object or value.dtype.kind not in "biufc":
@@ -98,7 +102,7 @@ def like(value: Any, reference: Array) -> Array:
 
     A complex value keeps being complex and a real one real; only the precision follows the reference.
     """
-    xp = array_namespace(reference)
+    xp = namespace(reference)
     value = np.asarray(value)
     single = reference.dtype in (xp.float32, xp.complex64)
     if value.dtype.kind == "c":
@@ -110,19 +114,19 @@ def like(value: Any, reference: Array) -> Array:
 
 def eps(array: Array) -> float:
     """Distance from 1 to the next number in `array`'s precision."""
-    xp = array_namespace(array)
+    xp = namespace(array)
     return float(xp.finfo(array.dtype).eps)
 
 
 def eye(size: int, reference: Array) -> Array:
     """The identity matrix in `reference`'s library, device and dtype."""
-    xp = array_namespace(reference)
+    xp = namespace(reference)
     return xp.eye(size, dtype=reference.dtype, device=device_of(reference))
 
 
 def astype_complex(array: Array) -> Array:
     """`array` with a complex dtype of the same precision."""
-    xp = array_namespace(array)
+    xp = namespace(array)
     if xp.isdtype(array.dtype, "complex floating"):
         return array
     return xp.astype(array, xp.complex64 if array.dtype == xp.float32 else xp.complex128)
@@ -130,7 +134,7 @@ def astype_complex(array: Array) -> Array:
 
 def transpose(matrix: Array) -> Array:
     """Swap the last two axes."""
-    xp = array_namespace(matrix)
+    xp = namespace(matrix)
     return xp.matrix_transpose(matrix)
 
 
@@ -141,25 +145,25 @@ def sym(matrix: Array) -> Array:
 
 def dot(a: Array, b: Array) -> Array:
     """Real Euclidean inner product over the last axis (the real part of a*b for complex vectors)."""
-    xp = array_namespace(a, b)
+    xp = namespace(a, b)
     product = xp.vecdot(a, b, axis=-1)
     return xp.real(product) if xp.isdtype(product.dtype, "complex floating") else product
 
 
 def contract(a: Array, b: Array) -> Array:
     """Frobenius inner product over the last two axes."""
-    xp = array_namespace(a, b)
+    xp = namespace(a, b)
     return xp.sum(a * b, axis=(-2, -1))
 
 
 def norm(vector: Array) -> Array:
     """Euclidean norm over the last axis."""
-    return array_namespace(vector).sqrt(dot(vector, vector))
+    return namespace(vector).sqrt(dot(vector, vector))
 
 
 def safe_divide(a: Array, b: Array, otherwise: float = 0.0) -> Array:
     """a/b, and `otherwise` where b is zero."""
-    xp = array_namespace(a, b)
+    xp = namespace(a, b)
     zero = b == 0
     quotient = a / xp.where(zero, xp.ones_like(b), b)
     return xp.where(zero, xp.full_like(quotient, otherwise), quotient)
@@ -167,25 +171,25 @@ def safe_divide(a: Array, b: Array, otherwise: float = 0.0) -> Array:
 
 def gather(array: Array, positions: np.ndarray) -> Array:
     """The entries at `positions` along the last axis."""
-    xp = array_namespace(array)
+    xp = namespace(array)
     return xp.take(array, xp.asarray(positions, device=device_of(array)), axis=-1)
 
 
 def stack_last(*arrays: Array) -> Array:
     """Stack arrays of one shape along a new last axis."""
-    xp = array_namespace(*arrays)
+    xp = namespace(*arrays)
     return xp.stack(arrays, axis=-1)
 
 
 def sinc(x: Array) -> Array:
     """sin(x)/x, and 1 at 0."""
-    xp = array_namespace(x)
+    xp = namespace(x)
     return safe_divide(xp.sin(x), x, 1.0)
 
 
 def sinhc(x: Array) -> Array:
     """sinh(x)/x, and 1 at 0."""
-    xp = array_namespace(x)
+    xp = namespace(x)
     return safe_divide(xp.sinh(x), x, 1.0)
 
 
@@ -216,7 +220,7 @@ def _even_series(x: Array, coefficients: tuple[float, ...]) -> Array:
 
 def _near_and_far(x: Array, coefficients: tuple[float, ...], far: Any, below: float = _SERIES_BELOW) -> Array:
     """A power series in x² near 0, `far` elsewhere, with no invalid operation on either side."""
-    xp = array_namespace(x)
+    xp = namespace(x)
     near = xp.abs(x) < below
     series = _even_series(xp.where(near, x, xp.zeros_like(x)), coefficients)
     return xp.where(near, series, far(xp.where(near, xp.ones_like(x), x)))
@@ -226,7 +230,7 @@ def log_sinc(x: Array) -> Array:
     """log(sin(x)/x) for |x| < π; minus infinity from there on (beyond the cut locus)."""
 
     def far(value: Array) -> Array:
-        xp = array_namespace(value)
+        xp = namespace(value)
         value = xp.abs(value)
         inside = value < np.pi
         ratio = xp.sin(xp.where(inside, value, xp.ones_like(value))) / value
@@ -240,7 +244,7 @@ def log_sinhc(x: Array) -> Array:
     """log(sinh(x)/x), without overflow for large x."""
 
     def far(value: Array) -> Array:
-        xp = array_namespace(value)
+        xp = namespace(value)
         value = xp.abs(value)
         return value + xp.log1p(-xp.exp(-2 * value)) - xp.log(2 * value)
 
@@ -252,7 +256,7 @@ def x_cot_x(x: Array) -> Array:
     """x·cot(x), and 1 at 0: the smallest Hessian eigenvalue of half the squared distance on the unit sphere."""
 
     def far(value: Array) -> Array:
-        return value / array_namespace(value).tan(value)
+        return value / namespace(value).tan(value)
 
     return _near_and_far(x, (1.0, -1 / 3, -1 / 45, -2 / 945, -1 / 4725, -2 / 93555), far)
 
@@ -261,7 +265,7 @@ def x_coth_x(x: Array) -> Array:
     """x·coth(x), and 1 at 0."""
 
     def far(value: Array) -> Array:
-        xp = array_namespace(value)
+        xp = namespace(value)
         return value / xp.tanh(value)
 
     return _near_and_far(x, (1.0, 1 / 3, -1 / 45, 2 / 945, -1 / 4725, 2 / 93555), far)

@@ -21,8 +21,8 @@ def collect(
 ) -> np.ndarray:
     """The first `count` accepted proposals, as rows of `width` numbers.
 
-    Proposals are made in batches of at most `batch`; after `most` of them for each draw that was asked for,
-    `ConvergenceError` says `failure`.
+    Proposals are made in batches of at most `batch`. When `most` times as many as were accepted, plus one, have been
+    made, `ConvergenceError` says `failure`.
 
     >>> import numpy as np
     >>> from dpmanifolds.distributions._rejection import collect
@@ -35,7 +35,7 @@ def collect(
     result = np.empty((count, width))
     done, tried, size = 0, 0, min(max(2 * count, 16), batch)
     while done < count:
-        if tried >= most * count:
+        if tried > most * (done + 1):
             raise ConvergenceError(failure)
         rows, accepted = propose(size, rng)
         found = rows[accepted][: count - done]

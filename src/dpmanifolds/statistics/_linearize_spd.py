@@ -128,7 +128,7 @@ def _large(
 ) -> Linearization:
     """k > 3: LAPACK, and the Hessian as an operator on the kept eigenvectors."""
     xp = namespace(base, points)
-    values, vectors = positive_eigen(_whitened(whitener, points))
+    values, vectors = positive_eigen(whitener @ points @ transpose(whitener))
     logs = xp.log(values)
     weighted_logs = spread_weights(weights, logs.ndim) * logs
     pull = upper_triangle(spectral_sum(vectors, weighted_logs))
@@ -162,7 +162,7 @@ class _SpectralBlock(HessianBlock):
         """Logarithms of UᵀWU = D + E by the perturbation series of `log_near_diagonal`: matrix products only."""
         xp = namespace(base, points)
         whitener = xp.linalg.inv(xp.linalg.cholesky(base))
-        seen = transpose(self.vectors) @ _whitened(whitener, points) @ self.vectors
+        seen = transpose(self.vectors) @ (whitener @ points @ transpose(whitener)) @ self.vectors
         near = log_near_diagonal(seen)
         if near is None:
             return None
@@ -173,14 +173,3 @@ class _SpectralBlock(HessianBlock):
         result = _sums(self.manifold, base, contract(logs, logs), spread, pull, weights)
         result.rounding = result.rounding + weighted_sum(remainder, weights)
         return result
-
-
-def _whitened(whitener: Array, points: Array) -> Array:
-    """MxMᵀ, for one M as two tall matrix products."""
-    xp = namespace(whitener, points)
-    if whitener.ndim > 2:
-        return whitener @ points @ transpose(whitener)
-    k = points.shape[-1]
-    half = xp.reshape(points, (-1, k)) @ transpose(whitener)
-    half = transpose(xp.reshape(half, points.shape))
-    return xp.reshape(xp.reshape(half, (-1, k)) @ transpose(whitener), points.shape)
