@@ -9,7 +9,7 @@ from __future__ import annotations
 import math
 from itertools import combinations
 
-from dpmanifolds._arrays import Array, eps, namespace
+from dpmanifolds._arrays import Array, eps, is_numpy, namespace
 
 __all__ = ["LARGEST_SMALL", "jacobi_eigen", "log_entries"]
 
@@ -69,19 +69,36 @@ def _is_diagonal(a: dict[tuple[int, int], Array], pairs: list[tuple[int, int]], 
     return True
 
 
-def log_entries(entries: dict[tuple[int, int], Array], k: int) -> dict[tuple[int, int], Array] | None:
-    """Entries (i, j), i ≤ j, of the matrix logarithm for k ≤ 3, or None where a matrix is not safely positive.
+Entries = dict[tuple[int, int], Array]
+
+
+def log_entries(entries: Entries, k: int) -> Entries | None:
+    """Entries (i, j), i ≤ j, of the matrix logarithm for k ≤ 3, or None where a matrix is not positive.
 
     Newton interpolation of log at the closed-form eigenvalues λ₁ ≥ λ₂ ≥ λ₃:
     f(λ₁)I + f[λ₁,λ₂](A−λ₁) + f[λ₁,λ₂,λ₃](A−λ₁)(A−λ₂). Its error is a product of eigenvalue errors, so that the √eps
-    which the trigonometric formula loses at a double eigenvalue does not show. Below a condition of 1e−6
-    (closed-form eigenvalues carry no relative accuracy there) Jacobi rotations take over.
+    which the trigonometric formula loses at a double eigenvalue does not show; but that product is divided by λ₃²,
+    so matrices of condition above 100 go through Jacobi rotations instead.
     """
     closed_forms = {1: lambda a: [a[(0, 0)]], 2: _pair_values, 3: _triple_values}
     values = closed_forms[k](entries)
     xp = namespace(values[0])
-    if not bool(xp.all(values[-1] > 1e-6 * values[0])):
-        return _log_entries_by_rotations(entries, k)
+    poor = ~(values[-1] > 0.01 * values[0])
+    if not bool(xp.any(poor)):
+        return _interpolated(entries, values, k)
+    if bool(xp.all(poor)) or not is_numpy(values[0]):
+        return _log_by_rotations(entries, k)
+    few = _log_by_rotations({at: entry[poor] for at, entry in entries.items()}, k)
+    if few is None:
+        return None
+    result = _interpolated(entries, [xp.where(poor, 1.0, value) for value in values], k)
+    for at, entry in few.items():
+        result[at][poor] = entry
+    return result
+
+
+def _interpolated(entries: Entries, values: list[Array], k: int) -> Entries:
+    xp = namespace(values[0])
     result = {(i, j): xp.log(values[0]) if i == j else xp.zeros_like(values[0]) for i, j in entries}
     if k == 1:
         return result
@@ -99,7 +116,7 @@ def log_entries(entries: dict[tuple[int, int], Array], k: int) -> dict[tuple[int
     return result
 
 
-def _log_entries_by_rotations(entries: dict[tuple[int, int], Array], k: int) -> dict[tuple[int, int], Array] | None:
+def _log_by_rotations(entries: Entries, k: int) -> Entries | None:
     values, u = jacobi_eigen(entries, k)
     xp = namespace(values[0])
     if not all(bool(xp.all(value > 0)) for value in values):
@@ -108,7 +125,7 @@ def _log_entries_by_rotations(entries: dict[tuple[int, int], Array], k: int) -> 
     return {(i, j): sum(logs[a] * u[i][a] * u[j][a] for a in range(k)) for i, j in entries}
 
 
-def _pair_values(a: dict[tuple[int, int], Array]) -> list[Array]:
+def _pair_values(a: Entries) -> list[Array]:
     xp = namespace(a[(0, 0)])
     middle = (a[(0, 0)] + a[(1, 1)]) / 2
     half_gap = xp.hypot((a[(0, 0)] - a[(1, 1)]) / 2, a[(0, 1)])
@@ -116,7 +133,7 @@ def _pair_values(a: dict[tuple[int, int], Array]) -> list[Array]:
     return [largest, (a[(0, 0)] * a[(1, 1)] - a[(0, 1)] * a[(0, 1)]) / largest]
 
 
-def _triple_values(a: dict[tuple[int, int], Array]) -> list[Array]:
+def _triple_values(a: Entries) -> list[Array]:
     """q + 2p·cos(φ + 2πj/3) with A = q + pB, det B = 2 cos 3φ."""
     xp = namespace(a[(0, 0)])
     off = a[(0, 1)] * a[(0, 1)] + a[(0, 2)] * a[(0, 2)] + a[(1, 2)] * a[(1, 2)]
@@ -141,7 +158,7 @@ def _log_slope(a: Array, b: Array) -> Array:
     return xp.where(apart, xp.log1p(safe) / safe, xp.ones_like(x)) / b
 
 
-def _shifted(a: dict[tuple[int, int], Array], value: Array) -> dict[tuple[int, int], Array]:
+def _shifted(a: Entries, value: Array) -> Entries:
     return {(i, j): entry - value if i == j else entry for (i, j), entry in a.items()}
 
 
