@@ -4,7 +4,7 @@ VENV := .venv
 BIN := $(VENV)/bin
 PIP := $(BIN)/python -m pip --disable-pip-version-check -q
 
-.PHONY: demo test lint types check test-statistical test-backends bench freeze-oracles clean
+.PHONY: demo test lint types check certify test-statistical test-backends bench freeze-oracles clean
 
 demo: $(VENV)/.demo
 	$(BIN)/python -m dpmanifolds.demo
@@ -20,6 +20,10 @@ test-statistical: $(VENV)/.test
 test-backends: $(VENV)-backends/.ready
 	$(VENV)-backends/bin/python -m pytest -q -n auto tests/manifolds tests/statistics tests/test_domains.py
 
+# the last steps of the proofs, by interval arithmetic
+certify: $(VENV)/.test
+	$(BIN)/python certificates/sensitivity.py
+
 lint: $(VENV)/.lint
 	$(BIN)/ruff check .
 	$(BIN)/ruff format --check .
@@ -34,6 +38,8 @@ bench: $(VENV)-bench/.ready
 	$(VENV)-bench/bin/python benchmarks/imports.py
 	$(VENV)-bench/bin/python benchmarks/mean.py
 	$(VENV)-bench/bin/python benchmarks/memory.py
+	$(VENV)-bench/bin/python benchmarks/sampling.py --plot out/sampling.png
+	$(VENV)-bench/bin/python benchmarks/accounting.py
 
 freeze-oracles: $(VENV)-bench/.ready
 	$(VENV)-bench/bin/python tests/manifolds/freeze_oracles.py

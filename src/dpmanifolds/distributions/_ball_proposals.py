@@ -1,8 +1,9 @@
 """Points of a ball around a base with density ∝ e^{−rate·ρ(base, ·)}, exactly, for a rate of any size.
 
-In geodesic polar coordinates at the base the volume is s^{d−1}·J. Where J is a function of the distance s alone, or is bounded
-by one (`bound`), and s^{d−1} times it is log-concave, the radius is drawn exactly on (0, reach) and J/bound is left to
-a rejection. Balls need no law on the whole space: the rate may be 0, or too small for one.
+In geodesic polar coordinates at the base the volume is s^{d−1}·J. Where J is a function of the distance s alone, or
+is bounded by one, and s^{d−1} times it is log-concave, the radius is drawn exactly on (0, reach), the direction
+uniformly, and J/bound is left to a rejection. A ball needs no law on the whole space: the rate may be 0, or too
+small for one.
 """
 
 from __future__ import annotations
@@ -69,7 +70,8 @@ class BallProposal(NamedTuple):
         coordinates = radius[:, None] * uniform_directions(count, self.manifold.dim, rng)
         if self.bound is None:
             return radius, coordinates, np.zeros(count)
-        base = np.eye(*self.manifold.point_shape)
+        rows, columns = self.manifold.point_shape
+        base = np.eye(rows, columns)
         vectors = self.manifold.from_coordinates(base, coordinates)
         return radius, coordinates, self.bound(radius) - self.manifold.log_volume_density(base, vectors)
 

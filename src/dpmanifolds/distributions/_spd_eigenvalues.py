@@ -25,7 +25,7 @@ import numpy as np
 
 from dpmanifolds._arrays import log_sinhc
 from dpmanifolds.distributions._spd_envelopes import tangents
-from dpmanifolds.distributions._spd_partition import is_available, log_mean_jacobian, log_no_meeting
+from dpmanifolds.distributions._spd_partition import available_below, is_available, log_mean_jacobian, log_no_meeting
 from dpmanifolds.errors import ConvergenceError
 from dpmanifolds.manifolds._symmetric import from_upper_triangle, upper_triangle
 
@@ -61,7 +61,7 @@ def _tries_under_tangents(k: int, v: np.ndarray) -> np.ndarray:
 
 
 def _tries_of_merging(k: int, v: np.ndarray) -> np.ndarray:
-    return np.exp(log_no_meeting(k // 2, v) + log_no_meeting(k - k // 2, v) - log_no_meeting(k, v))
+    return np.asarray(np.exp(log_no_meeting(k // 2, v) + log_no_meeting(k - k // 2, v) - log_no_meeting(k, v)))
 
 
 def _cost_of_merging(k: int, v: np.ndarray) -> np.ndarray:
@@ -70,16 +70,18 @@ def _cost_of_merging(k: int, v: np.ndarray) -> np.ndarray:
 
 @lru_cache(maxsize=64)
 def _merge_from(k: int) -> float:
-    """The variance from which merging is cheaper: it gets cheaper with v, and tangents dearer."""
-    low, high = math.log(1e-4), math.log(float(tangents(k).variances[-1]) / 2)
+    """The variance from which merging is cheaper: it gets cheaper with v, and tangents dearer.
+
+    Where f is not known below v = 1 neither is practical, and they meet there.
+    """
+    if available_below(k) < math.inf:
+        return 1.0
+    low, high = math.log(0.1), math.log(float(tangents(k).variances[-1]) / 2)
     for _ in range(_HALVINGS):
         middle = (low + high) / 2
         v = np.full(1, math.exp(middle))
         with np.errstate(over="ignore"):
-            if is_available(k, v)[0]:
-                merge = bool(_cost_of_merging(k, v)[0] < _tries_under_tangents(k, v)[0])
-            else:
-                merge = False
+            merge = bool(_cost_of_merging(k, v)[0] < _tries_under_tangents(k, v)[0])
         low, high = (low, middle) if merge else (middle, high)
     return math.exp(high)
 
@@ -163,7 +165,7 @@ def _first_accepted(
         if tries > _MOST_TRIES:
             raise ConvergenceError(
                 f"a draw on SPD({k}) was not accepted within {_MOST_TRIES:g} proposals, which has a probability below "
-                "1e-27 where drawing is offered: the generator of random numbers does not work."
+                "1e-12 where drawing is offered. Try again, or check the generator of random numbers."
             )
         copies = max(1, min(copies_wanted, _BLOCK // (k * k * waiting.size)))
         rows, accepted = propose(k, np.repeat(v[waiting], copies), rng)

@@ -6,9 +6,9 @@ let Σr_i = 0 and R² = Σr_i², hence Σ_{i<j} y_ij² = kR²/4. Three bounds (M
 C:  log J ≤ N·log(sinh u/u), u = R/√(2(k−1)). *Proof.* log(sinh√q/√q) = Σ_n log(1 + q/π²n²) is concave in q; Jensen over
     the N pairs, whose mean q is kR²/4N = u². For k = 2 this is an equality.
 E2: log J ≤ k²∫₀^∞ m(ωR/√k)/(ω(e^{2πω}−1)) dω, m(z) = sin²z up to π/2 and 1 beyond. *Proof.* log(1 + y²/π²n²) =
-    ∫₀^∞ (1 − cos ty)·2e^{−πnt}/t dt; summed over n, with t = 2ω, log(sinh y/y) = ∫ 2(1 − cos 2ωy)/(ω(e^{2πω}−1)) dω, and
-    Σ_{i<j} 2(1 − cos ω(r_i−r_j)) = k² − |Σ_j e^{iωr_j}|². For z = ωR/√k ≤ π/2 the tangent of cos√q at q = z² lies below
-    cos√q for every q ≥ 0 (cos√q is convex up to q = 20.1, where the tangent has fallen below −1 already), so
+    ∫₀^∞ (1 − cos ty)·2e^{−πnt}/t dt; summed over n, with t = 2ω, log(sinh y/y) = ∫ 2(1 − cos 2ωy)/(ω(e^{2πω}−1)) dω.
+    And Σ_{i<j} 2(1 − cos ω(r_i−r_j)) = k² − |Σ_j e^{iωr_j}|². For z = ωR/√k ≤ π/2 the tangent of cos√q at q = z² lies
+    below cos√q for every q ≥ 0 (cos√q is convex up to q = 20.1, where the tangent has fallen below −1 already), so
     |Σ e^{iωr_j}| ≥ Σ cos ωr_j ≥ k cos z, and k² − |·|² ≤ k² sin²z; beyond π/2 it is at most k².
 E3: log J ≤ √S·R = R/σ_c, S = k(k²−1)/12. *Proof.* sinh y ≤ y e^y for y ≥ 0, Σ_{i<j}|y_ij| = Σ a_i r_(i) for the sorted
     eigenvalues and a_i = i − (k+1)/2, Cauchy–Schwarz, Σa_i² = S.
@@ -21,8 +21,8 @@ larger variance lies above Gaussian noise times J.
 
 *Radii.* R^{d−1}·e^E, d = k(k+1)/2, is log-concave: for C it is R^{k−1}·sinh(u)^N up to a constant; for E2,
 with x = R/√k and φ(ω) = ω/(e^{2πω}−1), whose slope lies in [−½, 0], one integration by parts gives
-E2'' = (k/x)∫₀^{π/2x} sin(2ωx)(−φ'(ω)) dω ≤ k/2x² = k²/2R² ≤ (d−1)/R²; for E3 it is plain. A minimum of concave functions
-is concave.
+E2'' = (k/x)∫₀^{π/2x} sin(2ωx)(−φ'(ω)) dω ≤ k/2x² = k²/2R² ≤ (d−1)/R²; for E3 it is plain. A minimum of concave
+functions is concave.
 """
 
 from __future__ import annotations

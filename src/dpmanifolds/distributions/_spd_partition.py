@@ -30,12 +30,18 @@ from scipy import special
 
 from dpmanifolds._arrays import sinhc
 
-__all__ = ["available_below", "is_available", "log_mean_jacobian", "log_no_meeting", "no_meeting_slope", "squared_half_sum"]
+__all__ = [
+    "available_below",
+    "is_available",
+    "log_mean_jacobian",
+    "log_no_meeting",
+    "no_meeting_slope",
+    "squared_half_sum",
+]
 
 _PFAFFIAN_FROM = 1.0
 _LARGEST_REACH = 45.0
 _LIFT = 2.0**490
-_PANEL_WIDTH = 0.9
 _BLOCK = 1 << 21
 
 _NODES, _WEIGHTS = np.polynomial.legendre.leggauss(16)
@@ -146,7 +152,8 @@ class _Grid(NamedTuple):
     @staticmethod
     def covering(k: int, v: float) -> _Grid:
         reach = float(_reach(k, np.sqrt(v)))
-        panels = math.ceil(reach / _PANEL_WIDTH)
+        # the functions oscillate about √(2k)/π times in a unit length
+        panels = math.ceil(reach / min(1.8, 8 / math.sqrt(k)))
         half = reach / panels / 2
         return _Grid((half * (2 * np.arange(panels)[:, None] + 1 + _NODES)).ravel(), half)
 
@@ -157,8 +164,8 @@ class _Grid(NamedTuple):
     def primitive(self, values: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
         """Integrals of `values` (..., points, functions) from 0 to each point, and over the whole grid."""
         panels = values.reshape((*values.shape[:-2], -1, _NODES.size, values.shape[-1]))
-        inside = self.half_width * np.einsum("ij,...jf->...if", _ANTIDERIVATIVE, panels)
-        whole = self.half_width * np.einsum("j,...jf->...f", _WEIGHTS, panels)
+        inside = self.half_width * (_ANTIDERIVATIVE @ panels)
+        whole = self.half_width * (_WEIGHTS @ panels)
         until = np.cumsum(whole, axis=-2)
         return (inside + (until - whole)[..., None, :]).reshape(values.shape), until[..., -1, :]
 

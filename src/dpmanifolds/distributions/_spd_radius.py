@@ -1,13 +1,13 @@
 """The mean of the Jacobian of SPD(k) over spheres, A(R) = E J(R·U) for a uniform direction U.
 
-With f(v) = E J(X), X ~ N(0, v·I_d) (`_spd_partition`), and z = 1/2v, the function R ↦ A(R) is an inverse Laplace transform:
-(π/z)^{d/2}·f(1/2z) = ∫₀^∞ e^{−zs} h(s) ds with h(R²) = π^{d/2} R^{d−2} A(R)/Γ(d/2). Bromwich's integral along the parabola
-z = z₀(1+iu)² reads
+With f(v) = E J(X), X ~ N(0, v·I_d) (`_spd_partition`), z = 1/2v and h(R²) = π^{d/2} R^{d−2} A(R)/Γ(d/2), integrating
+over spheres gives the Laplace transform (π/z)^{d/2}·f(1/2z) = ∫₀^∞ e^{−zs} h(s) ds. Its inverse is Bromwich's integral;
+along the parabola z = z₀(1+iu)² it reads
 
 A(R) = Γ(d/2)/π · R^{2−d} z₀^{1−d/2} ∫_{−∞}^{∞} (1+iu)^{1−d}·e^{z₀R²(1+iu)²}·f(v₀/(1+iu)²) du,  v₀ = 1/2z₀.
 
-Its integrand is analytic and falls like e^{−z₀R²u²}, so that the trapezoidal rule converges geometrically; with v₀ where
-the Gaussian law has its radius near R nothing cancels. One contour serves all R within a standard deviation.
+Its integrand is analytic and falls like e^{−z₀R²u²}, so that the trapezoidal rule converges geometrically; with v₀
+such that the Gaussian law has its radius near R nothing cancels. One contour serves all R within a standard deviation.
 """
 
 from __future__ import annotations

@@ -26,28 +26,29 @@ _MOST_TRIES = 2e5
 _TRIALS = 256
 _BATCH = 1 << 14
 _POLISHING_STEPS = 50
+_INTEGRATION_STEPS = 32
 
 
 class KNormGradientLaw:
     """Density ∝ exp(−‖∇F(x)‖/σ) on the ball B_r(m₀), F(x) = (1/2n) Σ ρ²(x, x_i) (MATH.md sections 2 and 3).
 
-    Draws are exact for any `estimate` x̂ of the mean that lies in the ball; a good one makes them fast. Let c be
-    a lower bound of the Hessian of F on the ball, which is convex: along the geodesic from x̂ to x,
-    ⟨∇F, γ'⟩ grows by at least c·ρ(x̂,x), so that ‖∇F(x)‖ ≥ c·ρ(x̂,x) − ‖∇F(x̂)‖. (i) Propose x with density
-    ∝ e^{−c·ρ(x̂,x)/σ} at distance at most r + ρ(m₀,x̂) from x̂, drop it outside of the ball, accept it with
-    exp(−(‖∇F(x)‖ − c·ρ(x̂,x) + ‖∇F(x̂)‖)/σ) ≤ 1. (ii) Or propose uniformly in the ball and accept with exp(−‖∇F(x)‖/σ).
-    The one that accepted more of 256 trial proposals is taken; (ii) where c = 0.
+    Draws are exact for any `estimate` x̂ of the mean in the ball; a good one makes them fast. Let H(u) be a decreasing
+    lower bound of the Hessian of F at the points of the ball within u of x̂, and c the mean of H over (0, r + ρ(m₀,x̂)).
+    The geodesic from x̂ to x stays in the ball, as balls of this radius are convex, and along it ⟨∇F, γ'⟩ grows by at
+    least ∫₀^ρ H ≥ c·ρ, ρ = ρ(x̂,x). Hence ‖∇F(x)‖ ≥ c·ρ(x̂,x) − ‖∇F(x̂)‖. (i) Propose x with density ∝ e^{−c·ρ(x̂,x)/σ}
+    up to the distance r + ρ(m₀,x̂), drop it outside of the ball, accept it with exp(−(‖∇F(x)‖ − c·ρ(x̂,x) + ‖∇F(x̂)‖)/σ),
+    which is at most 1. (ii) Or propose uniformly in the ball and accept with exp(−‖∇F(x)‖/σ). The one that accepts more of (up to) 256 trial
+    proposals is taken; (ii) where c ≤ 0.
 
-    c = 1 where the curvature is at most 0. For curvature at most κ > 0 it is max(0, avg_i g(r + ρ(m₀,x_i))),
-    g(s) = √κs·cot(√κs), as every point of the ball is within r + ρ(m₀,x_i) of x_i and half the squared distance
-    has Hessian ≥ g(distance).
+    c = 1 where the curvature is at most 0. For curvature at most κ > 0, ½ρ²(·,x_i) has Hessian ≥ g(distance),
+    g(s) = √κs·cot(√κs) decreasing, so H(u) = max(avg_i g(ρ(x̂,x_i) + u), avg_i g(r + ρ(m₀,x_i))).
 
     **The time of a draw depends on the records**: it must not be observable where they are private. `ConvergenceError`
     is raised when more than 200,000 proposals were made for each draw that was found, or for the first.
 
     >>> import numpy as np
     >>> from dpmanifolds import Sphere
-    >>> from dpmanifolds.distributions import KNormGradientLaw
+    >>> from dpmanifolds.distributions.knorm_gradient import KNormGradientLaw
     >>> sphere, north = Sphere(2), np.array([0.0, 0.0, 1.0])
     >>> records = sphere.exp(north, 0.1 * np.array([[1.0, 0.0, 0.0], [0.0, 1.0, 0.0], [-1.0, -1.0, 0.0]]))
     >>> law = KNormGradientLaw(sphere, records, center=north, radius=0.3, sigma=0.05, estimate=north)
@@ -68,8 +69,8 @@ class KNormGradientLaw:
         self._reach = self.radius + float(manifold.dist(self._center, self._estimate))
         if self._reach > 2 * self.radius * (1 + 1e-9):
             raise ArgumentError("estimate must lie in the ball; clip it first.")
-        self._convexity = self._hessian_bound()
         self._polish()
+        self._slope = self._slope_bound()
         self._proposals = self._choose()
 
     def _checked_records(self, records: Array) -> np.ndarray:
@@ -82,13 +83,19 @@ class KNormGradientLaw:
             raise ArgumentError("records must lie in the ball; clip them first.")
         return points
 
-    def _hessian_bound(self) -> float:
-        """A lower bound of the smallest Hessian eigenvalue of F on the ball, at least 0."""
+    def _slope_bound(self) -> float:
+        """c ≥ 0 with ‖∇F(x)‖ ≥ c·ρ(x̂,x) − ‖∇F(x̂)‖ on the ball."""
         upper = self.manifold.curvature_bounds[1]
         if upper <= 0:
             return 1.0
-        farthest = self.radius + self.manifold.dist(self._center, self._records)
-        bound = float(np.mean(x_cot_x(math.sqrt(upper) * farthest)))
+        root = math.sqrt(upper)
+        everywhere = np.mean(x_cot_x(root * (self.radius + self.manifold.dist(self._center, self._records))))
+        from_estimate = root * self.manifold.dist(self._estimate, self._records)
+        steps = root * self._reach * np.arange(1, _INTEGRATION_STEPS + 1) / _INTEGRATION_STEPS
+        angles = np.add.outer(steps, from_estimate)
+        known = np.all(angles < math.pi, axis=1)
+        along = np.where(known, np.mean(x_cot_x(np.where(known[:, None], angles, 1.0)), axis=1), -math.inf)
+        bound = float(np.mean(np.maximum(along, everywhere)))
         return max(0.0, bound - _ROUNDING * (1 + abs(bound)))
 
     def _gradient_norm(self, points: np.ndarray) -> np.ndarray:
@@ -116,13 +123,13 @@ class KNormGradientLaw:
 
     def _choose(self) -> _Proposals:
         """Whichever accepts more; what is chosen changes the time of a draw, not its law."""
-        rate = self._convexity / self.sigma
+        rate = self._slope / self.sigma
         uniform = _Proposals(self._center, ball_proposal(self.manifold, 0.0, self.radius), 0.0, 0.0)
         if rate == 0:
             return uniform
         offset = self._gradient_at_estimate + _ROUNDING * (1 + 2 * self.radius)
         around = ball_proposal(self.manifold, rate, self._reach)
-        near = _Proposals(self._estimate, around, self._convexity, offset)
+        near = _Proposals(self._estimate, around, self._slope, offset)
         trials = min(max(_BLOCK // self._records.size, 16), _TRIALS)
         rates = [self._propose(each, trials, np.random.default_rng(0))[1].sum() for each in (near, uniform)]
         return near if rates[0] >= rates[1] else uniform

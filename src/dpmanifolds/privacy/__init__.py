@@ -2,4 +2,67 @@
 
 from __future__ import annotations
 
-__all__: list[str] = []
+from dpmanifolds.privacy.budgets import (
+    ApproxDP,
+    Budget,
+    GaussianDP,
+    PureDP,
+    RenyiDP,
+    ZeroConcentratedDP,
+    convert,
+)
+from dpmanifolds.privacy.calibration import (
+    classical_gaussian_sigma,
+    delta_of_mu,
+    epsilon_of_mu,
+    gaussian_sigma,
+    laplace_scale,
+    mu_for,
+    mu_of_pure,
+)
+from dpmanifolds.privacy.guarantee import Guarantee, compose
+from dpmanifolds.privacy.sensitivity import (
+    Sensitivity,
+    sensitivity_of_clipped_gradient,
+    sensitivity_of_flat_mean,
+    sensitivity_of_mean,
+    sensitivity_of_mean_at_center,
+    sensitivity_of_mean_gradient,
+    sensitivity_of_median_gradient,
+    sensitivity_of_unclipped_gradient,
+    sensitivity_of_variance,
+)
+from dpmanifolds.privacy.solver import solver_tolerance
+from dpmanifolds.privacy.subsampling import fixed_size_descent, full_batch_descent, poisson_descent
+
+__all__ = [
+    "ApproxDP",
+    "Budget",
+    "GaussianDP",
+    "Guarantee",
+    "PureDP",
+    "RenyiDP",
+    "Sensitivity",
+    "ZeroConcentratedDP",
+    "classical_gaussian_sigma",
+    "compose",
+    "convert",
+    "delta_of_mu",
+    "epsilon_of_mu",
+    "fixed_size_descent",
+    "full_batch_descent",
+    "gaussian_sigma",
+    "laplace_scale",
+    "mu_for",
+    "mu_of_pure",
+    "poisson_descent",
+    "sensitivity_of_clipped_gradient",
+    "sensitivity_of_flat_mean",
+    "sensitivity_of_mean",
+    "sensitivity_of_mean_at_center",
+    "sensitivity_of_mean_gradient",
+    "sensitivity_of_median_gradient",
+    "sensitivity_of_unclipped_gradient",
+    "sensitivity_of_variance",
+    "solver_tolerance",
+]

@@ -11,7 +11,7 @@ from typing import Any, TypeVar
 
 from dpmanifolds._arrays import Array, is_numpy, leaves
 
-__all__ = ["map_blocks", "records_at"]
+__all__ = ["longest_sum", "map_blocks", "records_at"]
 
 Partial = TypeVar("Partial")
 
@@ -26,13 +26,11 @@ def map_blocks(function: Callable[[int, Array, Array], Partial], points: Array, 
     blocks run on a thread pool, with the linear algebra inside each at one thread; other libraries, which run
     their own threads or a device, get the data whole.
     """
-    parts = leaves(points)
-    if not all(map(is_numpy, parts)):
+    if not all(map(is_numpy, leaves(points))):
         yield function(0, points, weights)
         return
-    count = parts[0].shape[0]
-    record_bytes = max(1, sum(part.nbytes for part in parts) // count)
-    size = max(1, min(_LARGEST_BLOCK, _BLOCK_BYTES // record_bytes))
+    count, record_bytes = _extent(points)
+    size = _block_size(record_bytes)
     starts = range(0, count, size)
 
     def run(start: int) -> Partial:
@@ -46,6 +44,27 @@ def map_blocks(function: Callable[[int, Array, Array], Partial], points: Array, 
             return
         with ThreadPoolExecutor(threads) as pool:
             yield from pool.map(run, starts)
+
+
+def longest_sum(points: Array) -> int:
+    """How many numbers one total of a pass adds up, at most: those of a block, and the blocks."""
+    parts = leaves(points)
+    if not all(map(is_numpy, parts)):
+        return int(parts[0].shape[0])
+    count, record_bytes = _extent(points)
+    size = min(count, _block_size(record_bytes))
+    return size + -(-count // size)
+
+
+def _extent(points: Array) -> tuple[int, int]:
+    """Number of records, and bytes of one."""
+    parts = leaves(points)
+    count = parts[0].shape[0]
+    return count, max(1, sum(part.nbytes for part in parts) // count)
+
+
+def _block_size(record_bytes: int) -> int:
+    return max(1, min(_LARGEST_BLOCK, _BLOCK_BYTES // record_bytes))
 
 
 def records_at(points: Array, index: Any) -> Array:

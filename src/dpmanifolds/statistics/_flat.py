@@ -11,7 +11,7 @@ from dpmanifolds.errors import NotOnManifoldError
 from dpmanifolds.manifolds import FlatManifold, SPDLogCholesky, SPDLogEuclidean
 from dpmanifolds.manifolds._small_eigen import LARGEST_SMALL, log_entries
 from dpmanifolds.manifolds._symmetric import upper_triangle
-from dpmanifolds.statistics._blocks import map_blocks
+from dpmanifolds.statistics._blocks import longest_sum, map_blocks
 from dpmanifolds.statistics._linearize import spectral_sum, spread_weights, weighted_sum
 from dpmanifolds.statistics._positive import log_summary, not_positive, positive_eigen
 from dpmanifolds.statistics._records import check_block
@@ -20,11 +20,13 @@ __all__ = ["flat_mean"]
 
 
 def flat_mean(manifold: FlatManifold, points: Array, weights: Array) -> tuple[Array, float]:
-    """chart⁻¹(Σ w chart(x)), and a bound on its rounding error (largest over the copies of a power)."""
+    """chart⁻¹(Σ w chart(x)), and a bound on its rounding error (ℓ2 over the copies of a power)."""
+
+    terms = longest_sum(points)
 
     def block_sums(_: int, block: Array, block_weights: Array) -> tuple[Array, Array]:
         check_block(manifold, block)
-        return _chart_sums(manifold, block, block_weights)
+        return _chart_sums(manifold, block, block_weights, terms)
 
     total: Array = 0.0
     rounding: Array = 0.0
@@ -36,21 +38,21 @@ def flat_mean(manifold: FlatManifold, points: Array, weights: Array) -> tuple[Ar
         raise NotOnManifoldError(
             "the records lead to numbers that are not finite; check them with dpmanifolds.validate."
         )
-    return manifold.inverse_chart(total), eps(total) * float(xp.max(rounding))
+    return manifold.inverse_chart(total), eps(total) * float(xp.sqrt(xp.sum(rounding * rounding)))
 
 
 @singledispatch
-def _chart_sums(manifold: FlatManifold, block: Array, weights: Array) -> tuple[Array, Array]:
+def _chart_sums(manifold: FlatManifold, block: Array, weights: Array, terms: int) -> tuple[Array, Array]:
     """Σ w chart(x) and Σ w·(error of chart(x) and of the sum, in units of rounding), shapes (*batch, dim) and batch.
 
-    Summing n numbers in blocks loses at most about 32 units of their mean size.
+    A sum of `terms` numbers in any order is off by at most that many units of their mean size.
     """
     chart = manifold.chart(block)
-    return weighted_sum(chart, weights), 32 * weighted_sum(norm(chart), weights)
+    return weighted_sum(chart, weights), terms * weighted_sum(norm(chart), weights)
 
 
 @_chart_sums.register
-def _(manifold: SPDLogEuclidean, block: Array, weights: Array) -> tuple[Array, Array]:
+def _(manifold: SPDLogEuclidean, block: Array, weights: Array, terms: int) -> tuple[Array, Array]:
     """The eigensolver moves x by 4k²·λ_max units, the logarithm multiplies that by at most 1/λ_min."""
     xp = namespace(block)
     k = manifold.k
@@ -69,11 +71,11 @@ def _(manifold: SPDLogEuclidean, block: Array, weights: Array) -> tuple[Array, A
         total = upper_triangle(spectral_sum(vectors, weighted_logs))
         spread = values[..., -1] / values[..., 0]
         size = norm(logs)
-    return total, weighted_sum(4 * k * k * spread + 32 * size, weights)
+    return total, weighted_sum(4 * k * k * spread + terms * size, weights)
 
 
 @_chart_sums.register
-def _(manifold: SPDLogCholesky, block: Array, weights: Array) -> tuple[Array, Array]:
+def _(manifold: SPDLogCholesky, block: Array, weights: Array, terms: int) -> tuple[Array, Array]:
     """The factorisation moves x by k·tr(x) units, which moves L by at most ‖L‖·‖x⁻¹‖ times that."""
     xp = namespace(block)
     try:
@@ -83,5 +85,5 @@ def _(manifold: SPDLogCholesky, block: Array, weights: Array) -> tuple[Array, Ar
         raise not_positive() from None
     chart = manifold.chart_of_factor(factor)
     condition = contract(factor, factor) * contract(inverse, inverse)
-    error = manifold.k * condition * (1 + xp.sqrt(contract(factor, factor))) + 32 * norm(chart)
+    error = manifold.k * condition * (1 + xp.sqrt(contract(factor, factor))) + terms * norm(chart)
     return weighted_sum(chart, weights), weighted_sum(error, weights)

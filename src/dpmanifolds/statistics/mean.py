@@ -13,7 +13,7 @@ from dpmanifolds._validate import positive_number
 from dpmanifolds.errors import ConvergenceError, NotOnManifoldError
 from dpmanifolds.manifolds import FlatManifold, Manifold, Power, Product, SPDAffineInvariant
 from dpmanifolds.statistics import _linearize_spd  # noqa: F401  (registers the affine-invariant metric)
-from dpmanifolds.statistics._blocks import map_blocks
+from dpmanifolds.statistics._blocks import longest_sum, map_blocks
 from dpmanifolds.statistics._flat import flat_mean
 from dpmanifolds.statistics._linearize import Linearization, certificate_step, linearize
 from dpmanifolds.statistics._records import check_block, record_array, record_weights
@@ -123,7 +123,7 @@ def _newton(manifold: Manifold, points: Array, weights: Array, tolerance: float)
                 f"the mean did not converge in {passes} passes: the records may be spread too far apart for it to be "
                 "unique. Clip them to a ball below manifold.max_radius first."
             )
-    bound, is_global = _certificate(manifold, here)
+    bound, is_global = _certificate(manifold, here, longest_sum(points))
     return MeanResult(base, gradient, bound, passes, gradient <= tolerance, is_global)
 
 
@@ -143,7 +143,7 @@ def _step(
     step = _newton_direction(here, min(1e-3, max(gradient * gradient, tolerance / (8 * gradient))))
     size = norm(step)
     limit = min(manifold.injectivity_radius / 2, 4.0)
-    step = step * xp.where(size > limit, limit / size, xp.ones_like(size))[..., None]
+    step = step * (limit / xp.where(size > limit, size, xp.full_like(size, limit)))[..., None]
     looks = 0
     while True:
         candidate = manifold.exp(base, manifold.from_coordinates(base, step))
@@ -235,12 +235,18 @@ def _newton_direction(here: Linearization, accuracy: float) -> Array:
     return xp.where(nothing, here.pull, step)
 
 
-def _certificate(manifold: Manifold, here: Linearization) -> tuple[float, bool]:
-    """The error bound, and whether the minimum is known to be global."""
+def _certificate(manifold: Manifold, here: Linearization, terms: int) -> tuple[float, bool]:
+    """The error bound, and whether the minimum is known to be global.
+
+    A sum of `terms` numbers in any order is off by at most terms·eps times the sum of their sizes, here
+    Σ w ρ ≤ √(Σ w ρ²).
+    """
     xp = namespace(here.pull)
     reach = certificate_step(manifold, here.pull)
     certain = here.convexity > 0
-    bounds = (norm(here.pull) + here.rounding) / xp.where(certain, here.convexity, xp.ones_like(here.convexity))
+    summation = terms * eps(here.pull) * xp.sqrt(2 * here.value)
+    measured = norm(here.pull) + here.rounding + summation
+    bounds = measured / xp.where(certain, here.convexity, xp.ones_like(here.convexity))
     bound = _total(bounds) if bool(xp.all(certain)) else math.inf
     if not manifold.is_hadamard and bound > reach:
         bound = math.inf

@@ -1,0 +1,183 @@
+"""The smallest μ for which a pair of laws is μ-Gaussian-DP: a supremum over all thresholds, bounded cell by cell.
+
+With y(t) = Φ⁻¹(P₁(L ≥ t)), z(t) = Φ⁻¹(P₂(L ≥ t)), the pair is μ-GDP if and only if m(t) = y(t) − z(t) ≤ μ for all
+t ≥ 0 (docs/proofs/gaussian_dp.md). m exceeds the μ_ε of MATH.md section 5 at each ε and has the same supremum.
+"""
+
+from __future__ import annotations
+
+import math
+from typing import NamedTuple
+
+import numpy as np
+from scipy.special import log_ndtr
+
+from dpmanifolds.errors import ConvergenceError
+from dpmanifolds.privacy._loss_tails import LossPair, probit_of_log, probits
+
+__all__ = ["Supremum", "certified_supremum", "supremum"]
+
+_DEGREE = 20
+_ANGLES = np.linspace(0.0, np.pi, _DEGREE + 1)
+_TOLERANCE = 1e-10
+_RESOLVED = 1e-11
+_ROUNDING = 8e-15
+_ROUNDS = 40
+_HALVINGS = 60
+_PANELS = 4000
+_PROBIT_SLOPE = 2.6
+"""P/φ(Φ⁻¹(P)) ≤ √(π/2) for P ≤ ½: how much a relative error of P moves its probit; twice that for two probits."""
+
+_GRID = np.cos(_ANGLES)
+_TO_COEFFICIENTS = np.cos(np.outer(_ANGLES, np.arange(_DEGREE + 1))) * 2 / _DEGREE
+_TO_COEFFICIENTS[[0, -1], :] /= 2
+_TO_COEFFICIENTS[:, [0, -1]] /= 2
+
+
+class Supremum(NamedTuple):
+    """An upper bound of sup m, a value that m attains, and the bound of the numerical error inside the first."""
+
+    upper: float
+    attained: float
+    error: float
+
+
+def _between(y: np.ndarray, z: np.ndarray, t: np.ndarray) -> np.ndarray:
+    """An upper bound of m between consecutive thresholds, from the values there alone.
+
+    The power b of the best test is a concave function of its level a, with slope e^t where the threshold is t, and
+    Φ⁻¹(b) − Φ⁻¹(a) is quasi-convex along lines. So up to any chosen power the tangent at one end bounds m, from there
+    on the tangent at the other; the power is chosen at the middle of the two probits.
+    """
+    middle = (y[..., :-1] + y[..., 1:]) / 2
+    left, right = slice(None, -1), slice(1, None)
+    log_middle = log_ndtr(middle)
+    with np.errstate(all="ignore"):
+        # Φ(z_left) − e^{−t_left}(Φ(y_left) − Φ(middle)), Φ(z_right) + e^{−t_right}(Φ(middle) − Φ(y_right))
+        lost = log_ndtr(y[..., left]) + np.log1p(-np.exp(log_middle - log_ndtr(y[..., left]))) - t[..., left]
+        gained = log_middle + np.log1p(-np.exp(log_ndtr(y[..., right]) - log_middle)) - t[..., right]
+        from_left = log_ndtr(z[..., left]) + np.log1p(-np.exp(lost - log_ndtr(z[..., left])))
+        from_right = np.logaddexp(log_ndtr(z[..., right]), gained)
+        first, second = middle - probit_of_log(from_left), middle - probit_of_log(from_right)
+    ends = np.maximum(y[..., left] - z[..., left], y[..., right] - z[..., right])
+    bound = np.maximum(ends, np.maximum(first, second))
+    return np.where(np.isnan(bound), np.inf, bound)
+
+
+def _last_threshold(pair: LossPair, level: float) -> float:
+    """A threshold beyond which m ≤ level is proven."""
+    last = pair.gaussian_tail(level)
+    if math.isfinite(last):
+        return last
+    if math.isinf(pair.largest):
+        raise ConvergenceError(f"no tail bound of the privacy loss was found at mu = {level:g}.")
+    # L ≤ largest: the power is at most e^largest times the level, and m along that line decreases towards 0
+    candidates = pair.largest * -np.expm1(-math.log(2) * np.arange(1, 50) / 2)
+    log_power = pair.tails(candidates).above_first
+    with np.errstate(invalid="ignore"):
+        bound = probit_of_log(log_power) - probit_of_log(log_power - pair.largest)
+    proven = np.flatnonzero((bound <= level) | np.isneginf(log_power))
+    if not proven.size:
+        raise ConvergenceError(f"the privacy loss near its largest value {pair.largest:g} could not be resolved.")
+    return float(candidates[proven[0]])
+
+
+def _first_panels(pair: LossPair, step: float, last: float) -> np.ndarray:
+    """Edges 0, step, 2·step, 4·step, … up to `last`, closing in on the largest loss where there is one."""
+    edges = [0.0]
+    while step < last:
+        edges.append(step)
+        step *= 2
+        if math.isfinite(pair.largest) and step > pair.largest / 2:
+            break
+    if math.isfinite(pair.largest):
+        closing = pair.largest * -np.expm1(-math.log(2) * np.arange(1, 60))
+        edges += [float(edge) for edge in closing if edges[-1] < edge < last]
+    return np.array([*edges, last]) if last > 0 else np.array([])
+
+
+def _peak(coefficients: np.ndarray, best: float) -> tuple[float, float]:
+    """Lower and upper bound of the maximum of Σ c_k cos kθ over [0, π], the upper one only where it exceeds `best`.
+
+    On a cell of width w a function is below the larger of its ends plus w²/8 times the bound Σ k²|c_k| of its second
+    derivative.
+    """
+    orders = np.arange(coefficients.size)
+    bend = float(np.sum(orders**2 * np.abs(coefficients)))
+    left, width = np.linspace(0.0, np.pi, 65)[:-1], np.pi / 64
+    upper = best
+    for _ in range(_HALVINGS):
+        ends = np.cos(np.stack([left, left + width])[..., None] * orders) @ coefficients
+        best = max(best, float(np.max(ends)))
+        bound = np.max(ends, axis=0) + width * width / 8 * bend
+        done = bound <= best + _TOLERANCE * min(1.0, best) + 1e-14
+        upper = max(upper, float(np.max(bound[done], initial=-np.inf)))
+        left, width = left[~done], width / 2
+        if not left.size:
+            return best, max(upper, best)
+        left = np.concatenate([left, left + width])
+    raise ConvergenceError("the supremum of a polynomial was not found.")
+
+
+def supremum(pair: LossPair, floor: float = 0.0) -> Supremum:
+    """sup over t ≥ 0 of m(t), or `floor` where that is larger.
+
+    A panel of thresholds is settled if the values at its 21 Chebyshev nodes prove by `_between` that m stays below a
+    value attained elsewhere, or else if its Chebyshev series has converged to 1e−11 (then the series is bounded cell by
+    cell); other panels are halved. Beyond the last panel the bound of `_last_threshold` holds. The numerical error
+    (quadrature and truncation of the series) is added to the bound.
+    """
+    start = probits(pair.tails(np.zeros(1)))
+    best = upper = max(float(start[0][0] - start[1][0]), floor)
+    last = _last_threshold(pair, best)
+    edges = _first_panels(pair, max(best, 1e-3 * last), last)
+    left, right = edges[:-1], edges[1:]
+    truncation, settled = 0.0, 0
+    for _ in range(_ROUNDS):
+        if not left.size:
+            error = _PROBIT_SLOPE * pair.error + truncation
+            return Supremum(max(upper, best) + error, best, error)
+        t = (left + right)[:, None] / 2 + (right - left)[:, None] / 2 * -_GRID
+        y, z = probits(pair.tails(t))
+        m = y - z
+        best = max(best, float(np.max(m)))
+        open_panels = np.max(_between(y, z, t), axis=1) > best
+        coefficients = m @ _TO_COEFFICIENTS
+        tail = np.max(np.abs(coefficients[:, -3:]), axis=1)
+        noise = _RESOLVED * max(1.0, best) + _ROUNDING * np.max(np.abs(z), axis=1)
+        resolved = open_panels & (tail <= noise)
+        for row in np.flatnonzero(resolved):
+            reached, bound = _peak(coefficients[row], best)
+            best, upper = max(best, reached), max(upper, bound)
+            truncation = max(truncation, 4 * float(tail[row]))
+        split = open_panels & ~resolved
+        settled += int(np.count_nonzero(~split))
+        if settled + np.count_nonzero(split) > _PANELS:
+            break
+        middle = (left[split] + right[split]) / 2
+        left, right = np.concatenate([left[split], middle]), np.concatenate([middle, right[split]])
+    raise ConvergenceError("the supremum over all thresholds of the privacy loss did not settle.")
+
+
+def certified_supremum(pair: LossPair, tolerance: float, floor: float = 0.0) -> Supremum:
+    """As `supremum`, without any series: cells are halved until `_between` alone proves the bound.
+
+    Slow (tens of thousands of thresholds): about √(μ/8·tolerance) cells per unit of the probit.
+    """
+    start = probits(pair.tails(np.zeros(1)))
+    best = upper = max(float(start[0][0] - start[1][0]), floor)
+    last = _last_threshold(pair, best)
+    edges = _first_panels(pair, max(best, 1e-3 * last), last)
+    left, right = edges[:-1], edges[1:]
+    error = _PROBIT_SLOPE * pair.error
+    for _ in range(_ROUNDS):
+        if not left.size:
+            return Supremum(max(upper, best) + error, best, error)
+        t = np.linspace(left, right, 9, axis=1)
+        y, z = probits(pair.tails(t))
+        best = max(best, float(np.max(y - z)))
+        bound = _between(y, z, t)
+        done = bound <= best + tolerance
+        upper = max(upper, float(np.max(bound[done], initial=-np.inf)))
+        left, right = t[:, :-1][~done], t[:, 1:][~done]
+    raise ConvergenceError(f"cells could not be made small enough for a tolerance of {tolerance:g}.")

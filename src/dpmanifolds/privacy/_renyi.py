@@ -1,0 +1,123 @@
+"""From Rényi divergences to (ε, δ), and the Rényi divergence of randomised response.
+
+The bound of Canonne, Kamath and Steinke (2020, Proposition 12): D_α ≤ r implies (ε, δ)-DP with
+log δ = (α − 1)(r − ε) + (α − 1) log(1 − 1/α) − log α. Every order gives a true statement, so how well the best one
+is found decides only how tight the result is. At ε = 0, δ ≤ √(1 − e^{−KL}) (Bretagnolle–Huber) and δ ≤ √(KL/2)
+(Pinsker) with KL ≤ D_α.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from functools import lru_cache
+
+import numpy as np
+from scipy import optimize
+
+__all__ = [
+    "best_over_orders",
+    "epsilon_of_renyi",
+    "epsilon_of_zcdp",
+    "log_delta_of_zcdp",
+    "pure_renyi",
+    "total_variation_bound",
+]
+
+_SLACK = 2.0**-46
+_SEARCH = (-18.0, 12.0)
+_SCAN = 61
+
+
+def total_variation_bound(divergence: float) -> float:
+    """The total variation of two laws with KL divergence at most `divergence`."""
+    return min(math.sqrt(-math.expm1(-divergence)), math.sqrt(divergence / 2)) * (1 + _SLACK)
+
+
+def epsilon_of_renyi(alpha: float, divergence: float, delta: float) -> float:
+    """An ε ≥ 0 with (ε, δ)-DP from D_α ≤ divergence."""
+    if delta >= total_variation_bound(divergence):
+        return 0.0
+    correction = math.log1p(-1 / alpha) - (math.log(delta) + math.log(alpha)) / (alpha - 1)
+    size = divergence + abs(math.log1p(-1 / alpha)) + abs(math.log(delta) + math.log(alpha)) / (alpha - 1)
+    return max(divergence + correction + size * _SLACK, 0.0)
+
+
+def best_over_orders(cost: Callable[[float], float]) -> float:
+    """min over α of cost(α), by a scan of log(α − 1) and a refinement: any α gives a true bound."""
+    grid = np.linspace(*_SEARCH, _SCAN)
+    values = [cost(1 + math.exp(u)) for u in grid]
+    best = int(np.argmin(values))
+    bounds = (grid[max(best - 1, 0)], grid[min(best + 1, _SCAN - 1)])
+    refined = optimize.minimize_scalar(lambda u: cost(1 + math.exp(u)), bounds=bounds, method="bounded")
+    return min(values[best], float(refined.fun))
+
+
+def epsilon_of_zcdp(rho: float, delta: float) -> float:
+    """min over α of the bound above with r = ρα, or the chord's ε where that is smaller."""
+    best = best_over_orders(lambda alpha: epsilon_of_renyi(alpha, rho * alpha, delta))
+    start, rise, slope = _chord(rho)
+    if delta >= start:
+        return 0.0
+    span = (start - delta) / slope * (1 + _SLACK)
+    return min(best, math.log1p(span)) if span <= rise else best
+
+
+def log_delta_of_zcdp(rho: float, epsilon: np.ndarray) -> np.ndarray:
+    """log δ(ε) of ρ-zCDP, an upper bound, for an array of ε ≥ 0: convex in e^ε.
+
+    δ is convex in e^ε, so the chord from the bound at ε = 0 to any other bound holds; the steepest one is taken.
+    """
+    start, rise, slope = _chord(rho)
+    with np.errstate(over="ignore"):
+        growth = np.expm1(np.minimum(epsilon, 700.0))
+    chord = np.log(np.maximum(start - slope * growth * (1 - _SLACK), 1e-300))
+    return np.where(growth < rise, np.minimum(chord, 0.0), _log_delta_by_moments(rho, epsilon))
+
+
+@lru_cache(maxsize=256)
+def _chord(rho: float) -> tuple[float, float, float]:
+    """δ at ε = 0, and e^ε − 1 and the slope at the end of the steepest chord from there."""
+    start = min(total_variation_bound(rho), 1.0)
+
+    def slope(log_epsilon: float) -> float:
+        epsilon = math.exp(log_epsilon)
+        end = math.exp(float(_log_delta_by_moments(rho, np.asarray(epsilon))))
+        return -(start - end) / math.expm1(epsilon)
+
+    grid = np.linspace(math.log(math.sqrt(rho)) - 9, math.log(min(4 * rho + 10 * math.sqrt(rho), 690.0)), 200)
+    values = [slope(point) for point in grid]
+    best = int(np.argmin(values))
+    bounds = (grid[max(best - 1, 0)], grid[min(best + 1, len(grid) - 1)])
+    found = optimize.minimize_scalar(slope, bounds=bounds, method="bounded", options={"xatol": 1e-10})
+    return start, math.expm1(math.exp(float(found.x))), -float(found.fun)
+
+
+def _log_delta_by_moments(rho: float, epsilon: np.ndarray) -> np.ndarray:
+    """The bound above at a good order, capped at its value for ε = 0.
+
+    The exponent's minimiser solves (2α − 1)ρ − ε + log(1 − 1/α) = 0; a few Newton steps from (ε + ρ)/2ρ reach it
+    where it matters, and any α gives a true bound.
+    """
+    finite = np.where(np.isfinite(epsilon), epsilon, 0.0)
+    alpha = np.maximum((finite + rho) / (2 * rho), 1 + 1e-6)
+    for _ in range(12):
+        slope = (2 * alpha - 1) * rho - finite + np.log1p(-1 / alpha)
+        alpha = np.maximum(alpha - slope / (2 * rho + 1 / (alpha * (alpha - 1))), 1 + 1e-3 * (alpha - 1))
+    parts = ((alpha - 1) * (alpha * rho - finite), (alpha - 1) * np.log1p(-1 / alpha), -np.log(alpha))
+    size = (alpha - 1) * (alpha * rho + finite) + abs(parts[1]) + abs(parts[2])
+    bound = np.minimum(sum(parts) + size * _SLACK, math.log(min(total_variation_bound(rho), 1.0)))
+    return np.where(np.isfinite(epsilon), np.minimum(bound, 0.0), -np.inf)
+
+
+def pure_renyi(epsilon: float, alpha: float) -> float:
+    """The largest D_α of two laws within e^±ε: log(cosh((α − ½)ε)/cosh(ε/2))/(α − 1), that of randomised response.
+
+    As log(cosh a/cosh b) = log1p(2 sinh((a+b)/2) sinh((a−b)/2)/cosh b), here with a − b = (α − 1)ε, a + b = αε.
+    """
+    if (2 * alpha - 1) * epsilon < 600:
+        growth = 2 * math.sinh(alpha * epsilon / 2) * math.sinh((alpha - 1) * epsilon / 2) / math.cosh(epsilon / 2)
+        value = math.log1p(growth) / (alpha - 1)
+    else:
+        value = epsilon - math.log1p(math.exp(-epsilon)) / (alpha - 1) * (1 - _SLACK)
+    return min(value * (1 + _SLACK), epsilon)

@@ -1,0 +1,199 @@
+"""How much noise a budget asks for: Gaussian (analytic and classical) and Laplace.
+
+>>> from dpmanifolds.privacy import gaussian_sigma
+>>> round(gaussian_sigma(sensitivity=1.0, epsilon=1.0, delta=1e-5), 6)
+3.730632
+
+Every number here is rounded to the safe side: a scale or an ε or a δ up, a μ down, by at most 1e−12 of itself (for δ up
+to 0.9; an ε close to 0 by 1e−12 of μ). The Gaussian pair is solved in log space, so δ = 1e−300 and ε = 500 are ordinary
+arguments.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+from numpy.typing import ArrayLike
+from scipy import optimize, special
+
+from dpmanifolds._validate import positive_number
+from dpmanifolds.errors import ArgumentError
+from dpmanifolds.privacy._normal import log_delta_upper
+
+__all__ = [
+    "classical_gaussian_sigma",
+    "delta_of_mu",
+    "epsilon_of_mu",
+    "gaussian_sigma",
+    "laplace_scale",
+    "mu_for",
+    "mu_of_pure",
+]
+
+_CLASSICAL_MAX_EPSILON = 1.0
+_ROOT_TOLERANCE = 4 * 2.0**-52
+_SLACK = 16 * 2.0**-52
+
+
+def probability(name: str, value: Any) -> float:
+    """`value` as a float strictly between 0 and 1, or an error that names the argument."""
+    try:
+        number = float(value)
+    except (TypeError, ValueError):
+        raise ArgumentError(f"{name} must be a number strictly between 0 and 1; got {value!r}.") from None
+    if not 0 < number < 1:
+        raise ArgumentError(
+            f"{name} must lie strictly between 0 and 1; got {number}. Choose {name} far below 1/n, for instance 1e-6."
+        )
+    return number
+
+
+def non_negative_epsilons(epsilon: ArrayLike) -> np.ndarray:
+    """`epsilon` as an array of numbers of at least 0 (infinity allowed), or an error."""
+    try:
+        values = np.asarray(epsilon, dtype=np.float64)
+    except (TypeError, ValueError):
+        raise ArgumentError(f"epsilon must be a number or an array of numbers; got {epsilon!r}.") from None
+    if not np.all(values >= 0):
+        raise ArgumentError(f"epsilon must be at least 0; got {epsilon!r}.")
+    return values
+
+
+def like_input(values: np.ndarray) -> Any:
+    """A Python float for a single number, the array otherwise."""
+    return float(values) if values.ndim == 0 else values
+
+
+def delta_of_mu(mu: float, epsilon: ArrayLike) -> Any:
+    """δ_μ(ε) = Φ(−ε/μ + μ/2) − e^ε Φ(−ε/μ − μ/2), the whole profile of μ-Gaussian-DP (Dong et al. 2022, Corollary 1).
+
+    >>> from dpmanifolds.privacy import delta_of_mu
+    >>> round(delta_of_mu(1.0, 1.0), 12)
+    0.126936737507
+    >>> f"{delta_of_mu(1.0, 30.0):.6e}"
+    '4.709326e-193'
+    """
+    mu = positive_number("mu", mu)
+    return like_input(np.exp(log_delta_upper(mu, non_negative_epsilons(epsilon))))
+
+
+def epsilon_of_mu(mu: float, delta: float) -> float:
+    """The smallest ε ≥ 0 such that μ-Gaussian-DP is (ε, δ)-DP.
+
+    >>> from dpmanifolds.privacy import epsilon_of_mu
+    >>> round(epsilon_of_mu(1.0, 1e-5), 6)
+    4.377178
+    """
+    mu, delta = positive_number("mu", mu), probability("delta", delta)
+    log_delta = math.log(delta)
+
+    def excess(epsilon: float) -> float:
+        return float(log_delta_upper(mu, np.asarray(epsilon))) - log_delta
+
+    if excess(0.0) <= 0:
+        return 0.0
+    high = mu * mu / 2 + mu
+    while excess(high) > 0:
+        high *= 2
+    root = float(optimize.brentq(excess, 0.0, high, xtol=mu * _ROOT_TOLERANCE, rtol=_ROOT_TOLERANCE))
+    return _outward(root, lambda epsilon: excess(epsilon) <= 0, floor=mu * _SLACK, up=True)
+
+
+def mu_for(epsilon: float, delta: float) -> float:
+    """μ*(ε, δ): the largest μ such that μ-Gaussian-DP is (ε, δ)-DP.
+
+    >>> from dpmanifolds.privacy import mu_for
+    >>> round(mu_for(0.1, 1e-3), 6)
+    0.057457
+    """
+    epsilon, delta = positive_number("epsilon", epsilon), probability("delta", delta)
+    log_delta = math.log(delta)
+
+    def excess(mu: float) -> float:
+        return max(float(log_delta_upper(mu, np.asarray(epsilon))) - log_delta, -1e300)
+
+    low = high = 1.0
+    while excess(low) > 0:
+        low /= 2
+    while excess(high) <= 0:
+        high *= 2
+    root = float(optimize.brentq(excess, low, high, xtol=low * _ROOT_TOLERANCE, rtol=_ROOT_TOLERANCE))
+    return _outward(root, lambda mu: excess(mu) <= 0, floor=0.0, up=False)
+
+
+def _outward(root: float, safe: Callable[[float], bool], *, floor: float, up: bool) -> float:
+    """`root`, moved to the safe side by 16 ulp and then, doubling, until `safe` says yes."""
+    step = max(abs(root) * _SLACK, floor)
+    moved = root + step if up else root - step
+    while not safe(moved):
+        step *= 2
+        moved = root + step if up else root - step
+    return moved
+
+
+def gaussian_sigma(sensitivity: float, epsilon: float, delta: float) -> float:
+    """The analytic Gaussian (Balle and Wang 2018): the smallest σ with N(0, σ²I) noise (ε, δ)-DP at ℓ2-sensitivity Δ.
+
+    Φ(Δ/2σ − εσ/Δ) − e^ε Φ(−Δ/2σ − εσ/Δ) ≤ δ, so σ = Δ/μ*(ε, δ); rounded up.
+
+    >>> from dpmanifolds.privacy import gaussian_sigma
+    >>> round(gaussian_sigma(0.5, 0.1, 1e-3), 6)
+    8.702198
+    """
+    return _above(positive_number("sensitivity", sensitivity) / mu_for(epsilon, delta))
+
+
+def classical_gaussian_sigma(sensitivity: float, epsilon: float, delta: float) -> float:
+    """σ = Δ√(2 ln(1.25/δ))/ε (Dwork and Roth 2014, Theorem 3.22), proven for ε ≤ 1 only; for comparison.
+
+    >>> from dpmanifolds.privacy import classical_gaussian_sigma
+    >>> round(classical_gaussian_sigma(1.0, 1.0, 1e-5), 6)
+    4.844805
+    """
+    sensitivity, epsilon = positive_number("sensitivity", sensitivity), positive_number("epsilon", epsilon)
+    delta = probability("delta", delta)
+    if epsilon > _CLASSICAL_MAX_EPSILON:
+        raise ArgumentError(
+            f"the classical Gaussian rule is proven for epsilon up to 1 only; got {epsilon}. Use gaussian_sigma, "
+            "which holds for every epsilon and asks for less noise."
+        )
+    return _above(sensitivity * math.sqrt(2 * math.log(1.25 / delta)) / epsilon)
+
+
+def laplace_scale(sensitivity: float, epsilon: float) -> float:
+    """σ = Δ/ε, rounded up: for Laplace noise on R, for ℓ2-Laplace noise ∝ exp(−‖y‖/σ) on R^d at ℓ2-sensitivity Δ, and
+    for the Riemannian Laplace on a homogeneous space with unrestricted support (MATH.md section 4).
+
+    >>> from dpmanifolds.privacy import laplace_scale
+    >>> laplace_scale(1.0, 0.5) >= 2.0
+    True
+    """
+    return _above(positive_number("sensitivity", sensitivity) / positive_number("epsilon", epsilon))
+
+
+def mu_of_pure(epsilon: float) -> float:
+    """The smallest μ such that every ε-DP mechanism is μ-Gaussian-DP: −2Φ⁻¹(1/(1 + e^ε)).
+
+    Attained by randomised response. Computed as 2√2·erf⁻¹(tanh(ε/2)) for ε ≤ 1 and from log(1/(1 + e^ε)) beyond:
+    neither end loses digits.
+
+    >>> from dpmanifolds.privacy import mu_of_pure
+    >>> round(mu_of_pure(1.0), 6)
+    1.232035
+    """
+    epsilon = positive_number("epsilon", epsilon)
+    if epsilon <= 1:
+        mu = 2 * math.sqrt(2) * float(special.erfinv(math.tanh(epsilon / 2)))
+    else:
+        mu = -2 * float(special.ndtri_exp(-float(np.logaddexp(0.0, epsilon))))
+    return mu * (1 + _SLACK)
+
+
+def _above(value: float) -> float:
+    """A float above a value that a few correctly rounded operations have produced."""
+    if not (math.isfinite(value) and value > 0):
+        raise ArgumentError(f"the noise scale leaves the range of floating-point numbers ({value}).")
+    return value * (1 + _SLACK)

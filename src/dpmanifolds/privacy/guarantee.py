@@ -1,0 +1,299 @@
+"""What a release promises: named terms, composed and read as whatever budget is asked for.
+
+>>> from dpmanifolds.privacy import Guarantee, compose
+>>> mean = Guarantee.gaussian(0.5)
+>>> both = compose(mean, Guarantee.pure(0.3))
+>>> both.delta(2.0) < compose(mean, mean, mean).delta(2.0)
+True
+>>> Guarantee.from_json(both.to_json()) == both
+True
+
+A guarantee keeps its terms, sorted and counted; nothing is approximated until a number is asked for. Then several true
+accounts are drawn up and the best is told: the sum of pure ε, the root of Σμ², the sum of ρ, and, unless one of
+these is exact, the composed privacy-loss distribution (`loss_grid`). So copies equal `k_fold` and the order of
+composition does not matter, bit for bit; and no number is ever below the truth.
+"""
+
+from __future__ import annotations
+
+import json
+import math
+from collections import Counter
+from collections.abc import Iterable
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Any
+
+import numpy as np
+from numpy.typing import ArrayLike
+from scipy import special
+
+from dpmanifolds._validate import choice, positive_integer
+from dpmanifolds.errors import ArgumentError, NotAvailableError
+from dpmanifolds.privacy import _accounts
+from dpmanifolds.privacy.budgets import ApproxDP, Budget, GaussianDP, PureDP, RenyiDP, ZeroConcentratedDP, order
+from dpmanifolds.privacy.calibration import like_input, non_negative_epsilons, probability
+from dpmanifolds.privacy.loss_grid import LossGrid
+from dpmanifolds.privacy.terms import (
+    ApproxTerm,
+    GaussianTerm,
+    LaplaceTerm,
+    ProfileTerm,
+    PureTerm,
+    RiemannianGaussianTerm,
+    Term,
+    ZcdpTerm,
+    term_from_dict,
+)
+
+__all__ = ["ADJACENCIES", "Guarantee", "compose"]
+
+ADJACENCIES = ("replace-one", "add-remove-one")
+_SCHEMA = 1
+_FITS = 1e-12
+_SMALLEST = 2.0**-1022
+
+
+@dataclass(frozen=True)
+class Guarantee:
+    """A differential-privacy promise: terms, the adjacency they hold under, and what one record is (`unit`).
+
+    >>> from dpmanifolds.privacy import ApproxDP, GaussianDP, Guarantee
+    >>> promise = Guarantee.gaussian(0.1).k_fold(100)
+    >>> round(promise.as_gaussian().mu, 12)
+    1.0
+    >>> promise.fits(GaussianDP(1.0)), promise.fits(ApproxDP(4.0, 1e-5))
+    (True, False)
+    """
+
+    terms: tuple[Term, ...]
+    adjacency: str = "replace-one"
+    unit: str = "person"
+
+    def __post_init__(self) -> None:
+        choice("adjacency", self.adjacency, ADJACENCIES)
+        if not isinstance(self.unit, str) or not self.unit:
+            raise ArgumentError(f"unit must say what one record is, for instance 'person'; got {self.unit!r}.")
+        if not self.terms or not all(isinstance(term, Term) for term in self.terms):
+            raise ArgumentError(
+                "terms must be one or more terms; use Guarantee.pure, .gaussian, .zcdp, … to make them."
+            )
+        object.__setattr__(self, "terms", _collected(self.terms))
+
+    @classmethod
+    def pure(cls, epsilon: float, **labels: str) -> Guarantee:
+        """ε-DP; also the claim of ℓ2-Laplace noise in R^d and of the Riemannian Laplace."""
+        return cls((PureTerm(epsilon=epsilon),), **labels)
+
+    @classmethod
+    def approx(cls, epsilon: float, delta: float, **labels: str) -> Guarantee:
+        """(ε, δ)-DP at one point."""
+        return cls((ApproxTerm(epsilon=epsilon, delta=delta),), **labels)
+
+    @classmethod
+    def gaussian(cls, mu: float, **labels: str) -> Guarantee:
+        """μ-Gaussian-DP: Euclidean Gaussian noise with μ = Δ/σ."""
+        return cls((GaussianTerm(mu=mu),), **labels)
+
+    @classmethod
+    def zcdp(cls, rho: float, **labels: str) -> Guarantee:
+        """ρ-zCDP: the discrete Gaussian with ρ = Δ²/2σ²."""
+        return cls((ZcdpTerm(rho=rho),), **labels)
+
+    @classmethod
+    def laplace(cls, epsilon: float, **labels: str) -> Guarantee:
+        """Laplace noise on the real line, with its true profile; in more dimensions claim `pure`."""
+        return cls((LaplaceTerm(epsilon=epsilon),), **labels)
+
+    @classmethod
+    def riemannian_gaussian(cls, manifold: Any, sigma: float, sensitivity: float, **labels: str) -> Guarantee:
+        """The intrinsic Gaussian on a `Sphere` or `Hyperbolic` space."""
+        kind = type(manifold).__name__.lower()
+        if kind not in ("sphere", "hyperbolic"):
+            raise NotAvailableError(
+                f"no Gaussian-DP bound is known for the intrinsic Gaussian on {type(manifold).__name__}. Use the "
+                "wrapped Gaussian at the public centre, whose promise is Guarantee.gaussian(sensitivity / sigma)."
+            )
+        term = RiemannianGaussianTerm(
+            manifold=kind, dim=manifold.dim, curvature=manifold.curvature, sigma=sigma, sensitivity=sensitivity
+        )
+        return cls((term,), **labels)
+
+    @classmethod
+    def profile(cls, interval: float, deltas: Iterable[float], **labels: str) -> Guarantee:
+        """A privacy-loss grid: upper bounds on δ at ε = 0, interval, 2·interval, …"""
+        return cls((ProfileTerm(interval=interval, deltas=tuple(deltas)),), **labels)
+
+    def k_fold(self, k: int) -> Guarantee:
+        """The promise of k releases that each keep this one, chosen adaptively."""
+        k = positive_integer("k", k)
+        return Guarantee(tuple(term.times(term.count * k) for term in self.terms), self.adjacency, self.unit)
+
+    def delta(self, epsilon: ArrayLike) -> Any:
+        """The profile: an upper bound on the smallest δ with (ε, δ)-DP, for a number or an array of ε ≥ 0."""
+        values = non_negative_epsilons(epsilon)
+        bound = np.ones_like(values)
+        for account in self._simple:
+            bound = np.minimum(bound, account.delta(values))
+        if self.loss_grid is not None:
+            bound = np.minimum(bound, self.loss_grid.delta(values))
+        return like_input(np.asarray(bound))
+
+    def epsilon(self, delta: float) -> float:
+        """An upper bound on the smallest ε ≥ 0 with (ε, δ)-DP; infinity where none is known."""
+        delta = probability("delta", delta)
+        found = [account.epsilon(delta) for account in self._simple]
+        if self.loss_grid is not None:
+            found.append(self.loss_grid.epsilon(delta))
+        return min(found)
+
+    def tradeoff(self, alpha: ArrayLike) -> Any:
+        """f(α): a lower bound on the type II error of any test between neighbours at type I error α.
+
+        max over ε of 1 − δ(ε) − e^ε α and e^−ε(1 − δ(ε) − α); exact for Gaussian terms, where f(α) = Φ(Φ⁻¹(1 − α) − μ).
+
+        >>> from dpmanifolds.privacy import Guarantee
+        >>> round(Guarantee.gaussian(1.0).tradeoff(0.05), 6)
+        0.740489
+        """
+        levels = np.asarray(alpha, dtype=np.float64)
+        if not np.all((levels >= 0) & (levels <= 1)):
+            raise ArgumentError(f"alpha must be from 0 to 1; got {alpha!r}.")
+        if all(isinstance(term, GaussianTerm) for term in self.terms):
+            return like_input(np.asarray(special.ndtr(-special.ndtri(levels) - self.as_gaussian().mu) * (1 - 1e-13)))
+        epsilon = _accounts.reading_points(self.terms, min(self.epsilon(1e-9), 700.0))
+        miss = 1 - np.asarray(self.delta(epsilon))
+        lines = [miss - np.exp(epsilon) * level for level in levels.ravel()]
+        mirrored = [np.exp(-epsilon) * (miss - level) for level in levels.ravel()]
+        best = [max(float(np.max(a)), float(np.max(b)), 0.0) for a, b in zip(lines, mirrored, strict=True)]
+        return like_input(np.reshape(best, levels.shape))
+
+    def as_pure(self) -> PureDP:
+        """Σε, where every term has a bounded loss."""
+        return PureDP(self._needed(_accounts.total_pure(self.terms), "pure ε", "Read it as (ε, δ) with as_approx."))
+
+    def as_gaussian(self) -> GaussianDP:
+        """√Σμ², where every term has a μ."""
+        return GaussianDP(
+            self._needed(_accounts.total_mu(self.terms), "Gaussian μ", "Read it as (ε, δ) with as_approx.")
+        )
+
+    def as_zcdp(self) -> ZeroConcentratedDP:
+        """Σρ, where every term has a ρ."""
+        return ZeroConcentratedDP(
+            self._needed(_accounts.total_rho(self.terms), "zCDP ρ", "Read it as (ε, δ) with as_approx.")
+        )
+
+    def as_renyi(self, alpha: float) -> RenyiDP:
+        """ΣD_α, where every term has Rényi divergences."""
+        alpha = order(alpha)
+        return RenyiDP(
+            alpha, self._needed(_accounts.total_renyi(self.terms, alpha), "Rényi", "Read it as (ε, δ) with as_approx.")
+        )
+
+    def as_approx(self, delta: float) -> ApproxDP:
+        """(ε(δ), δ)."""
+        epsilon = self.epsilon(delta)
+        if math.isinf(epsilon):
+            raise NotAvailableError(f"this guarantee gives no finite ε at delta = {delta:g}. Ask for a larger delta.")
+        return ApproxDP(max(epsilon, _SMALLEST), delta)
+
+    def fits(self, budget: Budget) -> bool:
+        """Whether this promise is within `budget`, up to a relative 1e−12 for the rounding of sums.
+
+        False also where no conversion to the budget's kind exists.
+        """
+        if not isinstance(budget, Budget):
+            raise ArgumentError(
+                f"budget must be PureDP, ApproxDP, GaussianDP, ZeroConcentratedDP or RenyiDP; got {budget!r}."
+            )
+        if isinstance(budget, ApproxDP):
+            return bool(self.delta(budget.epsilon * (1 + _FITS)) <= budget.delta * (1 + _FITS))
+        if isinstance(budget, PureDP):
+            spent, allowed = _accounts.total_pure(self.terms), budget.epsilon
+        elif isinstance(budget, GaussianDP):
+            spent, allowed = _accounts.total_mu(self.terms), budget.mu
+        elif isinstance(budget, ZeroConcentratedDP):
+            spent, allowed = _accounts.total_rho(self.terms), budget.rho
+        elif isinstance(budget, RenyiDP):
+            spent, allowed = _accounts.total_renyi(self.terms, budget.alpha), budget.epsilon
+        else:
+            return False
+        return spent is not None and spent <= allowed * (1 + _FITS)
+
+    @cached_property
+    def _simple(self) -> list[_accounts.Account]:
+        return _accounts.simple_accounts(self.terms)
+
+    @cached_property
+    def loss_grid(self) -> LossGrid | None:
+        """The composed privacy-loss distribution, from above; None where a formula is exact."""
+        return None if _accounts.is_exact(self.terms) else _accounts.composed_grid(self.terms)
+
+    def to_dp_accounting(self) -> Any:
+        """This promise as dp-accounting's pessimistic `PrivacyLossDistribution`, to compose with that library's own."""
+        from dp_accounting.pld.privacy_loss_distribution import PrivacyLossDistribution
+
+        grid = _accounts.composed_grid(self.terms)
+        masses = {grid.lower + i: float(mass) for i, mass in enumerate(grid.masses)}
+        return PrivacyLossDistribution.create_from_rounded_probability(masses, grid.infinity, grid.interval)
+
+    def _needed(self, value: float | None, kind: str, instead: str) -> float:
+        if value is None:
+            names = ", ".join(sorted({term.kind for term in self.terms}))
+            raise NotAvailableError(f"a guarantee with terms {names} implies no {kind} promise. {instead}")
+        return value
+
+    def to_json(self) -> str:
+        """Names and numbers; every float comes back bit for bit."""
+        terms = [term.to_dict() for term in self.terms]
+        data = {"schema": _SCHEMA, "adjacency": self.adjacency, "unit": self.unit, "terms": terms}
+        return json.dumps(data, ensure_ascii=False, allow_nan=False)
+
+    @classmethod
+    def from_json(cls, text: str) -> Guarantee:
+        """The guarantee that `to_json` wrote; anything else is refused."""
+        try:
+            data = json.loads(text)
+        except (TypeError, ValueError):
+            raise ArgumentError("a guarantee must be JSON as written by Guarantee.to_json.") from None
+        if not isinstance(data, dict) or set(data) != {"schema", "adjacency", "unit", "terms"}:
+            raise ArgumentError("a guarantee in JSON has the fields schema, adjacency, unit and terms.")
+        if data["schema"] != _SCHEMA:
+            raise ArgumentError(f"this version reads guarantees of schema {_SCHEMA}; got {data['schema']!r}.")
+        if not isinstance(data["terms"], list):
+            raise ArgumentError("the terms of a guarantee in JSON are a list.")
+        return cls(tuple(term_from_dict(term) for term in data["terms"]), data["adjacency"], data["unit"])
+
+
+def _collected(terms: tuple[Term, ...]) -> tuple[Term, ...]:
+    """Equal terms counted together, in an order that depends on nothing but the terms."""
+    counts: Counter[Term] = Counter()
+    for term in terms:
+        counts[term.times(1)] += term.count
+    collected = [term.times(count) for term, count in counts.items()]
+    return tuple(sorted(collected, key=lambda term: json.dumps(term.to_dict())))
+
+
+def compose(*guarantees: Guarantee) -> Guarantee:
+    """The promise of several releases together, each chosen in view of the ones before; like with like only.
+
+    >>> from dpmanifolds.privacy import Guarantee, compose
+    >>> compose(Guarantee.gaussian(3.0), Guarantee.gaussian(4.0)).as_gaussian()
+    GaussianDP(mu=5.0)
+    >>> compose(Guarantee.pure(1.0), Guarantee.pure(1.0, unit="household"))
+    Traceback (most recent call last):
+    ...
+    dpmanifolds.errors.ArgumentError: guarantees compose only when adjacency and unit agree; got ('replace-one',
+    'household'), ('replace-one', 'person'). Account for each kind separately.
+    """
+    if not guarantees or not all(isinstance(guarantee, Guarantee) for guarantee in guarantees):
+        raise ArgumentError("compose takes one or more guarantees.")
+    labels = {(guarantee.adjacency, guarantee.unit) for guarantee in guarantees}
+    if len(labels) > 1:
+        listed = ", ".join(map(str, sorted(labels)))
+        raise ArgumentError(
+            f"guarantees compose only when adjacency and unit agree; got {listed}. Account for each kind separately."
+        )
+    terms = tuple(term for guarantee in guarantees for term in guarantee.terms)
+    return Guarantee(terms, guarantees[0].adjacency, guarantees[0].unit)

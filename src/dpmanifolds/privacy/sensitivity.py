@@ -1,0 +1,329 @@
+"""How far a statistic can move when one record is replaced: numbers with their theorems.
+
+Every bound is for replace-one neighbours with the same public n, and for records inside the public domain (clip them
+first). The proofs are in `docs/proofs/`; the bounds are computed a few units in the last place upwards.
+
+>>> import numpy as np
+>>> from dpmanifolds import Ball, Sphere
+>>> from dpmanifolds.privacy import sensitivity_of_mean
+>>> ball = Ball(Sphere(2), np.array([0.0, 0.0, 1.0]), radius=np.pi / 8)
+>>> sensitivity = sensitivity_of_mean(ball, n=100)
+>>> round(float(sensitivity), 8)
+0.00828427
+>>> sensitivity.theorem, sensitivity.tag
+('S1', 'P (certified)')
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from typing import Any
+
+from dpmanifolds._validate import choice, positive_integer, positive_number
+from dpmanifolds.domains import Ball, Domain
+from dpmanifolds.errors import ArgumentError, RadiusTooLargeError
+
+__all__ = [
+    "Sensitivity",
+    "sensitivity_of_clipped_gradient",
+    "sensitivity_of_flat_mean",
+    "sensitivity_of_mean",
+    "sensitivity_of_mean_at_center",
+    "sensitivity_of_mean_gradient",
+    "sensitivity_of_median_gradient",
+    "sensitivity_of_unclipped_gradient",
+    "sensitivity_of_variance",
+]
+
+_PROVEN = "P"
+_CERTIFIED = "P (certified)"
+_UP = 1 + 2.0**-49
+# what Ball.contains forgives in double precision
+_CONTAINS_SLACK = 1 + 2.0**-46
+
+
+@dataclass(frozen=True)
+class Sensitivity:
+    """The most that a statistic can move between neighbours, and why.
+
+    >>> float(Sensitivity(0.5, "S4", "P", "clipped gradients"))
+    0.5
+    """
+
+    value: float
+    """The bound, in the units of the manifold's metric."""
+    theorem: str
+    """Its name in MATH.md and docs/proofs."""
+    tag: str
+    """"P": proven; "P (certified)": proven, the last step by interval arithmetic (`make certify`)."""
+    statement: str
+    """The formula, and where it holds."""
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "value", positive_number("value", self.value))
+
+    def __float__(self) -> float:
+        return self.value
+
+
+def sensitivity_of_mean(
+    ball: Ball, n: int, *, bound: str = "tight", solver_tolerance: float = 0.0, rounding: float = 0.0
+) -> Sensitivity:
+    """The largest distance between the Fréchet means of neighbours in a ball (Theorem S1).
+
+    Curvature ≤ κ: Δ = 2·tan(√κ r)/(√κ n) for κ > 0, Δ = 2r/n for κ ≤ 0 (Hadamard manifolds, and flat or negatively
+    curved ones with a finite injectivity radius such as the circle and tori, for r below half of it), never more
+    than the diameter 2r. `bound="published"` is the papers' 2r(2−h)/(n·h), h = 2√κr·cot(2√κr), valid for
+    √κr < π/4 only and larger, for comparison.
+
+    `solver_tolerance` δ: the mean is known up to a public distance δ; `rounding` e: what is released sits within e of
+    what the solver found. Both sides of a pair of neighbours may be off: Δ + 2δ + 2e.
+
+    >>> import numpy as np
+    >>> from dpmanifolds import SPD, Ball
+    >>> ball = Ball(SPD(3), np.eye(3), radius=1.5)
+    >>> round(float(sensitivity_of_mean(ball, 1000)), 9)
+    0.003
+    """
+    root, angle = _scaled_radius(ball)
+    n = positive_integer("n", n)
+    kind = choice("bound", bound, ("tight", "published"))
+    extra = 2 * _error_bound("solver_tolerance", solver_tolerance) + 2 * _error_bound("rounding", rounding)
+    if kind == "published":
+        lipschitz, statement = _published_slope(ball, angle) / _published_convexity(angle), "2r(2−h)/(n·h)"
+        value = 2 * ball.radius * lipschitz / n + extra
+        return Sensitivity(value * _UP, "published", _PROVEN, f"{statement}, h = 2√κr·cot(2√κr)")
+    value = min(_mean_bound(ball, root, angle, n), ball.diameter * _CONTAINS_SLACK) + extra
+    if root == 0:
+        return Sensitivity(value * _UP, "S1", _PROVEN, "2r/n where the curvature is at most 0 and r < inj/2")
+    return Sensitivity(
+        value * _UP, "S1", _CERTIFIED, "2·tan(√κr)/(√κn) where the curvature is at most κ and r < ½·min(inj, π/√κ)"
+    )
+
+
+def sensitivity_of_mean_at_center(
+    ball: Ball, n: int, *, solver_tolerance: float = 0.0, rounding: float = 0.0
+) -> Sensitivity:
+    """The largest ‖log_m₀(x̄) − log_m₀(x̄')‖ in the tangent space at the public centre m₀ (Theorem S1w).
+
+    The same number as `sensitivity_of_mean`. A solver tolerance δ (a distance on the manifold) costs
+    2δ·√κr/sin(√κr) for κ > 0 and 2δ otherwise; `rounding` is measured in the tangent space and costs twice itself.
+
+    >>> import numpy as np
+    >>> from dpmanifolds import Ball, Sphere
+    >>> ball = Ball(Sphere(2), np.array([0.0, 0.0, 1.0]), radius=np.pi / 8)
+    >>> round(float(sensitivity_of_mean_at_center(ball, 100)), 8)
+    0.00828427
+    """
+    root, angle = _scaled_radius(ball)
+    n = positive_integer("n", n)
+    delta, e = _error_bound("solver_tolerance", solver_tolerance), _error_bound("rounding", rounding)
+    value = min(_mean_bound(ball, root, angle, n), ball.diameter * _CONTAINS_SLACK)
+    if root == 0:
+        statement = "2r/n where the curvature is at most 0 and r < inj/2"
+        return Sensitivity((value + 2 * delta + 2 * e) * _UP, "S1w", _PROVEN, statement)
+    value += 2 * delta * angle / math.sin(angle) + 2 * e
+    statement = "2·tan(√κr)/(√κn) where the curvature is at most κ and r < ½·min(inj, π/√κ)"
+    return Sensitivity(value * _UP, "S1w", _CERTIFIED, statement)
+
+
+def sensitivity_of_mean_gradient(ball: Ball, n: int, *, bound: str = "tight") -> Sensitivity:
+    """The largest change of ∇F(x) = −(1/n)Σ log_x(x_i) at any x of the ball (Theorem S2).
+
+    κ > 0: L(√κr)/(√κn), L(a) = max_ψ 2(s/sin s)·sin a·sin ψ, cos s = cos²a − sin²a·cos ψ; it fails for x outside the
+    ball. κ ≤ 0: 2r/n, on Hadamard manifolds at every x. `bound="published"` is the papers' 2r(2−h)/n, valid for
+    √κr < π/4.
+
+    >>> import numpy as np
+    >>> from dpmanifolds import Ball, Sphere
+    >>> ball = Ball(Sphere(2), np.array([0.0, 0.0, 1.0]), radius=np.pi / 8)
+    >>> round(float(sensitivity_of_mean_gradient(ball, 1)), 4)
+    0.8062
+    """
+    root, angle = _scaled_radius(ball)
+    n = positive_integer("n", n)
+    if choice("bound", bound, ("tight", "published")) == "published":
+        value = 2 * ball.radius * _published_slope(ball, angle) / n
+        return Sensitivity(value * _UP, "published", _PROVEN, "2r(2−h)/n, h = 2√κr·cot(2√κr)")
+    if root == 0:
+        value = ball.diameter * _CONTAINS_SLACK / n
+        return Sensitivity(value * _UP, "S2", _PROVEN, "2r/n where the curvature is at most 0, x in the ball")
+    value = max(ball.diameter * _CONTAINS_SLACK, _log_image_diameter(angle) / root) / n
+    return Sensitivity(value * _UP, "S2", _PROVEN, "L(√κr)/(√κn) where the curvature is at most κ, x in the ball")
+
+
+def sensitivity_of_median_gradient(n: int) -> Sensitivity:
+    """The largest change of the gradient of (1/n)Σρ(x, x_i), on any manifold and at any x: 2/n (Theorem S3).
+
+    >>> float(sensitivity_of_median_gradient(8))
+    0.25
+    """
+    return Sensitivity(2 / positive_integer("n", n), "S3", _PROVEN, "2/n: each term has a gradient of length ≤ 1")
+
+
+def sensitivity_of_clipped_gradient(clip: float, n: int) -> Sensitivity:
+    """The largest change of a mean of n per-record gradients, each clipped to the norm C: 2C/n (Theorem S4).
+
+    >>> float(sensitivity_of_clipped_gradient(0.5, 10))
+    0.1
+    """
+    value = 2 * positive_number("clip", clip) / positive_integer("n", n)
+    return Sensitivity(value, "S4", _PROVEN, "2C/n for per-record gradients clipped to the norm C")
+
+
+def sensitivity_of_unclipped_gradient(domain: Domain, n: int) -> Sensitivity:
+    """The largest change of the gradient of (1/2n)Σρ²(w, x_i), at any w of a Hadamard manifold: diam/n (Theorem S4).
+
+    No clipping is needed with the full batch or batches of a fixed size n. Under Poisson sampling the gradients of
+    single records must be bounded instead: clip them there.
+
+    >>> import numpy as np
+    >>> from dpmanifolds import SPD, Ball
+    >>> round(float(sensitivity_of_unclipped_gradient(Ball(SPD(2), np.eye(2), 1.0), 10)), 9)
+    0.2
+    """
+    diameter = _diameter(domain)
+    if not domain.manifold.is_hadamard:
+        raise ArgumentError(
+            f"unclipped gradients are bounded on Hadamard manifolds only; got {domain.manifold!r}. Clip the gradients "
+            "and use sensitivity_of_clipped_gradient."
+        )
+    value = diameter / positive_integer("n", n)
+    return Sensitivity(value * _UP, "S4", _PROVEN, "diam/n for ½ρ² on a Hadamard manifold, batches of a fixed size")
+
+
+def sensitivity_of_flat_mean(
+    domain: Domain, n: int, *, solver_tolerance: float = 0.0, rounding: float = 0.0
+) -> Sensitivity:
+    """The largest move of the mean over any domain of a flat space: diam/n (Theorem S1d).
+
+    For spaces that a chart maps isometrically onto R^d. The domain need be neither convex nor a ball.
+
+    >>> from dpmanifolds import Ball, Euclidean
+    >>> round(float(sensitivity_of_flat_mean(Ball(Euclidean(2), [0.0, 0.0], 5.0), 100)), 9)
+    0.1
+    """
+    diameter = _diameter(domain)
+    if not _is_euclidean(domain):
+        raise ArgumentError(
+            f"a mean moves by at most diam/n in a flat space without closed geodesics; {domain.manifold!r} is not one. "
+            "Use a Ball and sensitivity_of_mean."
+        )
+    extra = 2 * _error_bound("solver_tolerance", solver_tolerance) + 2 * _error_bound("rounding", rounding)
+    value = diameter / positive_integer("n", n) + extra
+    return Sensitivity(value * _UP, "S1d", _PROVEN, "diam/n in a flat space isometric to R^d")
+
+
+def sensitivity_of_variance(ball: Ball, n: int, *, solver_tolerance: float = 0.0, rounding: float = 0.0) -> Sensitivity:
+    """The largest change of the Fréchet variance min_x (1/n)Σρ²(x, x_i), n ≥ 2 (Theorem S1v).
+
+    Δ = (4r²/n)·(n−1)H/((n−1)H + 1), where H = 1 if the curvature is nowhere negative and H = a·coth(a),
+    a = 2r√|κ₋|, if it is at least κ₋ < 0; below the plain 4r²/n, and attained in flat spaces: 4r²(n−1)/n².
+
+    A solver that stops within δ of the mean overestimates the variance by at most Hδ², and never underestimates it:
+    Δ + Hδ². `rounding` e bounds the error of one computed variance: Δ + 2e.
+
+    >>> from dpmanifolds import Ball, Euclidean
+    >>> round(float(sensitivity_of_variance(Ball(Euclidean(2), [0.0, 0.0], 1.0), 10)), 9)
+    0.36
+    """
+    _scaled_radius(ball)
+    n = positive_integer("n", n)
+    if n == 1:
+        raise ArgumentError("n must be at least 2: the variance of one record is 0, and there is nothing to release.")
+    delta, e = _error_bound("solver_tolerance", solver_tolerance), _error_bound("rounding", rounding)
+    diameter = ball.diameter * _CONTAINS_SLACK
+    steepness = _largest_hessian(ball, diameter)
+    share = (n - 1) * steepness / ((n - 1) * steepness + 1)
+    value = diameter * diameter / n * share + steepness * delta * delta + 2 * e
+    statement = "(4r²/n)·(n−1)H/((n−1)H+1), H = 1 or 2r√|κ₋|·coth(2r√|κ₋|), where r < ½·min(inj, π/√κ)"
+    return Sensitivity(value * _UP, "S1v", _PROVEN, statement)
+
+
+def _scaled_radius(ball: Ball) -> tuple[float, float]:
+    """√κ (0 for curvature ≤ 0) and √κr, a hair upwards: a radius that is within rounding of π/2 is refused."""
+    if not isinstance(ball, Ball):
+        raise ArgumentError(f"ball must be a Ball, the public promise about where records live; got {ball!r}.")
+    root = math.sqrt(max(ball.manifold.curvature_bounds[1], 0.0))
+    angle = root * ball.radius * _CONTAINS_SLACK
+    if angle >= math.pi / 2:
+        raise RadiusTooLargeError(
+            f"radius {ball.radius:.17g} is within rounding of the largest allowed, {ball.manifold.max_radius:.17g}, on "
+            f"{ball.manifold!r}. Use a smaller ball."
+        )
+    return root, angle
+
+
+def _mean_bound(ball: Ball, root: float, angle: float, n: int) -> float:
+    """S1 for large n: 2·tan(√κr)/(√κn), or 2r/n; the first is never below the second, whatever underflows."""
+    flat = ball.diameter * _CONTAINS_SLACK / n
+    return flat if root == 0 else max(flat, 2 * math.tan(angle) / root / n)
+
+
+def _published_convexity(angle: float) -> float:
+    """h = 2√κr·cot(2√κr), and 1 for curvature ≤ 0."""
+    return 2 * angle / math.tan(2 * angle) if angle > 0 else 1.0
+
+
+def _published_slope(ball: Ball, angle: float) -> float:
+    """2 − h, where the published bounds hold."""
+    if angle >= math.pi / 4:
+        raise RadiusTooLargeError(
+            f"the published bound needs √κ·radius below π/4; got {angle:.6g} on {ball.manifold!r}. Use bound='tight'."
+        )
+    return 2 - _published_convexity(angle)
+
+
+def _log_image_diameter(angle: float) -> float:
+    """L(a): the largest diameter of log_x(ball of radius a) over x in the ball, on the unit sphere (Theorem S2).
+
+    L = 4·atan(T)·√(1 − T²/tan²a) at the only T > 0 with T² + T·atan(T)·(1 + T²) = tan²a: the pair of points that is
+    symmetric about the axis, x on the boundary. With T = x·tan(a) nothing overflows; an error of T enters squared.
+    For small a, L ≤ 2·sin(a)·2a/sin(2a) ≤ 2a(1 + a²).
+    """
+    tangent = math.tan(angle)
+    if tangent < 1e-6:
+        return 2 * angle * (1 + angle * angle)
+    low, high = 0.0, 1.0
+    while True:
+        x = (low + high) / 2
+        if not low < x < high:
+            break
+        square = x * tangent * x * tangent
+        if x * x + x * math.atan(x * tangent) / tangent * (1 + square) > 1:
+            high = x
+        else:
+            low = x
+    return 4 * math.atan(x * tangent) * math.sqrt((1 - x) * (1 + x))
+
+
+def _largest_hessian(ball: Ball, reach: float) -> float:
+    """An upper bound of the Hessian of ½ρ² at distances up to `reach`: s·coth(s), s = reach·√|κ₋|, or 1."""
+    lower = ball.manifold.curvature_bounds[0]
+    if lower >= 0:
+        return 1.0
+    scaled = reach * math.sqrt(-lower)
+    return scaled / math.tanh(scaled) if scaled > 1e-9 else 1 + scaled
+
+
+def _is_euclidean(domain: Domain) -> bool:
+    return domain.manifold.is_hadamard and domain.manifold.curvature_bounds == (0.0, 0.0)
+
+
+def _diameter(domain: Domain) -> float:
+    if not isinstance(domain, Domain):
+        raise ArgumentError(f"domain must be a Domain such as Ball; got {domain!r}.")
+    slack = _CONTAINS_SLACK if isinstance(domain, Ball) else 1.0
+    return positive_number("domain.diameter", domain.diameter) * slack
+
+
+def _error_bound(name: str, value: Any) -> float:
+    """`value` as a finite float of at least 0, or an error that names the argument."""
+    try:
+        number = float(value)
+    except (TypeError, ValueError):
+        raise ArgumentError(f"{name} must be a number of at least 0; got {value!r}.") from None
+    if not (math.isfinite(number) and number >= 0):
+        raise ArgumentError(f"{name} must be finite and at least 0; got {number}.")
+    return number

@@ -1,0 +1,210 @@
+"""How close to the true mean a computed one is promised to be: a public number, charged before any record is read.
+
+Solver error (docs/proofs/sensitivity_of_mean.md): F = (1/2n)Σρ²(·, x_i) has Hessian at least avg_i g(ρ_i + δ) within δ
+of x̂, with g(s) = √κs·cot(√κs) for curvature ≤ κ, κ > 0, and 1 for κ ≤ 0. A gradient of length at most δ times that puts
+the mean within δ. At the mean avg_i g(ρ_i) ≥ √κr·cot(√κr), so that a δ exists that every data set reaches.
+"""
+
+from __future__ import annotations
+
+import math
+from functools import singledispatch
+from typing import Any
+
+import numpy as np
+
+from dpmanifolds._arrays import Array, to_numpy
+from dpmanifolds._validate import positive_integer
+from dpmanifolds.domains import Ball
+from dpmanifolds.errors import ArgumentError, NotAvailableError
+from dpmanifolds.manifolds import (
+    Euclidean,
+    Grassmann,
+    Hyperbolic,
+    Manifold,
+    PlanarShapes,
+    Power,
+    Product,
+    SPDAffineInvariant,
+    SPDLogCholesky,
+    SPDLogEuclidean,
+    SpecialOrthogonal,
+    Sphere,
+)
+
+__all__ = ["solver_tolerance"]
+
+_PRECISIONS = ("float32", "float64", "complex64", "complex128")
+_LARGEST_BLOCK = 32768
+_CELLS = 64
+
+
+def solver_tolerance(ball: Ball, n: int, dtype: Any = "float64") -> float:
+    """A distance δ from the true mean that `frechet_mean` reaches for every data set of n records in the ball.
+
+    Accept a computed mean when it lies in the ball and its `error_bound` is at most δ/2 (the other half pays for the
+    order of summation); it is then within δ of the mean, and the sensitivity grows by 2δ. A function of public facts
+    alone: with λ = √κr·cot(√κr) less what g loses over the certificate's step (1 where the curvature is at most 0),
+
+        δ = 2(2·tol + 4·rounding + (b + n/b)·eps·2r)/λ,
+
+    tol = 1e−10 (1e−5 in single precision) the solver's default, `rounding` the largest that the solver can report in
+    the ball, b = min(n, 32768) the records it adds up in one block of NumPy arrays. Where no such δ is below the
+    radius, or the certificate cannot hold, an `ArgumentError` says so before any record is read.
+
+    >>> import numpy as np
+    >>> from dpmanifolds import SPD, Ball, frechet_mean
+    >>> ball = Ball(SPD(3), np.eye(3), radius=1.0)
+    >>> delta = solver_tolerance(ball, 200)
+    >>> records = ball.clip(SPD(3).random_point(200, rng=0))
+    >>> frechet_mean(SPD(3), records).error_bound <= delta / 2 < 1e-9
+    True
+    """
+    if not isinstance(ball, Ball):
+        raise ArgumentError(f"ball must be a Ball; got {ball!r}.")
+    n = positive_integer("n", n)
+    precision = _precision(dtype)
+    center = _host(ball.center)
+    delta = _tolerance(ball.manifold, center, ball.radius, n, precision)
+    if not delta < ball.radius:
+        raise ArgumentError(
+            f"no solver tolerance below the radius {ball.radius:.4g} is certain on {ball.manifold!r} in precision "
+            f"{precision:.1e} with n = {n}. Use double precision, a smaller ball or a better conditioned centre."
+        )
+    return delta
+
+
+def _tolerance(manifold: Manifold, center: Array, radius: float, n: int, precision: float) -> float:
+    """δ, infinite where none is certain; over the factors of a product the errors add in squares."""
+    if isinstance(manifold, Product):
+        parts = zip(manifold.factors, center, strict=True)
+        return math.hypot(*(_tolerance(factor, part, radius, n, precision) for factor, part in parts))
+    inner, copies, centers = manifold, 1, center[None]
+    if isinstance(manifold, Power):
+        inner, copies, centers = manifold.manifold, manifold.m, center
+    block = min(n, _LARGEST_BLOCK)
+    summation = (block + math.ceil(n / block)) * precision * 2 * radius
+    target = 1e-10 if precision < 1e-10 else 1e-5
+    rounding = max(_largest_rounding(inner, each, radius) for each in centers)
+    needed = 2 * target + math.sqrt(copies) * (4 * precision * rounding + summation)
+    convexity, reach = _convexity(inner, radius, precision)
+    half = needed / convexity if convexity > 0 else math.inf
+    return 2 * half if half <= reach else math.inf
+
+
+def _convexity(manifold: Manifold, radius: float, precision: float) -> tuple[float, float]:
+    """A lower bound of avg_i g(ρ_i + δ₀) within δ₀ of any mean, and the certificate's step δ₀ (or infinity)."""
+    lower, upper = manifold.curvature_bounds
+    if manifold.is_hadamard:
+        return 1.0, math.inf
+    step = (1e-6 if precision < 1e-10 else 2e-3) / math.sqrt(max(abs(lower), abs(upper)) or 1.0)
+    if upper <= 0:
+        return 1.0, step
+    root = math.sqrt(upper)
+    farthest = root * 2 * (radius + step)
+    if farthest >= math.pi:
+        return 0.0, step
+    slope = (farthest - math.sin(farthest) * math.cos(farthest)) / math.sin(farthest) ** 2
+    return root * radius / math.tan(root * radius) - 2 * root * step * slope, step
+
+
+@singledispatch
+def _largest_rounding(manifold: Manifold, center: Array, radius: float) -> float:
+    """The largest rounding bound, in units of eps, that `frechet_mean` reports for records and base in the ball."""
+    raise NotAvailableError(f"no public bound of the rounding of means is known on {manifold!r}.")
+
+
+@_largest_rounding.register
+def _(manifold: Euclidean, center: Array, radius: float) -> float:
+    return 32 * (float(np.linalg.norm(center)) + radius)
+
+
+@_largest_rounding.register
+def _(manifold: SPDLogEuclidean, center: Array, radius: float) -> float:
+    """log p is the centre's plus a matrix of norm at most r: the condition grows by at most e^{√2r}."""
+    logs = np.log(np.linalg.eigvalsh(center))
+    condition = _exp(float(logs[-1] - logs[0]) + math.sqrt(2) * radius)
+    return 4 * manifold.k**2 * condition + 32 * (float(np.linalg.norm(logs)) + radius)
+
+
+@_largest_rounding.register
+def _(manifold: SPDLogCholesky, center: Array, radius: float) -> float:
+    """The largest over how the radius is split between the logarithms of the diagonal (a) and the rest (b).
+
+    L = D(I + N) with ‖N‖ ≤ ‖rest‖·‖D⁻¹‖, and (I + N)⁻¹ = Σ_{p<k} (−N)^p. The j-th largest change of a logarithm is at
+    most a/√j. Cells of a, each at its worst corner.
+    """
+    factor = np.linalg.cholesky(center)
+    diagonal, rest = np.diagonal(factor), float(np.linalg.norm(np.tril(factor, -1)))
+    chart = math.hypot(float(np.linalg.norm(np.log(diagonal))), rest) + radius
+    condition = 0.0
+    for cell in range(_CELLS):
+        below = rest + radius * math.sqrt(1 - (cell / _CELLS) ** 2)
+        ladder = [_exp(radius * (cell + 1) / _CELLS / math.sqrt(j)) for j in range(1, manifold.k + 1)]
+        stretch = math.hypot(*ladder)
+        size = math.hypot(below, stretch * float(diagonal.max()))
+        strict = below * ladder[0] / float(diagonal.min())
+        inverse = stretch / float(diagonal.min()) * sum(strict**power for power in range(manifold.k))
+        condition = max(condition, (size * inverse) ** 2 * (1 + size))
+    return manifold.k * condition + 32 * chart
+
+
+@_largest_rounding.register
+def _(manifold: SPDAffineInvariant, center: Array, radius: float) -> float:
+    """cond(base) ≤ cond(centre)·e^{√2r}, and a whitened record has condition at most e^{√2·2r}."""
+    values = np.linalg.eigvalsh(center)
+    condition = float(values[-1] / values[0])
+    return 4 * manifold.k**2 * condition * _exp(3 * math.sqrt(2) * radius)
+
+
+@_largest_rounding.register
+def _(manifold: Sphere, center: Array, radius: float) -> float:
+    """At the mean avg(θ/sin θ) ≤ 1/cos(√κr) (Theorem S1, step ii); twice that near it."""
+    reach = radius / manifold.sphere_radius
+    factor = 2 / math.cos(reach) if manifold.dim > 1 else 2 * reach / math.sin(2 * reach)
+    return 16 * math.sqrt(max(manifold.dim + 1, 4)) * manifold.sphere_radius * (1 + factor)
+
+
+@_largest_rounding.register
+def _(manifold: Hyperbolic, center: Array, radius: float) -> float:
+    """A Lorentz point stretches the last place by its time-like coordinate."""
+    scale = manifold.scale_length
+    farthest = math.acosh(max(float(center[0]) / scale, 1.0)) + radius / scale
+    stretch = _exp(2 * farthest)
+    return 16 * math.sqrt(manifold.dim + 1) * stretch * (scale + 2 * radius)
+
+
+@_largest_rounding.register
+def _(manifold: PlanarShapes, center: Array, radius: float) -> float:
+    return 16 * math.sqrt(manifold.k) * (1 + 2 * radius)
+
+
+@_largest_rounding.register
+def _(manifold: SpecialOrthogonal, center: Array, radius: float) -> float:
+    return 16 * manifold.n * (1 + 2 * radius)
+
+
+@_largest_rounding.register
+def _(manifold: Grassmann, center: Array, radius: float) -> float:
+    return 16 * manifold.n * (1 + 2 * radius)
+
+
+def _exp(value: float) -> float:
+    return math.exp(value) if value < 700 else math.inf
+
+
+def _precision(dtype: Any) -> float:
+    """eps of a real or complex dtype of NumPy, or of its name."""
+    try:
+        kind = np.dtype(dtype)
+    except TypeError:
+        kind = None
+    if kind is None or kind.name not in _PRECISIONS:
+        raise ArgumentError(f"dtype must be one of {', '.join(_PRECISIONS)}; got {dtype!r}.")
+    return float(np.finfo(kind).eps)
+
+
+def _host(center: Array) -> Array:
+    if isinstance(center, tuple):
+        return tuple(_host(part) for part in center)
+    return to_numpy(center)

@@ -1,0 +1,402 @@
+"""The closed list of named parametric terms that a guarantee is made of: numbers and names, never a callable.
+
+>>> from dpmanifolds.privacy.terms import GaussianTerm, term_from_dict
+>>> term_from_dict(GaussianTerm(mu=0.5).to_dict()) == GaussianTerm(mu=0.5)
+True
+
+A term bounds δ(ε) from above by `profile`, in both directions between neighbours; where they exist it also states a
+pure ε (`pure_epsilon`), a μ (`gaussian_mu`), a ρ (`zcdp_rho`) and D_α (`renyi`). `count` copies of it are meant.
+"""
+
+from __future__ import annotations
+
+import itertools
+import math
+from collections.abc import Callable
+from dataclasses import asdict, dataclass, replace
+from typing import Any, ClassVar
+
+import numpy as np
+
+from dpmanifolds._validate import choice, number_between, positive_integer, positive_number
+from dpmanifolds.errors import ArgumentError
+from dpmanifolds.privacy._normal import log_delta_upper
+from dpmanifolds.privacy._renyi import log_delta_of_zcdp, pure_renyi
+from dpmanifolds.privacy.calibration import mu_of_pure, probability
+from dpmanifolds.privacy.loss_grid import LossGrid, from_profile
+from dpmanifolds.privacy.subsampled_profiles import fixed_size_profile, poisson_profile, subsampled_renyi
+
+__all__ = [
+    "ApproxTerm",
+    "GaussianTerm",
+    "LaplaceTerm",
+    "ProfileTerm",
+    "PureTerm",
+    "RiemannianGaussianTerm",
+    "SubsampledGaussianTerm",
+    "Term",
+    "ZcdpTerm",
+    "term_from_dict",
+]
+
+_SLACK = 2.0**-46
+_DOTS = 4000
+
+
+@dataclass(frozen=True, kw_only=True)
+class Term:
+    """One named promise, `count` times."""
+
+    count: int = 1
+    kind: ClassVar[str]
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "count", positive_integer("count", self.count))
+
+    def times(self, count: int) -> Term:
+        """The same term with another count."""
+        return replace(self, count=count)
+
+    def to_dict(self) -> dict[str, Any]:
+        """Names and numbers only."""
+        return {"kind": self.kind, **asdict(self)}
+
+    @property
+    def pure_epsilon(self) -> float | None:
+        """ε of one copy, where its loss is bounded."""
+        return None
+
+    @property
+    def gaussian_mu(self) -> float | None:
+        """A μ of one copy."""
+        return None if self.pure_epsilon is None else mu_of_pure(self.pure_epsilon)
+
+    @property
+    def zcdp_rho(self) -> float | None:
+        """A ρ of one copy: ε·tanh(ε/2) of a pure ε (`PureDP.as_zcdp`), else μ²/2."""
+        if self.pure_epsilon is not None:
+            return self.pure_epsilon * math.tanh(self.pure_epsilon / 2) * (1 + _SLACK)
+        mu = self.gaussian_mu
+        return None if mu is None else mu * mu / 2 * (1 + 2.0**-51)
+
+    def renyi(self, alpha: float) -> float | None:
+        """D_α of one copy."""
+        rho = self.zcdp_rho
+        return None if rho is None else rho * alpha * (1 + 2.0**-51)
+
+    @property
+    def spread(self) -> float:
+        """The order of magnitude of one copy's privacy loss: it sets the grid, not the claim."""
+        raise NotImplementedError
+
+    def profile(self, epsilon: np.ndarray) -> np.ndarray:
+        """An upper bound on δ(ε) of one copy, ε ≥ 0."""
+        raise NotImplementedError
+
+    def reach(self, tail: float) -> float:
+        """An ε beyond which one copy has δ ≤ tail, or the ε where its loss ends."""
+        if self.pure_epsilon is not None:
+            return self.pure_epsilon
+        return _where_below(self.profile, tail, start=self.spread)
+
+    def grid(self, interval: float, tail: float) -> LossGrid:
+        """One copy's privacy-loss law on a grid."""
+        return from_profile(self.profile, interval=interval, nodes=self._nodes(interval, tail))
+
+    def _nodes(self, interval: float, tail: float) -> np.ndarray:
+        return np.arange(math.ceil(self.reach(tail) / interval) + 2)
+
+
+def _where_below(profile: Callable[[np.ndarray], np.ndarray], tail: float, *, start: float) -> float:
+    """An ε with δ(ε) ≤ tail, within a percent of the first."""
+    high = start
+    while float(profile(np.asarray(high))) > tail:
+        high *= 2
+    low = 0.0
+    while high - low > 0.01 * high:
+        middle = (low + high) / 2
+        low, high = (low, middle) if float(profile(np.asarray(middle))) <= tail else (middle, high)
+    return high
+
+
+def _randomised_response(epsilon: float, at: np.ndarray) -> np.ndarray:
+    """(e^ε − e^ε')₊/(1 + e^ε) = (1 − e^{ε' − ε})₊/(1 + e^−ε)."""
+    return np.asarray(
+        np.maximum(-np.expm1(np.minimum(at - epsilon, 0.0)), 0.0) / (1 + math.exp(-epsilon)) * (1 + _SLACK)
+    )
+
+
+@dataclass(frozen=True, kw_only=True)
+class PureTerm(Term):
+    """ε-DP, and nothing else known: the profile of randomised response."""
+
+    epsilon: float
+    kind: ClassVar[str] = "pure"
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        object.__setattr__(self, "epsilon", positive_number("epsilon", self.epsilon))
+
+    @property
+    def pure_epsilon(self) -> float:
+        return self.epsilon
+
+    def renyi(self, alpha: float) -> float:
+        return pure_renyi(self.epsilon, alpha)
+
+    @property
+    def spread(self) -> float:
+        return self.epsilon
+
+    def profile(self, epsilon: np.ndarray) -> np.ndarray:
+        return _randomised_response(self.epsilon, epsilon)
+
+    def _nodes(self, interval: float, tail: float) -> np.ndarray:
+        exact = self.epsilon / interval
+        # a grid made to fit ε meets it up to rounding; the point beyond catches what rounding leaves
+        return np.unique([0, max(math.floor(exact), 0), math.ceil(exact), math.ceil(exact) + 1])
+
+
+@dataclass(frozen=True, kw_only=True)
+class ApproxTerm(Term):
+    """(ε, δ)-DP at one point and nothing else known: δ + (1 − δ)·randomised response (Kairouz et al. 2015)."""
+
+    epsilon: float
+    delta: float
+    kind: ClassVar[str] = "approx"
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        object.__setattr__(self, "epsilon", positive_number("epsilon", self.epsilon))
+        object.__setattr__(self, "delta", probability("delta", self.delta))
+
+    @property
+    def spread(self) -> float:
+        return self.epsilon
+
+    def profile(self, epsilon: np.ndarray) -> np.ndarray:
+        inside = self.delta + (1 - self.delta) * _randomised_response(self.epsilon, epsilon)
+        return np.where(epsilon >= self.epsilon, self.delta, inside)
+
+    def reach(self, tail: float) -> float:
+        return self.epsilon
+
+    def _nodes(self, interval: float, tail: float) -> np.ndarray:
+        exact = self.epsilon / interval
+        return np.unique([0, max(math.floor(exact), 0), math.ceil(exact), math.ceil(exact) + 1])
+
+
+@dataclass(frozen=True, kw_only=True)
+class GaussianTerm(Term):
+    """μ-Gaussian-DP."""
+
+    mu: float
+    kind: ClassVar[str] = "gaussian"
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        object.__setattr__(self, "mu", positive_number("mu", self.mu))
+
+    @property
+    def gaussian_mu(self) -> float:
+        return self.mu
+
+    @property
+    def spread(self) -> float:
+        return self.mu
+
+    def profile(self, epsilon: np.ndarray) -> np.ndarray:
+        return np.asarray(np.exp(log_delta_upper(self.mu, epsilon)))
+
+
+@dataclass(frozen=True, kw_only=True)
+class ZcdpTerm(Term):
+    """ρ-zCDP."""
+
+    rho: float
+    kind: ClassVar[str] = "zcdp"
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        object.__setattr__(self, "rho", positive_number("rho", self.rho))
+
+    @property
+    def zcdp_rho(self) -> float:
+        return self.rho
+
+    @property
+    def spread(self) -> float:
+        return math.sqrt(2 * self.rho)
+
+    def profile(self, epsilon: np.ndarray) -> np.ndarray:
+        return np.asarray(np.exp(log_delta_of_zcdp(self.rho, epsilon)))
+
+
+@dataclass(frozen=True, kw_only=True)
+class LaplaceTerm(Term):
+    """Laplace noise on the real line with Δ/σ = ε: δ(ε') = 1 − e^{(ε' − ε)/2} for ε' ≤ ε. One dimension only."""
+
+    epsilon: float
+    kind: ClassVar[str] = "laplace"
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        object.__setattr__(self, "epsilon", positive_number("epsilon", self.epsilon))
+
+    @property
+    def pure_epsilon(self) -> float:
+        return self.epsilon
+
+    def renyi(self, alpha: float) -> float:
+        """(α − 1)D_α = log(α/(2α − 1)·e^{(α−1)ε} + (α − 1)/(2α − 1)·e^{−αε}) (Mironov 2017, Proposition 6)."""
+        if (alpha - 1) * self.epsilon < 1e-3:
+            return pure_renyi(self.epsilon, alpha)
+        inner = math.log1p((alpha - 1) * math.expm1(-(2 * alpha - 1) * self.epsilon) / (2 * alpha - 1))
+        return min((self.epsilon + inner / (alpha - 1)) * (1 + _SLACK), pure_renyi(self.epsilon, alpha))
+
+    @property
+    def spread(self) -> float:
+        return self.epsilon
+
+    def profile(self, epsilon: np.ndarray) -> np.ndarray:
+        return np.asarray(-np.expm1(np.minimum((epsilon - self.epsilon) / 2, 0.0)) * (1 + _SLACK))
+
+
+@dataclass(frozen=True, kw_only=True)
+class RiemannianGaussianTerm(Term):
+    """The intrinsic Gaussian of scale σ on S^d or H^d, for a statistic that moves by at most Δ (MATH.md section 5)."""
+
+    manifold: str
+    dim: int
+    curvature: float
+    sigma: float
+    sensitivity: float
+    kind: ClassVar[str] = "riemannian-gaussian"
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        choice("manifold", self.manifold, ("sphere", "hyperbolic"))
+        object.__setattr__(self, "dim", positive_integer("dim", self.dim))
+        object.__setattr__(self, "sigma", positive_number("sigma", self.sigma))
+        object.__setattr__(self, "sensitivity", positive_number("sensitivity", self.sensitivity))
+        sign = 1 if self.manifold == "sphere" else -1
+        object.__setattr__(self, "curvature", sign * positive_number("|curvature|", sign * self.curvature))
+
+    def _bound(self) -> Any:
+        from dpmanifolds.manifolds import Hyperbolic, Sphere
+        from dpmanifolds.privacy.gaussian_dp import riemannian_gaussian_profile
+
+        family = Sphere if self.manifold == "sphere" else Hyperbolic
+        return riemannian_gaussian_profile(family(self.dim, curvature=self.curvature), self.sigma, self.sensitivity)
+
+    @property
+    def gaussian_mu(self) -> float:
+        return float(self._bound().mu)
+
+    @property
+    def spread(self) -> float:
+        return self.sensitivity / self.sigma
+
+    def profile(self, epsilon: np.ndarray) -> np.ndarray:
+        bound = np.asarray(self._bound().delta_upper(np.atleast_1d(epsilon)), dtype=np.float64)
+        return np.reshape(bound, np.shape(epsilon))
+
+    def reach(self, tail: float) -> float:
+        mu = self.gaussian_mu
+        return _where_below(lambda at: np.exp(log_delta_upper(mu, at)), tail, start=mu)
+
+    def _nodes(self, interval: float, tail: float) -> np.ndarray:
+        last = math.ceil(self.reach(tail) / interval) + 1
+        stride = max(last // _DOTS, 1)
+        return np.arange(0, last + stride, stride)
+
+
+@dataclass(frozen=True, kw_only=True)
+class SubsampledGaussianTerm(Term):
+    """One noisy sum of gradients clipped to C over a random batch; `noise_multiplier` is the noise on the sum over C.
+
+    Poisson: each record with probability `rate`. Fixed size: a share `rate` of the records, without replacement.
+    """
+
+    sampling: str
+    rate: float
+    noise_multiplier: float
+    kind: ClassVar[str] = "subsampled-gaussian"
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        choice("sampling", self.sampling, ("poisson", "fixed-size"))
+        object.__setattr__(self, "rate", number_between("rate", positive_number("rate", self.rate), 0, 1))
+        object.__setattr__(self, "noise_multiplier", positive_number("noise_multiplier", self.noise_multiplier))
+
+    @property
+    def gaussian_mu(self) -> float:
+        """That of the full batch, 2/noise: sampling only helps, though by no known μ."""
+        return 2 / self.noise_multiplier * (1 + 2.0**-51)
+
+    def renyi(self, alpha: float) -> float:
+        return subsampled_renyi(self.profile, self.noise_multiplier, self.rate, alpha)
+
+    @property
+    def spread(self) -> float:
+        return 2 * self.rate / self.noise_multiplier
+
+    def profile(self, epsilon: np.ndarray) -> np.ndarray:
+        law = poisson_profile if self.sampling == "poisson" else fixed_size_profile
+        return law(self.rate, self.noise_multiplier, epsilon)
+
+
+@dataclass(frozen=True, kw_only=True)
+class ProfileTerm(Term):
+    """A privacy-loss grid: upper bounds on δ at ε = 0, interval, 2·interval, …, in both directions."""
+
+    interval: float
+    deltas: tuple[float, ...]
+    kind: ClassVar[str] = "profile"
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        object.__setattr__(self, "interval", positive_number("interval", self.interval))
+        values = tuple(number_between("deltas", value, 0, 1) for value in self.deltas)
+        if len(values) < 2 or any(later > earlier for earlier, later in itertools.pairwise(values)):
+            raise ArgumentError("deltas must be at least two numbers that do not increase; take running minima first.")
+        object.__setattr__(self, "deltas", values)
+
+    @property
+    def spread(self) -> float:
+        return max(self.interval, 2 * self.deltas[0])
+
+    def profile(self, epsilon: np.ndarray) -> np.ndarray:
+        right = from_profile(
+            lambda _: np.asarray(self.deltas), interval=self.interval, nodes=np.arange(len(self.deltas))
+        )
+        return right.delta(epsilon)
+
+    def reach(self, tail: float) -> float:
+        return self.interval * (len(self.deltas) - 1)
+
+
+_KINDS: dict[str, type[Term]] = {
+    family.kind: family
+    for family in (
+        PureTerm,
+        ApproxTerm,
+        GaussianTerm,
+        ZcdpTerm,
+        LaplaceTerm,
+        RiemannianGaussianTerm,
+        SubsampledGaussianTerm,
+        ProfileTerm,
+    )
+}
+
+
+def term_from_dict(data: Any) -> Term:
+    """The term that `to_dict` described, checked as if a user had typed it."""
+    if not isinstance(data, dict) or data.get("kind") not in _KINDS:
+        raise ArgumentError(f"a term needs a kind out of {', '.join(_KINDS)}; got {data!r}.")
+    fields = {name: value for name, value in data.items() if name != "kind"}
+    try:
+        return _KINDS[data["kind"]](**fields)
+    except TypeError:
+        raise ArgumentError(f"a term of kind {data['kind']!r} has other fields than {sorted(fields)}.") from None

@@ -1,0 +1,149 @@
+"""Noise scales against 80-digit arithmetic, at ordinary and at extreme arguments."""
+
+from __future__ import annotations
+
+import math
+
+import mpmath as mp
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from dpmanifolds.errors import ArgumentError
+from dpmanifolds.privacy import (
+    classical_gaussian_sigma,
+    delta_of_mu,
+    epsilon_of_mu,
+    gaussian_sigma,
+    laplace_scale,
+    mu_for,
+    mu_of_pure,
+)
+from dpmanifolds.privacy._normal import _relative_error, log_gaussian_delta
+
+
+def exact_log_delta(mu: float, epsilon: float) -> mp.mpf:
+    digits = 60 + int(epsilon / 2) + int((epsilon / mu) ** 2 / 4.6) + int(mu * mu / 2)
+    with mp.workdps(digits):
+        mu, epsilon = mp.mpf(mu), mp.mpf(epsilon)
+        return mp.log(mp.ncdf(-epsilon / mu + mu / 2) - mp.exp(epsilon) * mp.ncdf(-epsilon / mu - mu / 2))
+
+
+# μ on both sides of the switch at 0.25, t = ε/μ − μ/2 on both sides of 3 and of −5, δ down to e^−700
+PROFILE_CASES = [
+    (mu, mu * z + mu * mu / 2 * half)
+    for mu in (1e-9, 1e-3, 0.1, 0.2499, 0.2501, 1.0, 5.0, 12.0, 40.0)
+    for z in (0.0, 1e-6, 0.3, 2.9, 3.1, 8.0, 37.0)
+    for half in (0, 1)
+]
+
+
+@pytest.mark.parametrize(("mu", "epsilon"), PROFILE_CASES)
+def test_profile_is_accurate_in_relative_terms_and_its_error_bound_holds(mu, epsilon):
+    error = abs(float(mp.mpf(float(log_gaussian_delta(mu, np.asarray(epsilon)))) - exact_log_delta(mu, epsilon)))
+    bound = float(_relative_error(mu, np.asarray(epsilon)))
+    assert error <= bound / 2
+    assert bound < 1e-11
+
+
+@settings(max_examples=40, deadline=None)
+@given(st.floats(-6, 2.4), st.floats(-300, -0.01))
+def test_mu_for_is_below_the_truth_by_less_than_1e_12(log_epsilon, log_delta):
+    epsilon, delta = 10**log_epsilon, 10**log_delta
+    mu = mu_for(epsilon, delta)
+    assert exact_log_delta(mu, epsilon) <= mp.log(mp.mpf(delta))
+    assert exact_log_delta(mu * (1 + 1e-12), epsilon) > mp.log(mp.mpf(delta))
+
+
+@settings(max_examples=40, deadline=None)
+@given(st.floats(-4, 1), st.floats(-300, -0.5))
+def test_epsilon_of_mu_is_above_the_truth_by_less_than_1e_12(log_mu, log_delta):
+    mu, delta = 10**log_mu, 10**log_delta
+    epsilon = epsilon_of_mu(mu, delta)
+    assert exact_log_delta(mu, epsilon) <= mp.log(mp.mpf(delta))
+    lower = epsilon * (1 - 1e-12) - 1e-12 * mu
+    if lower > 0:
+        assert exact_log_delta(mu, lower) > mp.log(mp.mpf(delta))
+
+
+def test_values_of_the_design():
+    assert round(mu_for(0.1, 1e-3), 6) == 0.057457
+    # Han et al. with c = 1 at (ε, δ) = (.1, 1e−3): σ = Δ√(ln(1/δ))/ε is really .142
+    mu = 2 * 0.1 / (2 * math.sqrt(math.log(1e3)))
+    assert round(epsilon_of_mu(2 * mu, 1e-3), 3) == 0.142
+
+
+@pytest.mark.parametrize(
+    ("epsilon", "delta"), [(500.0, 1e-10), (1e-6, 1e-300), (20.0, 1e-300), (1e-12, 0.5), (0.1, 0.9)]
+)
+def test_extreme_arguments_satisfy_the_analytic_condition(epsilon, delta):
+    sigma = gaussian_sigma(1.0, epsilon, delta)
+    assert exact_log_delta(1 / sigma, epsilon) <= mp.log(mp.mpf(delta))
+    assert exact_log_delta(1 / (sigma * (1 - 1e-12)), epsilon) > mp.log(mp.mpf(delta))
+
+
+def test_analytic_sigma_agrees_with_dp_accounting():
+    from dp_accounting import gaussian_mechanism
+
+    for epsilon, delta in ((0.1, 1e-3), (1.0, 1e-5), (10.0, 1e-8)):
+        assert gaussian_sigma(1.0, epsilon, delta) == pytest.approx(
+            gaussian_mechanism.get_sigma_gaussian(epsilon, delta), rel=1e-6
+        )
+
+
+def test_classical_sigma_is_private_and_larger_and_refused_beyond_one():
+    for epsilon in (0.01, 0.5, 1.0):
+        assert classical_gaussian_sigma(1.0, epsilon, 1e-6) > gaussian_sigma(1.0, epsilon, 1e-6)
+    with pytest.raises(ArgumentError, match="up to 1 only"):
+        classical_gaussian_sigma(1.0, 1.0001, 1e-6)
+
+
+@pytest.mark.parametrize("epsilon", [1e-12, 1e-3, 0.5, 0.999, 1.0, 1.001, 5.0, 40.0, 650.0])
+def test_mu_of_pure_is_the_smallest_up_to_1e_13(epsilon):
+    with mp.workdps(400):
+        error = 1 / (1 + mp.exp(mp.mpf(epsilon)))
+        mu = mp.mpf(mu_of_pure(epsilon))
+        assert mp.ncdf(-mu / 2) <= error < mp.ncdf(-mu * (1 - mp.mpf("1e-13")) / 2)
+
+
+def test_laplace_scale_rounds_up():
+    for sensitivity, epsilon in ((1.0, 3.0), (0.1, 0.7), (1e-8, 123.0)):
+        scale = laplace_scale(sensitivity, epsilon)
+        assert mp.mpf(sensitivity) / mp.mpf(epsilon) <= scale <= sensitivity / epsilon * (1 + 1e-14)
+
+
+def test_profile_takes_arrays():
+    values = delta_of_mu(1.0, np.array([0.0, 1.0, math.inf]))
+    assert values.shape == (3,)
+    assert values[2] == 0.0
+    assert isinstance(delta_of_mu(1.0, 0.5), float)
+
+
+@pytest.mark.parametrize("bad", [0.0, -1.0, math.nan, math.inf, "x", None])
+def test_bad_numbers_are_named(bad):
+    for call in (
+        lambda: gaussian_sigma(bad, 1.0, 1e-5),
+        lambda: gaussian_sigma(1.0, bad, 1e-5),
+        lambda: mu_for(bad, 1e-5),
+        lambda: epsilon_of_mu(bad, 1e-5),
+        lambda: laplace_scale(1.0, bad),
+        lambda: mu_of_pure(bad),
+        lambda: delta_of_mu(bad, 1.0),
+    ):
+        with pytest.raises(ArgumentError, match="must be"):
+            call()
+
+
+@pytest.mark.parametrize("bad", [0.0, 1.0, -1e-9, 1.5, math.nan, math.inf, "x", None])
+def test_delta_must_be_a_probability(bad):
+    with pytest.raises(ArgumentError, match="strictly between 0 and 1"):
+        mu_for(1.0, bad)
+    with pytest.raises(ArgumentError, match="strictly between 0 and 1"):
+        epsilon_of_mu(1.0, bad)
+
+
+@pytest.mark.parametrize("bad", [-1.0, math.nan, "x", [0.0, -1e-9]])
+def test_epsilon_of_a_profile_must_not_be_negative(bad):
+    with pytest.raises(ArgumentError, match="epsilon"):
+        delta_of_mu(1.0, bad)
