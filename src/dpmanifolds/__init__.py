@@ -37,19 +37,38 @@ if TYPE_CHECKING:
         Sphere,
         Stiefel,
     )
+    from dpmanifolds.privacy import (
+        ApproxDP,
+        Budget,
+        GaussianDP,
+        Guarantee,
+        PureDP,
+        RenyiDP,
+        Sensitivity,
+        ZeroConcentratedDP,
+        compose,
+        convert,
+        sensitivity_of_mean,
+        sensitivity_of_mean_at_center,
+        sensitivity_of_variance,
+    )
     from dpmanifolds.statistics import MeanResult, ball_from_reference, frechet_mean, frechet_median
 
 __version__ = "0.1.0"
 
 __all__ = [
     "SPD",
+    "ApproxDP",
     "ArgumentError",
     "Ball",
+    "Budget",
     "ConvergenceError",
     "DPManifoldsError",
     "Domain",
     "Euclidean",
+    "GaussianDP",
     "Grassmann",
+    "Guarantee",
     "Hyperbolic",
     "Manifold",
     "MeanResult",
@@ -59,23 +78,32 @@ __all__ = [
     "Power",
     "PrivacyLeakWarning",
     "Product",
+    "PureDP",
     "RadiusTooLargeError",
+    "RenyiDP",
     "RiemannianGaussian",
     "RiemannianLaplace",
     "ScaleOutOfRangeError",
+    "Sensitivity",
     "SpecialOrthogonal",
     "Sphere",
     "Stiefel",
     "WrappedGaussian",
     "WrappedLaplace",
+    "ZeroConcentratedDP",
     "__version__",
     "ball_from_reference",
+    "compose",
+    "convert",
     "frechet_mean",
     "frechet_median",
+    "sensitivity_of_mean",
+    "sensitivity_of_mean_at_center",
+    "sensitivity_of_variance",
     "validate",
 ]
 
-_ROOMS = ("errors", "manifolds", "domains", "statistics", "distributions")
+_ROOMS = ("errors", "manifolds", "domains", "statistics", "distributions", "privacy")
 
 
 def __getattr__(name: str) -> Any:

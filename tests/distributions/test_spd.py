@@ -29,6 +29,7 @@ from dpmanifolds.distributions.spd import SPDGaussian, SPDLaplace, largest_lapla
 from dpmanifolds.errors import NotAvailableError, ScaleOutOfRangeError
 from dpmanifolds.manifolds._symmetric import from_upper_triangle
 from tests.distributions.checks import COUNT, FALSE_ALARM, check_equivariance, distances
+from tests.distributions.grid_checks import check_distance_law
 
 
 def pairwise_log_jacobian(spectra: np.ndarray) -> np.ndarray:
@@ -60,19 +61,6 @@ def log_mean_jacobian_by_pfaffian(k: int, sigma: float) -> float:
         log_pfaffian = mpmath.log(abs(mpmath.det(matrix))) / 2
         growth = v * half_sum / 2 - mpmath.mpf(pairs) / 2 * mpmath.log(v) - mpmath.log(mehta / mpmath.factorial(k))
         return float(log_pfaffian + growth)
-
-
-def distance_p_value(drawn: np.ndarray, law) -> float:
-    """Kolmogorov–Smirnov against the exact law, through 2,000 of its values (linear in between: off by < 1e−5)."""
-    grid = np.quantile(drawn, np.linspace(0, 1, 2000))
-    return float(stats.kstest(drawn, lambda r: np.interp(r, grid, law.distance_cdf(grid))).pvalue)
-
-
-def check_distance_law(make, sigma: float, wrong: tuple[float, ...] = (0.7, 1.3)) -> None:
-    law = make(sigma)
-    assert distance_p_value(distances(law), law) > FALSE_ALARM
-    for factor in wrong:
-        assert distance_p_value(distances(make(factor * sigma)), law) < FALSE_ALARM
 
 
 @pytest.mark.parametrize("k", [2, 3, 4, 5, 10, 11, 20])

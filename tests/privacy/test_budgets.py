@@ -19,7 +19,7 @@ ORDERS = st.floats(-3, 3).map(lambda power: 1 + 10**power)
 
 
 def exact_pure_renyi(epsilon: float, alpha: float) -> mp.mpf:
-    with mp.workdps(60):
+    with mp.workdps(200):
         epsilon, alpha = mp.mpf(epsilon), mp.mpf(alpha)
         p = mp.exp(epsilon) / (1 + mp.exp(epsilon))
         return mp.log(p**alpha * (1 - p) ** (1 - alpha) + (1 - p) ** alpha * p ** (1 - alpha)) / (alpha - 1)

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import math
+import sys
+import types
 
 import numpy as np
 import pytest
@@ -10,6 +12,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy import integrate, special
 
+from dpmanifolds import Hyperbolic
 from dpmanifolds.errors import ArgumentError
 from dpmanifolds.privacy import (
     Guarantee,
@@ -22,7 +25,7 @@ from dpmanifolds.privacy import (
 )
 from dpmanifolds.privacy._accounts import composed_grid
 from dpmanifolds.privacy.loss_grid import _convolve, compose_grids, from_profile, power
-from dpmanifolds.privacy.terms import GaussianTerm, PureTerm
+from dpmanifolds.privacy.terms import GaussianTerm, PureTerm, _riemannian_bound
 
 AMOUNTS = st.floats(0.05, 2.0)
 SIMPLE = st.one_of(
@@ -95,6 +98,17 @@ def test_pure_k_fold_is_the_optimal_composition_theorem(epsilon, k):
         assert exact * (1 - 1e-13) <= promise.delta(at) <= exact * (1 + 1e-8) + 1e-12
     assert promise.delta(k * epsilon * (1 + 1e-12)) == 0.0
     assert promise.epsilon(1e-6) <= k * epsilon
+
+
+def test_a_million_pure_terms_are_above_the_binomial_truth_and_close():
+    epsilon, k = 1e-3, 10**6
+    promise = Guarantee.pure(epsilon).k_fold(k)
+    for at in (0.0, 1.0, 3.0):
+        flips = math.floor((k - at / epsilon) / 2)
+        p = special.expit(epsilon)
+        # losses (k − 2j)ε above `at`, j flips: under P each copy flips with 1 − p, under Q with p
+        exact = special.bdtr(flips, k, 1 - p) - math.exp(at) * special.bdtr(flips, k, p)
+        assert exact * (1 - 1e-9) <= promise.delta(at) <= exact * (1 + 1e-4) + 1e-8
 
 
 def test_unequal_pure_terms_are_composed_tightly_on_a_common_grid():
@@ -216,6 +230,29 @@ def test_large_and_small_parameters_stay_within_the_grid():
     ):
         assert len(promise.loss_grid.masses) < 2**21
         assert 0 <= promise.delta(1.0) <= 1
+
+
+class FlatProfile:
+    """What `riemannian_gaussian_profile` returns, for a space so flat that the answer is known."""
+
+    def __init__(self, manifold, sigma, sensitivity):
+        self.mu = sensitivity / sigma
+
+    def delta_upper(self, epsilons):
+        return delta_of_mu(self.mu, epsilons)
+
+
+def test_intrinsic_gaussians_compose_through_their_profile(monkeypatch):
+    fake = types.ModuleType("gaussian_dp")
+    fake.riemannian_gaussian_profile = FlatProfile
+    monkeypatch.setitem(sys.modules, "dpmanifolds.privacy.gaussian_dp", fake)
+    _riemannian_bound.cache_clear()
+    promise = Guarantee.riemannian_gaussian(Hyperbolic(3, curvature=-0.5), sigma=1.0, sensitivity=0.1).k_fold(100)
+    assert promise.as_gaussian().mu == pytest.approx(1.0, rel=1e-12)
+    for delta in (1e-3, 1e-6):
+        # the grid alone, without the account by √Σμ²
+        assert 0 <= promise.loss_grid.epsilon(delta) / epsilon_of_mu(1.0, delta) - 1 < 1e-4
+    _riemannian_bound.cache_clear()
 
 
 def test_an_intrinsic_gaussian_a_laplace_and_a_descent_make_one_account():

@@ -101,6 +101,20 @@ def test_profiles_of_the_classics():
     assert Guarantee.profile(0.25, PROFILE).delta(0.5) == pytest.approx(0.12, rel=1e-12)
 
 
+@pytest.mark.parametrize("rho", [1e-6, 0.01, 0.5, 4.0, 60.0])
+def test_the_zcdp_profile_is_above_every_mechanism_that_keeps_it(rho):
+    promise = Guarantee.zcdp(rho)
+    epsilon = np.linspace(0, 3 * rho + 8 * math.sqrt(rho), 60)
+    assert np.all(promise.delta(epsilon) >= delta_of_mu(math.sqrt(2 * rho) * (1 - 1e-12), epsilon) * (1 - 1e-9))
+    # randomised response with ε·tanh(ε/2) ≤ ρ
+    randomised = Guarantee.pure(max(math.sqrt(2 * rho), rho)) if rho < 0.1 else Guarantee.pure(rho)
+    assert randomised.as_zcdp().rho <= rho * (1 + 1e-12)
+    assert np.all(promise.delta(epsilon) >= randomised.delta(epsilon) * (1 - 1e-9))
+    x = np.exp(np.minimum(epsilon, 40))
+    slopes = np.diff(promise.delta(epsilon)) / np.diff(x) if epsilon[-1] < 40 else np.zeros(2)
+    assert np.min(np.diff(slopes)) >= -1e-6 * np.max(np.abs(slopes))
+
+
 def test_laplace_renyi_agrees_with_dp_accounting():
     from dp_accounting.rdp.rdp_privacy_accountant import _laplace_rdp
 
@@ -187,7 +201,7 @@ def test_json_comes_back_bit_for_bit(name):
         '{"schema": 1, "adjacency": "replace-one", "unit": "person", "terms": [{"kind": "pure", "epsilon": NaN}]}',
         '{"schema": 1, "adjacency": "replace-one", "unit": "person", "terms": [{"kind": "pure", "mu": 1.0}]}',
         '{"schema": 1, "adjacency": "replace-one", "unit": "person", "terms": [{"kind": "os.system", "epsilon": 1.0}]}',
-        '{"schema": 1, "adjacency": "replace-one", "unit": "a", "terms": [{"kind": "pure", "epsilon": 1, "count": 0.5}]}',
+        '{"schema": 1, "adjacency": "replace-one", "unit": "a", "terms": [{"kind": "zcdp", "rho": 1, "count": 2.5}]}',
         '{"schema": 1, "adjacency": "replace-one", "unit": "person", "terms": ["pure"]}',
     ],
 )

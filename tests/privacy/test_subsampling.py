@@ -5,6 +5,7 @@ from __future__ import annotations
 import itertools
 import math
 
+import mpmath as mp
 import numpy as np
 import pytest
 from dp_accounting import (
@@ -18,6 +19,8 @@ from dp_accounting import (
 )
 from dp_accounting.pld import PLDAccountant
 from dp_accounting.rdp import RdpAccountant
+from hypothesis import given, settings
+from hypothesis import strategies as st
 from scipy import integrate, stats
 
 from dpmanifolds.errors import ArgumentError
@@ -45,6 +48,33 @@ def test_poisson_profile_is_the_divergence_of_the_antipodal_mixtures(rate, noise
     p, q = (lambda x, s=s: (1 - rate) * normal(x) + rate * normal(x - s) for s in (1, -1))
     exact = hockey_stick(p, q, epsilon, 1 + 12 * noise)
     assert float(poisson_profile(rate, noise, np.asarray(epsilon))) == pytest.approx(exact, rel=1e-8, abs=1e-13)
+
+
+def exact_poisson(rate: float, noise: float, epsilon: float) -> mp.mpf:
+    rate, noise, grow = mp.mpf(rate), mp.mpf(noise), mp.exp(mp.mpf(epsilon))
+    r = rate / (1 - rate) * mp.exp(-1 / (2 * noise**2))
+    x = noise**2 * mp.log(((grow - 1) + mp.sqrt((grow - 1) ** 2 + 4 * r * r * grow)) / (2 * r))
+    centre, plus, minus = (mp.ncdf((mean - x) / noise) for mean in (0, 1, -1))
+    return (1 - rate) * centre + rate * plus - grow * ((1 - rate) * centre + rate * minus)
+
+
+def exact_fixed_size(share: float, noise: float, epsilon: float) -> mp.mpf:
+    share, mu = mp.mpf(share), 2 / mp.mpf(noise)
+    base = mp.log(1 + (mp.exp(mp.mpf(epsilon)) - 1) / share)
+    return share * (mp.ncdf(-base / mu + mu / 2) - mp.exp(base) * mp.ncdf(-base / mu - mu / 2))
+
+
+@settings(max_examples=60, deadline=None)
+@given(st.floats(-7, -1e-3), st.floats(-1.3, 3), st.floats(-2, 1))
+def test_profiles_are_above_the_exact_ones_by_little(log_rate, log_noise, log_scale):
+    rate, noise = 10**log_rate, 10**log_noise
+    epsilon = 10**log_scale * rate / noise
+    with mp.workdps(120):
+        for ours, exact in ((poisson_profile, exact_poisson), (fixed_size_profile, exact_fixed_size)):
+            truth = exact(rate, noise, epsilon)
+            bound = mp.mpf(float(ours(rate, noise, np.asarray(epsilon))))
+            assert truth <= bound
+            assert truth < 1e-290 or bound <= truth * (1 + mp.mpf("1e-5"))
 
 
 @pytest.mark.parametrize(("rate", "noise", "epsilon"), [(0.1, 1.0, 0.1), (0.5, 0.8, 1.0), (0.3, 2.0, 0.0)])

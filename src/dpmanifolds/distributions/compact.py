@@ -42,6 +42,7 @@ __all__ = ["RootSystem", "RootSystemLaw", "root_system"]
 _SMALLEST_ACCEPTANCE = 2e-4
 _PILOT = 1 << 11
 _BLOCK = 1 << 21
+_ROWS = 1 << 12
 _ANGLE_NODES, _ANGLE_WEIGHTS = np.polynomial.legendre.leggauss(64)
 
 
@@ -220,16 +221,23 @@ class RootSystemLaw(TangentLaw):
         return np.asarray(self._kernel.difference(radius, 0.0) + self._log_shell(radius) + order * np.log(radius))
 
     def _log_shell(self, radius: np.ndarray) -> np.ndarray:
-        """log of R^{d−1} ∫ cos(2φ)^m (sin φ cos φ)^l J dφ over the φ in (0, π/4) with R cos φ below the cut locus."""
-        first = np.arccos(np.minimum(self._roots.limit / radius, 1.0))[..., None]
+        """log of R^{d−1} ∫ cos(2φ)^m (sin φ cos φ)^l J dφ over the φ in (0, π/4) with R cos φ below the cut locus.
+
+        With θ = R(cos φ, sin φ) the integrand is the product of sin(y)/aR over the roots y.
+        """
+        flat = radius.ravel()
+        parts = [self._log_shell_part(flat[start : start + _ROWS]) for start in range(0, flat.size, _ROWS)]
+        return np.concatenate([*parts, np.empty(0)]).reshape(radius.shape)
+
+    def _log_shell_part(self, radius: np.ndarray) -> np.ndarray:
+        first = np.arccos(np.minimum(self._roots.limit / radius, 1.0))[:, None]
         width = (math.pi / 4 - first) / 2
         phi = first + width * (_ANGLE_NODES + 1)
-        angles = radius[..., None, None] * np.stack([np.cos(phi), np.sin(phi)], axis=-1)
-        log_jacobian = self._roots.log_jacobian(angles.reshape((-1, 2))).reshape(phi.shape)
-        orbit = np.cos(2 * phi) ** self._roots.pair_multiplicity
-        orbit = orbit * (np.sin(2 * phi) / 2) ** self._roots.single_multiplicity
-        total = width[..., 0] * ((orbit * np.exp(log_jacobian)) @ _ANGLE_WEIGHTS)
-        return np.asarray((self.manifold.dim - 1) * np.log(radius) + np.log(total))
+        cosine, sine, size = np.cos(phi), np.sin(phi), self._roots.scale * radius[:, None]
+        pairs = np.sin(size * (cosine - sine)) * np.sin(size * (cosine + sine)) / (size * size)
+        singles = np.sin(size * cosine) * np.sin(size * sine) / (size * size)
+        weight = pairs**self._roots.pair_multiplicity * singles**self._roots.single_multiplicity
+        return np.asarray((self.manifold.dim - 1) * np.log(radius) + np.log(width[:, 0] * (weight @ _ANGLE_WEIGHTS)))
 
 
 def _law(manifold: SpecialOrthogonal | Grassmann, sigma: float, kernel: Kernel, name: str) -> TangentLaw:

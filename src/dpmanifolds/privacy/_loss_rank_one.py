@@ -50,11 +50,11 @@ class _RankOnePair(ABC):
         return np.minimum(np.maximum(low, self._radius.mode) + (14 + math.sqrt(self.dim)) * self.sigma, self._cut)
 
     @abstractmethod
-    def _first_end(self, q: np.ndarray, low: np.ndarray) -> np.ndarray:
+    def _first_end(self, q: np.ndarray) -> np.ndarray:
         """Where A ends, seen from the first footpoint."""
 
     @abstractmethod
-    def _second_end(self, q: np.ndarray, low: np.ndarray) -> np.ndarray:
+    def _second_end(self, q: np.ndarray) -> np.ndarray:
         """Where A begins to hold all directions, seen from the second footpoint."""
 
     @abstractmethod
@@ -106,7 +106,8 @@ class _RankOnePair(ABC):
         delta = self.sensitivity
         start = (q - delta * delta) / (2 * delta)
         low = np.abs(start)
-        high = np.maximum(self._first_end(q, low), low)
+        end = np.maximum(self._first_end(q), low)
+        high = np.minimum(end, self._end(low))
 
         def shares(s: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
             r = np.sqrt(s * s + q[:, None])
@@ -120,7 +121,7 @@ class _RankOnePair(ABC):
 
         density = self._radius.log_density
         inner = self._radial(rule, np.zeros_like(low), low)
-        outer = self._radial(rule, high, np.maximum(self._end(high), high))
+        outer = self._radial(rule, end, self._end(end))
         above = rule(lambda s: density(s) + shares(s)[0], low, high)
         below = rule(lambda s: density(s) + shares(s)[1], low, high)
         around = start < 0
@@ -132,7 +133,8 @@ class _RankOnePair(ABC):
         """log mass of A under the second law: directions with cos θ ≥ c₂, r = √(s² − q)."""
         delta = self.sensitivity
         low = (q + delta * delta) / (2 * delta)
-        high = np.maximum(self._second_end(q, low), low)
+        end = np.maximum(self._second_end(q), low)
+        high = np.minimum(end, self._end(low))
         root = np.sqrt(q)[:, None]
         # of s + r − Δ and r + Δ − s, one vanishes at the lower end: it is found from their product
         passed = (q >= delta * delta)[:, None]
@@ -145,7 +147,7 @@ class _RankOnePair(ABC):
             beyond = np.where(passed, product / behind, turned)
             return log_direction_shares(self.dim, *self._shares(s, r, (s + delta - r, behind, beyond)))[1]
 
-        outer = self._radial(rule, high, np.maximum(self._end(high), high))
+        outer = self._radial(rule, end, self._end(end))
         return np.logaddexp(rule(lambda s: self._radius.log_density(s) + log_share(s), low, high), outer)
 
 
@@ -163,17 +165,19 @@ class SpherePair(_RankOnePair):
         self.largest = sensitivity * self._around / sigma / sigma / 2
         super().__init__(gaussian_law(Sphere(dim), sigma), sigma, sensitivity)
 
-    def _first_end(self, q: np.ndarray, low: np.ndarray) -> np.ndarray:
-        return np.minimum((self._around - q / self._around) / 2, self._end(low))
+    def _first_end(self, q: np.ndarray) -> np.ndarray:
+        return (self._around - q / self._around) / 2
 
-    def _second_end(self, q: np.ndarray, low: np.ndarray) -> np.ndarray:
-        return np.minimum((self._around + q / self._around) / 2, self._end(low))
+    def _second_end(self, q: np.ndarray) -> np.ndarray:
+        return (self._around + q / self._around) / 2
 
     def _shares(self, s: np.ndarray, r: np.ndarray, sides: tuple[Any, Any, Any]) -> tuple[np.ndarray, np.ndarray]:
         ahead, behind, beyond = sides
         scale = np.sin(s) * math.sin(self.sensitivity)
-        rest = np.maximum(self._around - s - r, 0.0)
-        return np.sin(rest / 2) * np.sin(ahead / 2) / scale, np.sin(behind / 2) * np.sin(beyond / 2) / scale
+        way = s + r + self.sensitivity
+        # sin(way/2), from whichever side has the digits
+        whole = np.where(way < math.pi, np.sin(way / 2), np.sin(np.maximum(self._around - s - r, 0.0) / 2))
+        return whole * np.sin(ahead / 2) / scale, np.sin(behind / 2) * np.sin(beyond / 2) / scale
 
     def gaussian_tail(self, mu: float) -> float:
         return tail_on_spheres(self.sensitivity, self.sigma, mu)
@@ -188,11 +192,11 @@ class HyperbolicPair(_RankOnePair):
     def __init__(self, dim: int, sigma: float, sensitivity: float) -> None:
         super().__init__(gaussian_law(Hyperbolic(dim), sigma), sigma, sensitivity)
 
-    def _first_end(self, q: np.ndarray, low: np.ndarray) -> np.ndarray:
-        return np.asarray(self._end(low))
+    def _first_end(self, q: np.ndarray) -> np.ndarray:
+        return np.full_like(q, math.inf)
 
-    def _second_end(self, q: np.ndarray, low: np.ndarray) -> np.ndarray:
-        return np.asarray(self._end(low))
+    def _second_end(self, q: np.ndarray) -> np.ndarray:
+        return np.full_like(q, math.inf)
 
     def _shares(self, s: np.ndarray, r: np.ndarray, sides: tuple[Any, Any, Any]) -> tuple[np.ndarray, np.ndarray]:
         ahead, behind, beyond = sides
@@ -209,7 +213,7 @@ class HyperbolicPair(_RankOnePair):
         """
         if mu <= self.sensitivity / self.sigma:
             return math.inf
-        candidates = np.max([mu * mu, self._turn, 2 * self._turn / self.sensitivity]) * 2.0 ** (np.arange(400) / 4)
+        candidates = max(mu * mu, self._turn) * 2.0 ** (np.arange(400) / 4)
         s = self.sigma**2 * candidates / self.sensitivity - self.sensitivity / 2
         with np.errstate(all="ignore"):
             slope = -self._radius.derivative(s)

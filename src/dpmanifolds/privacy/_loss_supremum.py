@@ -19,7 +19,7 @@ __all__ = ["Supremum", "certified_supremum", "supremum"]
 
 _DEGREE = 20
 _ANGLES = np.linspace(0.0, np.pi, _DEGREE + 1)
-_TOLERANCE = 1e-10
+_TOLERANCE = 1e-11
 _RESOLVED = 1e-11
 _ROUNDING = 8e-15
 _ROUNDS = 40

@@ -59,8 +59,9 @@ def epsilon_of_zcdp(rho: float, delta: float) -> float:
     start, rise, slope = _chord(rho)
     if delta >= start:
         return 0.0
-    span = (start - delta) / slope * (1 + _SLACK)
-    return min(best, math.log1p(span)) if span <= rise else best
+    if (start - delta) * (1 + _SLACK) > slope * rise:
+        return best
+    return min(best, math.log1p((start - delta) / slope * (1 + _SLACK)))
 
 
 def log_delta_of_zcdp(rho: float, epsilon: np.ndarray) -> np.ndarray:
@@ -103,7 +104,8 @@ def _log_delta_by_moments(rho: float, epsilon: np.ndarray) -> np.ndarray:
     alpha = np.maximum((finite + rho) / (2 * rho), 1 + 1e-6)
     for _ in range(12):
         slope = (2 * alpha - 1) * rho - finite + np.log1p(-1 / alpha)
-        alpha = np.maximum(alpha - slope / (2 * rho + 1 / (alpha * (alpha - 1))), 1 + 1e-3 * (alpha - 1))
+        floor = 1 + np.maximum(1e-3 * (alpha - 1), 1e-9)
+        alpha = np.maximum(alpha - slope / (2 * rho + 1 / (alpha * (alpha - 1))), floor)
     parts = ((alpha - 1) * (alpha * rho - finite), (alpha - 1) * np.log1p(-1 / alpha), -np.log(alpha))
     size = (alpha - 1) * (alpha * rho + finite) + abs(parts[1]) + abs(parts[2])
     bound = np.minimum(sum(parts) + size * _SLACK, math.log(min(total_variation_bound(rho), 1.0)))

@@ -28,7 +28,7 @@ from functools import cached_property
 import numpy as np
 from scipy import signal
 
-__all__ = ["LossGrid", "compose_grids", "connect_dots", "from_profile", "power"]
+__all__ = ["LossGrid", "compose_grids", "connect_dots", "from_profile", "nodes_around", "power", "where_below"]
 
 _ULP = 2.0**-52
 _FEW = 64
@@ -178,3 +178,20 @@ def power(grid: LossGrid, times: int, *, tail: float) -> LossGrid:
         if not left:
             return result if result is not None else base
         base, copies = compose_grids(base, base, tail=cut), copies * 2
+
+
+def where_below(profile: Callable[[np.ndarray], np.ndarray], tail: float, *, start: float) -> float:
+    """An ε with δ(ε) ≤ tail, within a percent of the first."""
+    high = start
+    while float(profile(np.asarray(high))) > tail:
+        high *= 2
+    low = 0.0
+    while high - low > 0.01 * high:
+        middle = (low + high) / 2
+        low, high = (low, middle) if float(profile(np.asarray(middle))) <= tail else (middle, high)
+    return high
+
+
+def nodes_around(corner: float) -> np.ndarray:
+    """0 and the whole numbers around a corner; the one beyond catches what rounding leaves of a grid made to fit."""
+    return np.unique([0, math.floor(corner), math.ceil(corner), math.ceil(corner) + 1])

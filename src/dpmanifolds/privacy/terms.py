@@ -12,8 +12,8 @@ from __future__ import annotations
 
 import itertools
 import math
-from collections.abc import Callable
 from dataclasses import asdict, dataclass, replace
+from functools import lru_cache
 from typing import Any, ClassVar
 
 import numpy as np
@@ -23,7 +23,7 @@ from dpmanifolds.errors import ArgumentError
 from dpmanifolds.privacy._normal import log_delta_upper
 from dpmanifolds.privacy._renyi import log_delta_of_zcdp, pure_renyi
 from dpmanifolds.privacy.calibration import mu_of_pure, probability
-from dpmanifolds.privacy.loss_grid import LossGrid, from_profile
+from dpmanifolds.privacy.loss_grid import LossGrid, from_profile, nodes_around, where_below
 from dpmanifolds.privacy.subsampled_profiles import fixed_size_profile, poisson_profile, subsampled_renyi
 
 __all__ = [
@@ -97,7 +97,7 @@ class Term:
         """An ε beyond which one copy has δ ≤ tail, or the ε where its loss ends."""
         if self.pure_epsilon is not None:
             return self.pure_epsilon
-        return _where_below(self.profile, tail, start=self.spread)
+        return where_below(self.profile, tail, start=self.spread)
 
     def grid(self, interval: float, tail: float) -> LossGrid:
         """One copy's privacy-loss law on a grid."""
@@ -105,18 +105,6 @@ class Term:
 
     def _nodes(self, interval: float, tail: float) -> np.ndarray:
         return np.arange(math.ceil(self.reach(tail) / interval) + 2)
-
-
-def _where_below(profile: Callable[[np.ndarray], np.ndarray], tail: float, *, start: float) -> float:
-    """An ε with δ(ε) ≤ tail, within a percent of the first."""
-    high = start
-    while float(profile(np.asarray(high))) > tail:
-        high *= 2
-    low = 0.0
-    while high - low > 0.01 * high:
-        middle = (low + high) / 2
-        low, high = (low, middle) if float(profile(np.asarray(middle))) <= tail else (middle, high)
-    return high
 
 
 def _randomised_response(epsilon: float, at: np.ndarray) -> np.ndarray:
@@ -152,9 +140,7 @@ class PureTerm(Term):
         return _randomised_response(self.epsilon, epsilon)
 
     def _nodes(self, interval: float, tail: float) -> np.ndarray:
-        exact = self.epsilon / interval
-        # a grid made to fit ε meets it up to rounding; the point beyond catches what rounding leaves
-        return np.unique([0, max(math.floor(exact), 0), math.ceil(exact), math.ceil(exact) + 1])
+        return nodes_around(self.epsilon / interval)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -182,8 +168,7 @@ class ApproxTerm(Term):
         return self.epsilon
 
     def _nodes(self, interval: float, tail: float) -> np.ndarray:
-        exact = self.epsilon / interval
-        return np.unique([0, max(math.floor(exact), 0), math.ceil(exact), math.ceil(exact) + 1])
+        return nodes_around(self.epsilon / interval)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -262,6 +247,15 @@ class LaplaceTerm(Term):
         return np.asarray(-np.expm1(np.minimum((epsilon - self.epsilon) / 2, 0.0)) * (1 + _SLACK))
 
 
+@lru_cache(maxsize=64)
+def _riemannian_bound(kind: str, dim: int, curvature: float, sigma: float, sensitivity: float) -> Any:
+    from dpmanifolds.manifolds import Hyperbolic, Sphere
+    from dpmanifolds.privacy.gaussian_dp import riemannian_gaussian_profile
+
+    family = Sphere if kind == "sphere" else Hyperbolic
+    return riemannian_gaussian_profile(family(dim, curvature=curvature), sigma, sensitivity)
+
+
 @dataclass(frozen=True, kw_only=True)
 class RiemannianGaussianTerm(Term):
     """The intrinsic Gaussian of scale σ on S^d or H^d, for a statistic that moves by at most Δ (MATH.md section 5)."""
@@ -283,11 +277,7 @@ class RiemannianGaussianTerm(Term):
         object.__setattr__(self, "curvature", sign * positive_number("|curvature|", sign * self.curvature))
 
     def _bound(self) -> Any:
-        from dpmanifolds.manifolds import Hyperbolic, Sphere
-        from dpmanifolds.privacy.gaussian_dp import riemannian_gaussian_profile
-
-        family = Sphere if self.manifold == "sphere" else Hyperbolic
-        return riemannian_gaussian_profile(family(self.dim, curvature=self.curvature), self.sigma, self.sensitivity)
+        return _riemannian_bound(self.manifold, self.dim, self.curvature, self.sigma, self.sensitivity)
 
     @property
     def gaussian_mu(self) -> float:
@@ -303,7 +293,7 @@ class RiemannianGaussianTerm(Term):
 
     def reach(self, tail: float) -> float:
         mu = self.gaussian_mu
-        return _where_below(lambda at: np.exp(log_delta_upper(mu, at)), tail, start=mu)
+        return where_below(lambda at: np.exp(log_delta_upper(mu, at)), tail, start=mu)
 
     def _nodes(self, interval: float, tail: float) -> np.ndarray:
         last = math.ceil(self.reach(tail) / interval) + 1
