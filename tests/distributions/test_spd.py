@@ -56,7 +56,9 @@ def log_mean_jacobian_by_pfaffian(k: int, sigma: float) -> float:
                 matrix[i, j], matrix[j, i] = error[j - i], -error[j - i]
             if k % 2:
                 matrix[i, k], matrix[k, i] = 1, -1
-        mehta = mpmath.fprod(mpmath.gamma(1 + mpmath.mpf(j) / 2) / mpmath.gamma(mpmath.mpf(3) / 2) for j in range(1, k + 1))
+        mehta = mpmath.fprod(
+            mpmath.gamma(1 + mpmath.mpf(j) / 2) / mpmath.gamma(mpmath.mpf(3) / 2) for j in range(1, k + 1)
+        )
         half_sum = mpmath.mpf(k * (k * k - 1)) / 12
         log_pfaffian = mpmath.log(abs(mpmath.det(matrix))) / 2
         growth = v * half_sum / 2 - mpmath.mpf(pairs) / 2 * mpmath.log(v) - mpmath.log(mehta / mpmath.factorial(k))
@@ -136,7 +138,7 @@ def test_radii_under_the_envelope_are_log_concave_and_tangents_usable(k):
 
 
 def test_mean_over_spheres_matches_quadrature():
-    """k = 2: the traceless part of a unit direction has length √(1−t²), t uniform; k = 3: over the shape of the gaps."""
+    """k = 2: the traceless part of a unit direction has length √(1−t²), t uniform; k = 3: over the gaps."""
     radius = np.array([1e-3, 0.1, 1.0, 4.0, 15.0, 60.0])
 
     def sinhc(x):
@@ -266,7 +268,7 @@ def test_proposals_are_accepted_as_often_as_predicted(k, sigma):
 
 
 def test_acceptance_is_what_the_design_promises():
-    """MATH.md section 3 lists .995, .95, .94, .45, .975, .41 for the exact radius; tangents give up a little of that."""
+    """MATH.md section 3 lists .995, .95, .94, .45, .975, .41 for the exact radius; tangents give up a little."""
     listed = {(3, 1.0): 0.97, (5, 1.0): 0.9, (10, 0.5): 0.92, (10, 1.0): 0.39, (20, 0.2): 0.97, (20, 0.5): 0.38}
     for (k, sigma), least in listed.items():
         assert 1 / eigenvalues.cost(k, np.array([sigma**2]))[0] > least
@@ -275,9 +277,16 @@ def test_acceptance_is_what_the_design_promises():
         assert np.max(eigenvalues.cost(k, sigma**2)) <= most
 
 
-@pytest.mark.parametrize("law", [
-    SPDGaussian(SPD(5), 0.5), SPDGaussian(SPD(5), 2.5), SPDLaplace(SPD(4), 0.3), SPDLaplace(SPD(3), 0.7),
-], ids=["tangents", "merging", "laplace", "laplace near the limit"])
+@pytest.mark.parametrize(
+    "law",
+    [
+        SPDGaussian(SPD(5), 0.5),
+        SPDGaussian(SPD(5), 2.5),
+        SPDLaplace(SPD(4), 0.3),
+        SPDLaplace(SPD(3), 0.7),
+    ],
+    ids=["tangents", "merging", "laplace", "laplace near the limit"],
+)
 def test_eigenvectors_are_uniform_and_independent_of_the_eigenvalues(law):
     """Bingham's test of the first and last eigenvector as axes, and rank correlation with the spread."""
     k = law.manifold.k
@@ -331,7 +340,7 @@ def test_normalizer_and_moments_match_high_precision_for_k_2():
                 x = r * mpmath.sqrt((1 - t * t) / 2)
                 return r ** (2 + power) * mpmath.exp(-2 * r) * (mpmath.sinh(x) / x if x else 1)
 
-            return 4 * mpmath.pi * mpmath.quad(integrand, [0, 2, 6, 15, 40], [0, 1])
+            return 4 * mpmath.pi * mpmath.quad(integrand, [0, 4, 30], [0, 1])
 
         total, first = shell(0), shell(1)
     law = SPDLaplace(SPD(2), 0.5)
@@ -370,7 +379,9 @@ def test_the_critical_scale_is_the_limit_of_the_laplace_law():
         for sigma in (limit * (1 + 1e-15), 1.5 * limit, 1e6):
             with pytest.raises(ScaleOutOfRangeError, match=f"{limit:g}.*WrappedLaplace"):
                 laplace_law(SPD(k), sigma)
-        assert np.all(np.isfinite(laplace_law(SPD(k), limit * (1 - 1e-9)).sample_coordinates(10, np.random.default_rng(0))))
+        assert np.all(
+            np.isfinite(laplace_law(SPD(k), limit * (1 - 1e-9)).sample_coordinates(10, np.random.default_rng(0)))
+        )
 
 
 def test_one_by_one_matrices_are_flat():
@@ -383,7 +394,7 @@ def test_what_cannot_be_drawn_in_reasonable_time_is_refused_before_drawing():
     for k, sigma in ((30, 0.7), (50, 0.6), (100, 0.5), (400, 0.5)):
         with pytest.raises(ScaleOutOfRangeError, match="WrappedGaussian"):
             gaussian_law(SPD(k), sigma)
-    for k, share in ((30, 0.9), (50, 0.95), (400, 0.1)):
+    for k, share in ((30, 0.9), (50, 0.95), (100, 0.99), (400, 0.1)):
         with pytest.raises(ScaleOutOfRangeError, match="WrappedLaplace"):
             laplace_law(SPD(k), share * largest_laplace_scale(k))
     with pytest.raises(ScaleOutOfRangeError, match="no longer resolves"):

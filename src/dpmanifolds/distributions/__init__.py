@@ -19,18 +19,25 @@ from dpmanifolds.distributions.base import (
 )
 
 # each of these files registers the laws of its manifolds with laplace_law and gaussian_law
+from dpmanifolds.distributions.compact import RootSystemLaw
 from dpmanifolds.distributions.flat import FlatGaussian, FlatLaplace
+from dpmanifolds.distributions.knorm_gradient import KNormGradientLaw
 from dpmanifolds.distributions.products import ProductGaussian
 from dpmanifolds.distributions.rank_one import critical_scale
+from dpmanifolds.distributions.spd import SPDGaussian, SPDLaplace, largest_laplace_scale
 from dpmanifolds.distributions.wrapped import WrappedGaussian, WrappedLaplace, WrappedLaw
 
 __all__ = [
     "FlatGaussian",
     "FlatLaplace",
+    "KNormGradientLaw",
     "ProductGaussian",
     "RiemannianGaussian",
     "RiemannianLaplace",
     "RiemannianLaw",
+    "RootSystemLaw",
+    "SPDGaussian",
+    "SPDLaplace",
     "TangentLaw",
     "WrappedGaussian",
     "WrappedLaplace",
@@ -38,4 +45,5 @@ __all__ = [
     "critical_scale",
     "gaussian_law",
     "laplace_law",
+    "largest_laplace_scale",
 ]

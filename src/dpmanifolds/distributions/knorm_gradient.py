@@ -35,10 +35,11 @@ class KNormGradientLaw:
     Draws are exact for any `estimate` x̂ of the mean in the ball; a good one makes them fast. Let H(u) be a decreasing
     lower bound of the Hessian of F at the points of the ball within u of x̂, and c the mean of H over (0, r + ρ(m₀,x̂)).
     The geodesic from x̂ to x stays in the ball, as balls of this radius are convex, and along it ⟨∇F, γ'⟩ grows by at
-    least ∫₀^ρ H ≥ c·ρ, ρ = ρ(x̂,x). Hence ‖∇F(x)‖ ≥ c·ρ(x̂,x) − ‖∇F(x̂)‖. (i) Propose x with density ∝ e^{−c·ρ(x̂,x)/σ}
-    up to the distance r + ρ(m₀,x̂), drop it outside of the ball, accept it with exp(−(‖∇F(x)‖ − c·ρ(x̂,x) + ‖∇F(x̂)‖)/σ),
-    which is at most 1. (ii) Or propose uniformly in the ball and accept with exp(−‖∇F(x)‖/σ). The one that accepts more of (up to) 256 trial
-    proposals is taken; (ii) where c ≤ 0.
+    least ∫₀^ρ H ≥ c·ρ, ρ = ρ(x̂,x). Hence ‖∇F(x)‖ ≥ c·ρ(x̂,x) − ‖∇F(x̂)‖, and two exact rejections:
+    (i) propose x with density ∝ e^{−c·ρ(x̂,x)/σ} up to the distance r + ρ(m₀,x̂), drop it outside of the ball,
+    accept it with exp(−(‖∇F(x)‖ − c·ρ(x̂,x) + ‖∇F(x̂)‖)/σ) ≤ 1;
+    (ii) propose x uniformly in the ball and accept it with exp(−‖∇F(x)‖/σ).
+    The one that accepts more of (up to) 256 trial proposals is taken; (ii) where c ≤ 0.
 
     c = 1 where the curvature is at most 0. For curvature at most κ > 0, ½ρ²(·,x_i) has Hessian ≥ g(distance),
     g(s) = √κs·cot(√κs) decreasing, so H(u) = max(avg_i g(ρ(x̂,x_i) + u), avg_i g(r + ρ(m₀,x_i))).
@@ -121,18 +122,19 @@ class KNormGradientLaw:
             self._estimate, size, self._reach = candidate, smaller, self.radius + distance
         self._gradient_at_estimate = size
 
+    def _choices(self) -> list[_Proposals]:
+        """The proposals (i), where c > 0, and (ii)."""
+        uniform = _Proposals(self._center, ball_proposal(self.manifold, 0.0, self.radius), 0.0, 0.0)
+        if not self._slope:
+            return [uniform]
+        around = ball_proposal(self.manifold, self._slope / self.sigma, self._reach)
+        offset = self._gradient_at_estimate + _ROUNDING * (1 + 2 * self.radius)
+        return [_Proposals(self._estimate, around, self._slope, offset), uniform]
+
     def _choose(self) -> _Proposals:
         """Whichever accepts more; what is chosen changes the time of a draw, not its law."""
-        rate = self._slope / self.sigma
-        uniform = _Proposals(self._center, ball_proposal(self.manifold, 0.0, self.radius), 0.0, 0.0)
-        if rate == 0:
-            return uniform
-        offset = self._gradient_at_estimate + _ROUNDING * (1 + 2 * self.radius)
-        around = ball_proposal(self.manifold, rate, self._reach)
-        near = _Proposals(self._estimate, around, self._slope, offset)
         trials = min(max(_BLOCK // self._records.size, 16), _TRIALS)
-        rates = [self._propose(each, trials, np.random.default_rng(0))[1].sum() for each in (near, uniform)]
-        return near if rates[0] >= rates[1] else uniform
+        return max(self._choices(), key=lambda kind: self._propose(kind, trials, np.random.default_rng(0))[1].sum())
 
     def _propose(self, kind: _Proposals, size: int, rng: np.random.Generator) -> tuple[np.ndarray, np.ndarray]:
         """Coordinates at the base of the proposals, and which are accepted."""

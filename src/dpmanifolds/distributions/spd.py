@@ -226,6 +226,8 @@ class SPDLaplace(_SPDLaw):
         """Refuse unless every v with a density of at least e^{−30} times the largest has a practical cost."""
         nodes = self._typical_variance * np.geomspace(1e-3, 1e3, _COST_NODES)
         matters = np.flatnonzero(self._log_variance_density(nodes) > -_RELEVANT)
+        if not matters.size:
+            _refuse(self, "Laplace")
         # with the neighbours on both sides, so that nothing in between is overlooked
         nodes = nodes[max(matters[0] - 1, 0) : matters[-1] + 2]
         if not np.all(cost(self.manifold.k, nodes) <= LARGEST_COST):

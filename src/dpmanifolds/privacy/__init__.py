@@ -20,6 +20,12 @@ from dpmanifolds.privacy.calibration import (
     mu_for,
     mu_of_pure,
 )
+from dpmanifolds.privacy.gaussian_dp import (
+    RiemannianGaussianProfile,
+    gaussian_dp_mu,
+    riemannian_gaussian_profile,
+    sigma_for_mu,
+)
 from dpmanifolds.privacy.guarantee import Guarantee, compose
 from dpmanifolds.privacy.sensitivity import (
     Sensitivity,
@@ -42,6 +48,7 @@ __all__ = [
     "Guarantee",
     "PureDP",
     "RenyiDP",
+    "RiemannianGaussianProfile",
     "Sensitivity",
     "ZeroConcentratedDP",
     "classical_gaussian_sigma",
@@ -51,11 +58,13 @@ __all__ = [
     "epsilon_of_mu",
     "fixed_size_descent",
     "full_batch_descent",
+    "gaussian_dp_mu",
     "gaussian_sigma",
     "laplace_scale",
     "mu_for",
     "mu_of_pure",
     "poisson_descent",
+    "riemannian_gaussian_profile",
     "sensitivity_of_clipped_gradient",
     "sensitivity_of_flat_mean",
     "sensitivity_of_mean",
@@ -64,5 +73,6 @@ __all__ = [
     "sensitivity_of_median_gradient",
     "sensitivity_of_unclipped_gradient",
     "sensitivity_of_variance",
+    "sigma_for_mu",
     "solver_tolerance",
 ]

@@ -47,10 +47,11 @@ class ModelSpace:
             )
 
     def _check_scales(self, sigma: float, scale: float, delta: float) -> None:
-        if not _SMALLEST <= min(scale, delta) or scale > _LARGEST:
+        if min(scale, delta) < _SMALLEST or scale > _LARGEST:
             raise ScaleOutOfRangeError(
-                f"sigma = {sigma:g} on {self.manifold!r}: times the square root of the curvature, sigma must lie between "
-                f"{_SMALLEST:g} and {_LARGEST:g} and the sensitivity above {_SMALLEST:g} for float64 to resolve the law."
+                f"sigma = {sigma:g} on {self.manifold!r}: times the square root of the curvature, sigma must lie "
+                f"between {_SMALLEST:g} and {_LARGEST:g} and the sensitivity above {_SMALLEST:g} for float64 to "
+                "resolve the law."
             )
         if delta > _LARGEST_RATIO * scale:
             raise ScaleOutOfRangeError(
@@ -59,9 +60,9 @@ class ModelSpace:
             )
         if self.sign < 0 and scale * (self.dim - 1) > _LARGEST_DRIFT:
             raise ScaleOutOfRangeError(
-                f"sigma = {sigma:g} on {self.manifold!r} is so large that mu no longer falls with it (it has reached its "
-                f"floor) and float64 does not resolve the law. Use sigma ≤ {_LARGEST_DRIFT / (self.dim - 1) / self.root:g}, "
-                "or WrappedGaussian, which has mu = sensitivity/sigma for every sigma."
+                f"sigma = {sigma:g} on {self.manifold!r} is so large that float64 does not resolve the law, and mu has "
+                f"long reached its floor. Use sigma ≤ {_LARGEST_DRIFT / (self.dim - 1) / self.root:g}, or "
+                " WrappedGaussian, which has mu = sensitivity/sigma for every sigma."
             )
 
 
@@ -69,8 +70,8 @@ def model_space(manifold: Any) -> ModelSpace:
     """The model space that `manifold` is isometric to, or an error that names the wrapped Gaussian.
 
     Simply connected and flat means Euclidean; a circle is known by its length; PlanarShapes(3) is the sphere of
-    curvature 4. Projective spaces, other shape spaces, Grassmannians, rotations, affine-invariant SPD and curved products
-    are no space forms: the worst displacement there is not known (MATH.md section 5).
+    curvature 4. On other shape spaces, Grassmannians, rotations, affine-invariant SPD and curved products the worst
+    displacement is not known (MATH.md section 5).
     """
     if not isinstance(manifold, Manifold):
         raise ArgumentError(f"manifold must be a dpmanifolds manifold; got {manifold!r}.")
@@ -85,7 +86,7 @@ def model_space(manifold: Any) -> ModelSpace:
     if isinstance(manifold, Hyperbolic):
         return ModelSpace(manifold, -1, manifold.dim, 1 / manifold.scale_length)
     raise NotAvailableError(
-        f"the Gaussian-DP guarantee of the Riemannian Gaussian on {manifold!r} is not known: the worst pair of footpoints "
-        "is proven for flat spaces, spheres and hyperbolic spaces only. Use WrappedGaussian, which adds noise in the "
-        "tangent space at the public centre and has mu = sensitivity/sigma exactly."
+        f"the Gaussian-DP guarantee of the Riemannian Gaussian on {manifold!r} is not known: the worst pair of "
+        "footpoints is proven for flat spaces, spheres and hyperbolic spaces only. Use WrappedGaussian, which adds "
+        "noise in the tangent space at the public centre and has mu = sensitivity/sigma exactly."
     )

@@ -8,21 +8,22 @@ from collections.abc import Callable
 import numpy as np
 from scipy.special import betainc, betaln
 
-__all__ = ["LogIntegrals", "log_direction_shares"]
+__all__ = ["LogIntegrals", "log_direction_shares", "shrink"]
 
 Integrand = Callable[[np.ndarray], np.ndarray]
 
 _DEPTH = 38.0
 """What lies this far below the logarithm of the largest value is left out: e^−38 = 3e−17 per unit of width."""
 _SCAN = 0.5 - 0.5 * np.cos(np.pi * np.linspace(0.0, 1.0, 22))
-_ROUNDS = 4
+_ROUNDS = 20
+_SETTLED = 0.75
 _SERIES_TERMS = 400
 
 
 class LogIntegrals:
     """log ∫ e^h over an interval per row, for h with one bump, at most a root-type zero of e^h at either end.
 
-    Four scans shrink each interval to where h is within 38 of its maximum. There the substitution
+    Scans shrink each interval to where h is within 38 of its maximum. There the substitution
     s = low + (high − low)(1 − cos πu)/2 turns powers (s − low)^{k/2} into analytic functions of u, and Gauss–Legendre
     nodes in u converge geometrically.
 
@@ -44,9 +45,12 @@ class LogIntegrals:
         empty = low >= high
         with np.errstate(all="ignore"):
             left, right = low, np.where(empty, low, high)
-            for _ in range(_ROUNDS):
-                left, right = self._shrink(log_integrand, left, right)
             width = right - left
+            for _ in range(_ROUNDS):
+                left, right = shrink(log_integrand, left, right, _DEPTH)
+                wider, width = width, right - left
+                if np.all(width > _SETTLED * wider):
+                    break
             values = log_integrand(left[:, None] + width[:, None] * self._places) + self._log_weights
             values = np.where(np.isnan(values), -np.inf, values)
             top = np.max(values, axis=1)
@@ -54,18 +58,21 @@ class LogIntegrals:
             result = np.where(np.isfinite(top), top, 0.0) + total + np.log(width)
         return np.where(empty, -np.inf, result)
 
-    @staticmethod
-    def _shrink(log_integrand: Integrand, left: np.ndarray, right: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-        points = left[:, None] + (right - left)[:, None] * _SCAN
-        values = log_integrand(points)
-        values = np.where(np.isnan(values), -np.inf, values)
-        kept = values > np.max(values, axis=1, keepdims=True) - _DEPTH
-        last = points.shape[1] - 1
-        first = np.maximum(np.argmax(kept, axis=1) - 1, 0)
-        final = np.minimum(last - np.argmax(kept[:, ::-1], axis=1) + 1, last)
-        rows = np.arange(len(points))
-        found = np.any(kept, axis=1)
-        return np.where(found, points[rows, first], left), np.where(found, points[rows, final], right)
+
+def shrink(
+    log_integrand: Integrand, left: np.ndarray, right: np.ndarray, depth: float
+) -> tuple[np.ndarray, np.ndarray]:
+    """Per row, the part of [left, right] outside of which a scan finds h more than `depth` below its maximum."""
+    points = left[:, None] + (right - left)[:, None] * _SCAN
+    values = log_integrand(points)
+    values = np.where(np.isnan(values), -np.inf, values)
+    kept = values > np.max(values, axis=1, keepdims=True) - depth
+    last = points.shape[1] - 1
+    first = np.maximum(np.argmax(kept, axis=1) - 1, 0)
+    final = np.minimum(last - np.argmax(kept[:, ::-1], axis=1) + 1, last)
+    rows = np.arange(len(points))
+    found = np.any(kept, axis=1)
+    return np.where(found, points[rows, first], left), np.where(found, points[rows, final], right)
 
 
 def log_direction_shares(dim: int, share: np.ndarray, rest: np.ndarray) -> tuple[np.ndarray, np.ndarray]:

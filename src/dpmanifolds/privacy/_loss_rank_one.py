@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import math
 from abc import ABC, abstractmethod
+from collections.abc import Callable
 from functools import cached_property
 from typing import Any
 
@@ -20,12 +21,13 @@ from dpmanifolds.distributions import gaussian_law
 from dpmanifolds.distributions.radial import RadialLaw
 from dpmanifolds.manifolds import Hyperbolic, Sphere
 from dpmanifolds.privacy._loss_quadrature import LogIntegrals, log_direction_shares
-from dpmanifolds.privacy._loss_tails import LossTails, tail_on_spheres
+from dpmanifolds.privacy._loss_tails import LossTails, probit_of_log, tail_on_spheres
 
 __all__ = ["HyperbolicLimitPair", "HyperbolicPair", "SpherePair"]
 
-_FINE, _COARSE = LogIntegrals(84), LogIntegrals(64)
+_FINE, _COARSE = LogIntegrals(72), LogIntegrals(60)
 _ROUNDING = 2e-13
+_LOG_THIRD = math.log(1 / 3)
 _PROBES = np.array([0.0, 0.3, 1.0, 2.0, 4.0, 6.0])
 _BATCH = 1 << 16
 
@@ -68,7 +70,7 @@ class _RankOnePair(ABC):
 
     @cached_property
     def error(self) -> float:
-        """Twice the largest relative difference of the 84-point and the 64-point rule over a range of thresholds, plus
+        """Twice the largest relative difference of the 72-point and the 60-point rule over a range of thresholds, plus
         2e−13 for rounding (incomplete beta function, weights)."""
         scale = self.sensitivity / self.sigma
         probes = np.unique(np.append(_PROBES, self._turn / scale)) * scale
@@ -78,6 +80,10 @@ class _RankOnePair(ABC):
             difference = np.abs(np.array(fine) - np.array(coarse))
         return 2 * float(np.nanmax(difference)) + _ROUNDING
 
+    @cached_property
+    def at_zero(self) -> float:
+        return -2 * float(probit_of_log(self._seen_from_second(np.zeros(1), _FINE))[0])
+
     @property
     def _turn(self) -> float:
         """The threshold at which the boundary of A passes through the first footpoint."""
@@ -85,52 +91,55 @@ class _RankOnePair(ABC):
 
     def tails(self, thresholds: np.ndarray) -> LossTails:
         flat = np.asarray(thresholds, dtype=np.float64).ravel()
-        step = _BATCH // 84
+        step = _BATCH // 72
         parts = [self._tails(flat[i : i + step], _FINE) for i in range(0, max(flat.size, 1), step)]
         return LossTails(*(np.concatenate(rows).reshape(np.shape(thresholds)) for rows in zip(*parts, strict=True)))
 
     def _tails(self, thresholds: np.ndarray, rule: LogIntegrals) -> LossTails:
         inside = thresholds < self.largest
         q = 2 * self.sigma * self.sigma * np.where(inside, thresholds, 0.0)
-        total = self._log_total[rule]
         above, below = self._seen_from_first(q, rule)
         second = self._seen_from_second(q, rule)
         return LossTails(
-            np.where(inside, np.minimum(above - total, 0.0), -np.inf),
-            np.where(inside, np.minimum(below - total, 0.0), 0.0),
-            np.where(inside, np.minimum(second - total, 0.0), -np.inf),
+            np.where(inside, above, -np.inf), np.where(inside, below, 0.0), np.where(inside, second, -np.inf)
         )
 
     def _seen_from_first(self, q: np.ndarray, rule: LogIntegrals) -> tuple[np.ndarray, np.ndarray]:
-        """log mass of A and of its complement under the first law: directions with cos θ ≤ c₁, r = √(s² + q)."""
-        delta = self.sensitivity
-        start = (q - delta * delta) / (2 * delta)
+        """log share of A and of its complement under the first law: directions with cos θ ≤ c₁, r = √(s² + q)."""
+        start = (q - self.sensitivity * self.sensitivity) / (2 * self.sensitivity)
         low = np.abs(start)
         end = np.maximum(self._first_end(q), low)
         high = np.minimum(end, self._end(low))
-
-        def shares(s: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-            r = np.sqrt(s * s + q[:, None])
-            beyond = r - s + delta
-            sides = (
-                2 * delta * (s - start[:, None]) / (s + delta + r),
-                2 * delta * (s + start[:, None]) / beyond,
-                beyond,
-            )
-            return log_direction_shares(self.dim, *self._shares(s, r, sides))
-
-        density = self._radius.log_density
         inner = self._radial(rule, np.zeros_like(low), low)
-        outer = self._radial(rule, end, self._end(end))
-        above = rule(lambda s: density(s) + shares(s)[0], low, high)
-        below = rule(lambda s: density(s) + shares(s)[1], low, high)
-        around = start < 0
-        above = np.logaddexp(above, np.where(around, inner, -np.inf))
-        below = np.logaddexp(np.logaddexp(below, outer), np.where(around, -np.inf, inner))
-        return above, below
+        above = rule(self._first_integrand(q, start, 0), low, high)
+        above = np.logaddexp(above, np.where(start < 0, inner, -np.inf)) - self._log_total[rule]
+        above = np.minimum(above, 0.0)
+        with np.errstate(divide="ignore"):
+            below = np.log1p(-np.exp(above))
+        rows = np.flatnonzero(above > _LOG_THIRD)
+        if rows.size:
+            # the complement is the smaller side: integrate it by itself
+            inner = np.where(start < 0, -np.inf, inner)[rows]
+            outer = self._radial(rule, end[rows], self._end(end[rows]))
+            part = rule(self._first_integrand(q[rows], start[rows], 1), low[rows], high[rows])
+            below[rows] = np.logaddexp(np.logaddexp(part, outer), inner) - self._log_total[rule]
+        return above, np.minimum(below, 0.0)
+
+    def _first_integrand(self, q: np.ndarray, start: np.ndarray, side: int) -> Callable[[np.ndarray], np.ndarray]:
+        """log of the radial density times the share of directions in A (side 0) or not in A (side 1)."""
+        delta, q, start = self.sensitivity, q[:, None], start[:, None]
+
+        def log_integrand(s: np.ndarray) -> np.ndarray:
+            r = np.sqrt(s * s + q)
+            beyond = r - s + delta
+            sides = (2 * delta * (s - start) / (s + delta + r), 2 * delta * (s + start) / beyond, beyond)
+            shares = log_direction_shares(self.dim, *self._shares(s, r, sides))
+            return np.asarray(self._radius.log_density(s) + shares[side])
+
+        return log_integrand
 
     def _seen_from_second(self, q: np.ndarray, rule: LogIntegrals) -> np.ndarray:
-        """log mass of A under the second law: directions with cos θ ≥ c₂, r = √(s² − q)."""
+        """log share of A under the second law: directions with cos θ ≥ c₂, r = √(s² − q)."""
         delta = self.sensitivity
         low = (q + delta * delta) / (2 * delta)
         end = np.maximum(self._second_end(q), low)
@@ -145,10 +154,12 @@ class _RankOnePair(ABC):
             turned = delta - q[:, None] / (r + s)
             behind = np.where(passed, r + s - delta, product / turned)
             beyond = np.where(passed, product / behind, turned)
-            return log_direction_shares(self.dim, *self._shares(s, r, (s + delta - r, behind, beyond)))[1]
+            _, near = log_direction_shares(self.dim, *self._shares(s, r, (s + delta - r, behind, beyond)))
+            return near
 
         outer = self._radial(rule, end, self._end(end))
-        return np.logaddexp(rule(lambda s: self._radius.log_density(s) + log_share(s), low, high), outer)
+        part = rule(lambda s: self._radius.log_density(s) + log_share(s), low, high)
+        return np.asarray(np.minimum(np.logaddexp(part, outer) - self._log_total[rule], 0.0))
 
 
 class SpherePair(_RankOnePair):
@@ -244,6 +255,10 @@ class HyperbolicLimitPair:
         first = log_direction_shares(self.dim, near, np.exp(turn - delta) * far)
         second = log_direction_shares(self.dim, np.exp(-turn - delta) * near, far)
         return LossTails(first[0], first[1], second[0])
+
+    @property
+    def at_zero(self) -> float:
+        return -2 * float(probit_of_log(self.tails(np.zeros(1)).above_second)[0])
 
     def gaussian_tail(self, mu: float) -> float:
         return math.inf

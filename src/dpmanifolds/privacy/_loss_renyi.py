@@ -8,6 +8,7 @@ from collections.abc import Callable
 import numpy as np
 
 from dpmanifolds.errors import ConvergenceError
+from dpmanifolds.privacy._loss_quadrature import shrink
 from dpmanifolds.privacy._loss_tails import LossPair
 
 __all__ = ["renyi_divergence"]
@@ -18,6 +19,8 @@ _NODES, _WEIGHTS = np.polynomial.legendre.leggauss(16)
 _TOLERANCE = 1e-12
 _DEPTH = 50.0
 _ROUNDS = 40
+_SHRINKS = 6
+_SCAN = 65
 
 
 def renyi_divergence(pair: LossPair, alpha: float) -> float:
@@ -37,38 +40,44 @@ def renyi_divergence(pair: LossPair, alpha: float) -> float:
         with np.errstate(divide="ignore"):
             grown = beta * t + np.log(-np.expm1(-(2 * beta + 1) * t))
             shrunk = np.log(-np.expm1(-beta * t) / beta) if beta else np.log(t)
-            return np.logaddexp(grown, shrunk - t) + pair.tails(t).above_first
+            return np.asarray(np.logaddexp(grown, shrunk - t) + pair.tails(t).above_first)
 
-    top, end = _peak(pair, log_integrand)
-    log_mean = top + math.log(_integral(lambda t: np.exp(log_integrand(t) - top), end))
+    low, high = _support(pair, log_integrand)
+    top = float(np.max(log_integrand(np.linspace(low, high, _SCAN))))
+    # a tail of size e^{−x} carries a rounding error of about x·1e−16, and the result is divided by as much again
+    tolerance = _TOLERANCE * (1 + abs(top))
+    log_mean = top + math.log(_integral(lambda t: np.exp(log_integrand(t) - top), low, high, tolerance))
     return float(np.logaddexp(0.0, math.log(beta) + log_mean) / beta) if beta else math.exp(log_mean)
 
 
-def _peak(pair: LossPair, log_integrand: _Function) -> tuple[float, float]:
-    """The largest value on a grid, and where the integrand has fallen for good."""
-    if math.isfinite(pair.largest):
-        grid = pair.largest * np.linspace(0.0, 1.0, 258)[1:-1]
-        return float(np.max(log_integrand(grid))), pair.largest
-    grid = 2.0 ** np.arange(-30, 60, 0.25)
-    values = np.concatenate([log_integrand(block) for block in np.array_split(grid, 8)])
-    best = int(np.argmax(values))
-    beyond = np.flatnonzero(values[best:] < values[best] - _DEPTH)
-    if not beyond.size:
-        raise ConvergenceError("the Rényi divergence did not settle at this order.")
-    return float(values[best]), float(grid[best + beyond[0]])
+def _support(pair: LossPair, log_integrand: _Function) -> tuple[float, float]:
+    """An interval outside of which the integrand is below e^−50 of its largest value."""
+    end = pair.largest
+    if math.isinf(end):
+        grid = 2.0 ** np.arange(-30, 60)
+        values = log_integrand(grid)
+        fallen = np.flatnonzero(values < np.max(values) - _DEPTH)
+        fallen = fallen[fallen > np.argmax(values)]
+        if not fallen.size:
+            raise ConvergenceError("the Rényi divergence did not settle at this order.")
+        end = float(grid[fallen[0]])
+    low, high = np.zeros(1), np.full(1, end)
+    for _ in range(_SHRINKS):
+        low, high = shrink(log_integrand, low, high, _DEPTH)
+    return float(low[0]), float(high[0])
 
 
-def _integral(function: _Function, end: float) -> float:
-    """∫₀^end by Gauss–Legendre panels that are halved until 16 nodes agree with 2 × 16."""
-    left = np.linspace(0.0, end, 9)[:-1]
-    right = left + end / 8
+def _integral(function: _Function, low: float, high: float, tolerance: float) -> float:
+    """∫ from low to high by Gauss–Legendre panels that are halved until 16 nodes agree with 2 × 16."""
+    edges = np.linspace(low, high, 7)
+    left, right = edges[:-1], edges[1:]
     whole = _panels(function, left, right)
     total = 0.0
     for _ in range(_ROUNDS):
         middle = (left + right) / 2
         first, second = _panels(function, left, middle), _panels(function, middle, right)
         reference = total + float(np.sum(first + second))
-        agrees = np.abs(first + second - whole) <= _TOLERANCE * reference
+        agrees = np.abs(first + second - whole) <= tolerance * reference
         total += float(np.sum((first + second)[agrees]))
         if np.all(agrees):
             return total

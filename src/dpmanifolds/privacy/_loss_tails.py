@@ -38,8 +38,13 @@ class LossPair(Protocol):
     largest: float
     """The supremum of the loss; infinite where the loss is unbounded."""
 
-    error: float
-    """Bound of the relative numerical error of the three probabilities."""
+    @property
+    def error(self) -> float:
+        """Bound of the relative numerical error of the three probabilities."""
+
+    @property
+    def at_zero(self) -> float:
+        """−2Φ⁻¹(P₂(L ≥ 0)): the smallest μ that the threshold 0 allows, nearly always μ itself."""
 
     def tails(self, thresholds: np.ndarray) -> LossTails:
         """The tails at thresholds in [0, largest)."""
@@ -54,7 +59,7 @@ def probit_of_log(log_probability: np.ndarray) -> np.ndarray:
     with np.errstate(invalid="ignore", divide="ignore"):
         # the slope φ/Φ at y is |y| + 1/|y| up to 2/|y|³
         step = (log_ndtr(start) - log_probability) / (np.abs(start) + 1 / np.abs(start))
-    return np.where((log_probability < -1000) & np.isfinite(step), start - step, start)
+    return np.asarray(np.where((log_probability < -1000) & np.isfinite(step), start - step, start))
 
 
 def probits(tails: LossTails) -> tuple[np.ndarray, np.ndarray]:
@@ -80,7 +85,7 @@ class FlatPair:
     error = 1e-13
 
     def __init__(self, ratio: float) -> None:
-        self.ratio = ratio
+        self.ratio = self.at_zero = ratio
 
     def tails(self, thresholds: np.ndarray) -> LossTails:
         first, second = self.ratio / 2 - thresholds / self.ratio, -self.ratio / 2 - thresholds / self.ratio
@@ -108,7 +113,7 @@ def log_normal_interval(low: np.ndarray, high: np.ndarray) -> np.ndarray:
         top = log_ndtr(high)
         long = top + np.log1p(-np.exp(log_ndtr(low) - top))
     result = np.where(high > -1, both, long)
-    return np.where(half * np.maximum(1, np.abs(low)) < 1, short, result)
+    return np.asarray(np.where(half * np.maximum(1, np.abs(low)) < 1, short, result))
 
 
 class CirclePair:
@@ -136,16 +141,21 @@ class CirclePair:
         half, end = self.sensitivity / self.sigma / 2, math.pi / self.sigma
         near = self.sigma * thresholds / self.sensitivity
         far = self.sigma * thresholds / self.around
+        edge = np.full_like(near, end)
         # seen from the first footpoint, A is [half − end + far, half − near]; the rest has a piece on either side
-        rest = self._sum(half - near, np.full_like(near, end), -end, half - end + far)
+        rest = self._sum((half - near, edge), (-edge, half - end + far))
         # seen from the second, A reaches over the cut point
-        second = self._sum(np.full_like(near, -end), -half - near, end - half + far, np.full_like(near, end))
+        second = self._sum((-edge, -half - near), (end - half + far, edge))
         first = log_normal_interval(half - end + far, half - near)
         return LossTails(first - self._log_total, rest, second)
 
-    def _sum(self, low: np.ndarray, high: np.ndarray, other_low: np.ndarray | float, other_high: np.ndarray) -> np.ndarray:
-        one, other = log_normal_interval(low, high), log_normal_interval(np.broadcast_to(other_low, low.shape), other_high)
-        return np.asarray(np.logaddexp(one, other) - self._log_total)
+    @property
+    def at_zero(self) -> float:
+        return -2 * float(probit_of_log(self.tails(np.zeros(1)).above_second)[0])
+
+    def _sum(self, first: tuple[np.ndarray, np.ndarray], second: tuple[np.ndarray, np.ndarray]) -> np.ndarray:
+        total = np.logaddexp(log_normal_interval(*first), log_normal_interval(*second))
+        return np.asarray(total - self._log_total)
 
     def gaussian_tail(self, mu: float) -> float:
         return tail_on_spheres(self.sensitivity, self.sigma, mu)

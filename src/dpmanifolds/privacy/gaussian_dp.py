@@ -35,7 +35,7 @@ from dpmanifolds.privacy._loss_geometry import ModelSpace, model_space
 from dpmanifolds.privacy._loss_rank_one import HyperbolicLimitPair
 from dpmanifolds.privacy._loss_renyi import renyi_divergence
 from dpmanifolds.privacy._loss_supremum import Supremum, certified_supremum, supremum
-from dpmanifolds.privacy._loss_tails import FlatPair, LossPair, LossTails, probits
+from dpmanifolds.privacy._loss_tails import FlatPair, LossPair, LossTails
 from dpmanifolds.privacy.calibration import like_input, non_negative_epsilons, probability
 
 __all__ = ["RiemannianGaussianProfile", "gaussian_dp_mu", "riemannian_gaussian_profile", "sigma_for_mu"]
@@ -175,14 +175,15 @@ class RiemannianGaussianProfile:
 
     def _floor(self) -> float:
         """A value at most 1e−8 relative above the supremum, at which the tail bound of nearly flat spaces holds."""
-        ratio, start = self.sensitivity / self.sigma, _mu_at_zero(self._pair)
+        ratio, start = self.sensitivity / self.sigma, self._pair.at_zero
         if start < _SMALLEST_MU:
             raise ScaleOutOfRangeError(
-                f"sigma = {self.sigma:g} on {self.manifold!r} gives mu below {_SMALLEST_MU:g}, less than float64 resolves "
-                "here. Use a smaller sigma: no budget needs as much noise."
+                f"sigma = {self.sigma:g} on {self.manifold!r} gives mu below {_SMALLEST_MU:g}, less than float64 "
+                "resolves here. Use a smaller sigma: no budget needs as much noise."
             )
         if self._space.sign > 0:
-            return ratio if start >= ratio * (1 - _NEARLY_FLAT) else 0.0
+            # a few units above Δ/σ, so that it is not below in units of the curvature either
+            return ratio * (1 + 1e-15) if start >= ratio * (1 - _NEARLY_FLAT) else 0.0
         return ratio * (1 + _NEARLY_FLAT / 10)
 
 
@@ -197,9 +198,9 @@ def riemannian_gaussian_profile(manifold: Manifold, sigma: float, sensitivity: f
     >>> from dpmanifolds.privacy.gaussian_dp import riemannian_gaussian_profile
     >>> profile = riemannian_gaussian_profile(Hyperbolic(3), sigma=1.0, sensitivity=0.5)
     >>> [round(float(delta), 6) for delta in profile.delta([0.0, 1.0])]
-    [0.267906, 0.054281]
-    >>> profile.epsilon(1e-5) < 3.1 < profile.renyi(10.0)
-    False
+    [0.269736, 0.032453]
+    >>> round(profile.epsilon(1e-5), 6), round(profile.renyi(10.0), 6)
+    (2.569456, 1.857612)
     """
     return RiemannianGaussianProfile(manifold, sigma, sensitivity)
 
@@ -219,7 +220,9 @@ def gaussian_dp_mu(manifold: Manifold, sigma: float, sensitivity: float) -> floa
 
 
 def sigma_for_mu(manifold: Manifold, mu: float, sensitivity: float) -> float:
-    """The scale at which the Riemannian Gaussian is μ-Gaussian-DP: `gaussian_dp_mu` of it is at most μ, and above μ − 1e−9.
+    """The scale at which the Riemannian Gaussian is μ-Gaussian-DP.
+
+    `gaussian_dp_mu` of it is at most μ, and at least μ − 1e−9·max(μ, 1).
 
     On hyperbolic spaces of dimension d ≥ 2, μ tends to a floor as σ grows; a μ that no σ reaches is refused by an error
     that names the floor.
@@ -240,6 +243,9 @@ def sigma_for_mu(manifold: Manifold, mu: float, sensitivity: float) -> float:
         _check_floor(space, mu, sensitivity)
     size = max(mu, 1.0)
     target, sigma = mu - _SAFE * size, sensitivity / mu
+    if space.sign > 0:
+        # where the law is nearly uniform, μ falls like 1/σ²
+        sigma = min(sigma, math.sqrt(sigma / space.root))
     for _ in range(_CORRECTIONS):
         sigma = _scale_with_mu_at_zero(space, target, sensitivity, sigma)
         reached = gaussian_dp_mu(manifold, sigma, sensitivity)
@@ -254,9 +260,10 @@ def _check_floor(space: ModelSpace, mu: float, sensitivity: float) -> None:
     floor = supremum(HyperbolicLimitPair(space.dim, space.root * sensitivity)).upper
     if mu <= floor * (1 + _AT_FLOOR):
         raise ScaleOutOfRangeError(
-            f"mu = {mu:g} cannot be reached on {space.manifold!r} with sensitivity {sensitivity:g}: as sigma grows, mu of "
-            f"the Riemannian Gaussian tends to the floor {floor:.6g} and not to 0. Use a larger mu, a smaller sensitivity "
-            "(more records, a smaller ball), or WrappedGaussian, which has mu = sensitivity/sigma without a floor."
+            f"mu = {mu:g} cannot be reached on {space.manifold!r} with sensitivity {sensitivity:g}: as sigma grows, mu "
+            f"of the Riemannian Gaussian tends to the floor {floor:.6g} and not to 0. Use a larger mu, a smaller "
+            "sensitivity (more records, a smaller ball), or WrappedGaussian, which has mu = sensitivity/sigma and no "
+            "floor."
         )
 
 
@@ -264,7 +271,7 @@ def _scale_with_mu_at_zero(space: ModelSpace, target: float, sensitivity: float,
     """The σ at which −2Φ⁻¹(P₂(A)) at ε = 0 is `target`, by bracketing and Brent's method in log σ."""
 
     def excess(log_sigma: float) -> float:
-        return math.log(_mu_at_zero(space.pair(math.exp(log_sigma), sensitivity)) / target)
+        return math.log(space.pair(math.exp(log_sigma), sensitivity).at_zero / target)
 
     start = math.log(guess)
     value, step = excess(start), 1e-3
@@ -276,8 +283,3 @@ def _scale_with_mu_at_zero(space: ModelSpace, target: float, sensitivity: float,
             return math.exp(float(brentq(excess, min(start, other), max(start, other), xtol=1e-14, rtol=1e-14)))
         start, value, step = other, beyond, 2 * step
     return math.exp(start)
-
-
-def _mu_at_zero(pair: LossPair) -> float:
-    """−2Φ⁻¹(P₂(A)) at ε = 0: a lower bound of μ, nearly always μ itself."""
-    return -2 * float(probits(pair.tails(np.zeros(1)))[1][0])

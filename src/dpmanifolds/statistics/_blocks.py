@@ -15,7 +15,7 @@ __all__ = ["longest_sum", "map_blocks", "records_at"]
 
 Partial = TypeVar("Partial")
 
-_BLOCK_BYTES = 1 << 19
+_BLOCK_BYTES = 1 << 20
 _LARGEST_BLOCK = 32768
 
 
