@@ -8,8 +8,8 @@ from __future__ import annotations
 
 from typing import Any, TypeAlias, cast
 
-import numpy as np
 import array_api_compat.numpy
+import numpy as np
 from array_api_compat import array_namespace, is_numpy_array, is_numpy_namespace
 from array_api_compat import device as device_of
 

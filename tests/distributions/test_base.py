@@ -35,8 +35,14 @@ from tests.distributions.checks import FALSE_ALARM, distance_p_value
 NORTH = np.array([0.0, 0.0, 1.0])
 EVERY_LAW = pytest.mark.parametrize("law", [RiemannianLaplace, RiemannianGaussian, WrappedLaplace, WrappedGaussian])
 MANIFOLDS = [
-    Euclidean(3), Sphere(2), Hyperbolic(3), PlanarShapes(5), SPD(3, "log-euclidean"), SPD(3, "log-cholesky"),
-    Power(SPD(2, "log-euclidean"), 3), Product(Euclidean(2), SPD(2, "log-cholesky")),
+    Euclidean(3),
+    Sphere(2),
+    Hyperbolic(3),
+    PlanarShapes(5),
+    SPD(3, "log-euclidean"),
+    SPD(3, "log-cholesky"),
+    Power(SPD(2, "log-euclidean"), 3),
+    Product(Euclidean(2), SPD(2, "log-cholesky")),
 ]
 
 

@@ -117,11 +117,15 @@ def test_a_badly_conditioned_footpoint_keeps_its_law(riemannian, metric):
     assert np.max(np.abs(space.dist(law.footpoint, points) - expected)) < 1e-6
 
 
-@pytest.mark.parametrize("manifold", [
-    Product(Euclidean(2), SPD(2, "log-euclidean")),
-    Power(SPD(2, "log-cholesky"), 3),
-    Product(Hyperbolic(1), Product(Euclidean(1), Euclidean(2))),
-], ids=repr)
+@pytest.mark.parametrize(
+    "manifold",
+    [
+        Product(Euclidean(2), SPD(2, "log-euclidean")),
+        Power(SPD(2, "log-cholesky"), 3),
+        Product(Hyperbolic(1), Product(Euclidean(1), Euclidean(2))),
+    ],
+    ids=repr,
+)
 def test_flat_products_have_the_flat_laws(manifold):
     check_distance_law(lambda sigma: laplace_law(manifold, sigma), 0.5)
     assert laplace_law(manifold, 0.5).log_normalizer == laplace_law(Euclidean(manifold.dim), 0.5).log_normalizer

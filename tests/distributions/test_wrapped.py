@@ -16,7 +16,11 @@ from tests.distributions.checks import FALSE_ALARM, check_direction, check_dista
 WRAPPED = pytest.mark.parametrize("wrapped", [WrappedLaplace, WrappedGaussian])
 HADAMARD = [Euclidean(2), Hyperbolic(3), Hyperbolic(2, -4.0), SPD(3), SPD(2, "log-cholesky")]
 OTHERS = [
-    Sphere(2), Stiefel(5, 2), Grassmann(5, 2), SpecialOrthogonal(3), Product(Sphere(2), SPD(2), Euclidean(3)),
+    Sphere(2),
+    Stiefel(5, 2),
+    Grassmann(5, 2),
+    SpecialOrthogonal(3),
+    Product(Sphere(2), SPD(2), Euclidean(3)),
     Power(Sphere(2), 3),
 ]
 

@@ -18,21 +18,30 @@ COUNT = 20_000
 CASES = {
     "normal": (lambda x: -x * x / 2, lambda x: -x, {"mode": 0.1, "scale": 1.0, "lower": -math.inf}, stats.norm()),
     "far normal": (
-        lambda x: -((x - 1e9) ** 2) / 2, lambda x: 1e9 - x, {"mode": 1e9, "scale": 1e9, "lower": -math.inf},
+        lambda x: -((x - 1e9) ** 2) / 2,
+        lambda x: 1e9 - x,
+        {"mode": 1e9, "scale": 1e9, "lower": -math.inf},
         stats.norm(1e9),
     ),
     "gamma": (lambda x: np.log(x) - x, lambda x: 1 / x - 1, {"mode": 1.0, "scale": 1e-20}, stats.gamma(2)),
     "gamma of 500": (
-        lambda x: 499 * np.log(x / 499) - x, lambda x: 499 / x - 1, {"mode": 499.0, "scale": 1.0}, stats.gamma(500),
+        lambda x: 499 * np.log(x / 499) - x,
+        lambda x: 499 / x - 1,
+        {"mode": 499.0, "scale": 1.0},
+        stats.gamma(500),
     ),
     "exponential": (lambda x: -x, lambda x: -np.ones_like(x), {"mode": 0.0, "scale": 1e12}, stats.expon()),
     "uniform": (lambda x: 0 * x, lambda x: 0 * x, {"mode": 0.0, "scale": 1.0, "upper": 3.0}, stats.uniform(0, 3)),
     "beta": (
-        lambda x: 2 * np.log(x) + 30 * np.log1p(-x), lambda x: 2 / x - 30 / (1 - x),
-        {"mode": 1 / 16, "scale": 1.0, "upper": 1.0}, stats.beta(3, 31),
+        lambda x: 2 * np.log(x) + 30 * np.log1p(-x),
+        lambda x: 2 / x - 30 / (1 - x),
+        {"mode": 1 / 16, "scale": 1.0, "upper": 1.0},
+        stats.beta(3, 31),
     ),
     "rising": (
-        lambda x: 1000 + 5 * x, lambda x: 0 * x + 5, {"mode": 1.0, "scale": 1.0, "upper": 1.0},
+        lambda x: 1000 + 5 * x,
+        lambda x: 0 * x + 5,
+        {"mode": 1.0, "scale": 1.0, "upper": 1.0},
         stats.truncexpon(5, loc=0, scale=0.2),
     ),
 }

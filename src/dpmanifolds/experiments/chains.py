@@ -1,8 +1,8 @@
 """The published Metropolis chains, written correctly, as baselines: NOT exact, and no promise rests on them.
 
 Utpala et al. 2022 (A.4) draw the Riemannian Laplace on log-Euclidean SPD(k) after 50,000 steps; Soto et al. 2022
-(B.4.2) draw the K-norm gradient law on S² after 20,000. Both texts have slips (an acceptance ratio without the current point, a
-chain that drops its rejections); here a rejected step repeats the current point, as the method demands.
+(B.4.2) draw the K-norm gradient law on S² after 20,000. Both texts have slips (an acceptance ratio without the current
+point, a chain that drops its rejections); here a rejected step repeats the current point, as the method demands.
 """
 
 from __future__ import annotations

@@ -42,7 +42,7 @@ __all__ = ["RiemannianGaussianProfile", "gaussian_dp_mu", "riemannian_gaussian_p
 
 _LOG_ROUNDING = 4e-15
 _SMALLEST_MU = 1e-8
-_NEARLY_FLAT = 1e-8
+_NEARLY_FLAT = 2e-9
 _SAFE = 1e-10
 _AT_FLOOR = 1e-7
 _CORRECTIONS = 8
@@ -184,7 +184,7 @@ class RiemannianGaussianProfile:
         if self._space.sign > 0:
             # a few units above Δ/σ, so that it is not below in units of the curvature either
             return ratio * (1 + 1e-15) if start >= ratio * (1 - _NEARLY_FLAT) else 0.0
-        return ratio * (1 + _NEARLY_FLAT / 10)
+        return ratio * (1 + _NEARLY_FLAT / 2)
 
 
 def riemannian_gaussian_profile(manifold: Manifold, sigma: float, sensitivity: float) -> RiemannianGaussianProfile:
