@@ -101,8 +101,8 @@ def test_log_f_is_convex_and_log_p_concave_with_the_slope_it_says(k):
 
 
 def test_where_the_mean_jacobian_is_known():
-    assert available_below(46) == math.inf
-    assert 0.5 < available_below(50) < 1
+    assert available_below(47) == math.inf
+    assert 0.5 < available_below(48) < 1
     assert available_below(400) == 0
     assert log_no_meeting(3, np.array([1e12])) == pytest.approx([0.0], abs=1e-15)
 
@@ -445,3 +445,7 @@ def test_the_distance_law_says_where_it_is_not_computed():
     assert math.isfinite(law.log_normalizer)
     with pytest.raises(NotAvailableError, match="from draws"):
         log_mean_over_sphere(60, np.array([120.0]))
+    near = SPDLaplace(SPD(2), largest_laplace_scale(2) * (1 - 1e-10))
+    with pytest.raises(NotAvailableError, match="from draws"):
+        near.distance_moment(1)
+    assert math.isfinite(SPDLaplace(SPD(2), largest_laplace_scale(2) * (1 - 1e-4)).log_normalizer)

@@ -234,6 +234,36 @@ def test_the_supremum_is_not_always_at_zero():
     assert np.any(profile.delta(epsilon) > delta_of_mu(profile._pair.at_zero, epsilon))
 
 
+def test_mu_at_zero_is_a_breach_on_hyperbolic_spaces_with_a_large_sensitivity():
+    # 30 digits of mpmath by the formulas of MATH.md: δ(52.611092141114106) = .491677284214 at σ = 2.2758682638032357
+    profile = riemannian_gaussian_profile(Hyperbolic(2), 2.2758682638032357, 20.0)
+    epsilon = 52.611092141114106
+    assert profile.delta(epsilon) == pytest.approx(0.491677284214, abs=1e-12)
+    assert delta_of_mu(profile._pair.at_zero, epsilon) < 0.32
+    assert 0.4916772 < delta_of_mu(profile.mu, epsilon) < 0.4917
+    assert profile.mu > 1.045 * profile._pair.at_zero
+
+
+@pytest.mark.parametrize(
+    ("dim", "delta", "sigma", "excess"),
+    [(2, 4.0, 0.69, 5.3e-4), (2, 8.0, 1.244, 1.2e-2), (2, 20.0, 2.244, 4.5e-2), (10, 20.0, 0.748, 6.3e-2)],
+)
+def test_by_how_much_the_supremum_exceeds_the_value_at_zero(dim, delta, sigma, excess):
+    profile = riemannian_gaussian_profile(Hyperbolic(dim), sigma, delta)
+    assert profile.mu / profile._pair.at_zero - 1 == pytest.approx(excess, rel=0.03)
+
+
+@pytest.mark.parametrize(("dim", "excess"), [(2, 5.3e-7), (3, 7.9e-7), (10, 1.3e-6)])
+def test_the_supremum_leaves_zero_between_sensitivities_2_8_and_3(dim, excess):
+    def largest(delta):
+        scales = np.geomspace(0.15, 0.35, 7) / math.sqrt(dim - 1)
+        profiles = [riemannian_gaussian_profile(Hyperbolic(dim), sigma, delta) for sigma in scales]
+        return max(profile.mu / profile._pair.at_zero - 1 for profile in profiles)
+
+    assert largest(2.8) < 1e-8
+    assert 0.5 * excess < largest(3.0) < 1.2 * excess
+
+
 @pytest.mark.parametrize("space", [Sphere(1), Sphere(2), Sphere(7), Hyperbolic(2), Hyperbolic(5)], ids=repr)
 def test_mu_grows_with_the_sensitivity_and_falls_with_sigma(space):
     by_sensitivity = [gaussian_dp_mu(space, 0.6, delta) for delta in np.linspace(0.05, 3.0, 12)]

@@ -159,8 +159,9 @@ def _first_accepted(
     if not v.size:
         return result
     waiting, tries = np.arange(v.size), 0
-    # the number of tries is monotone in v
-    copies_wanted = math.ceil(np.max(expected_tries(k, np.array([np.min(v), np.max(v)]))))
+    with np.errstate(over="ignore"):
+        most = float(np.max(expected_tries(k, np.array([np.min(v), np.max(v)]))))
+    copies_wanted = math.ceil(min(most, LARGEST_COST))
     while waiting.size:
         if tries > _MOST_TRIES:
             raise ConvergenceError(

@@ -63,7 +63,7 @@ def squared_half_sum(k: int) -> float:
 
 
 def available_below(k: int) -> float:
-    """The variance up to which f can be computed in float64: infinite for k ≤ 46; above, f is known from v = 1 on too.
+    """The variance up to which f can be computed in float64: infinite for k ≤ 47; above, f is known from v = 1 on too.
 
     Below 1 the functions reach out to (k−1)√v/2 + 2√k + 8, where e^{−x²/2} must still be a float.
     """

@@ -32,6 +32,8 @@ __all__ = ["log_mean_over_sphere"]
 _STEP, _STEPS = 0.15, 45
 _ROUNDS = 12
 _BLOCK = 1 << 14
+_LARGEST_EXPONENT = 1e8
+"""Of e^{vS/2} in f, so that its rounding stays below 1e−8."""
 
 
 def log_mean_over_sphere(k: int, radius: np.ndarray) -> np.ndarray:
@@ -100,7 +102,7 @@ def _variance_reaching(k: int, radius: float) -> float:
     s, linear = squared_half_sum(k), k * (k + 1) / 2
     for _ in range(_ROUNDS):
         variance = 2 * radius * radius / (linear + math.sqrt(linear * linear + 4 * s * radius * radius))
-        if not is_available(k, np.array([variance]))[0]:
+        if variance * s > _LARGEST_EXPONENT or not is_available(k, np.array([variance]))[0]:
             raise NotAvailableError(
                 f"the law of the distance on SPD({k}) is not computed where distances of about {radius:g} matter; "
                 "estimate what you need from draws (`sample`)."

@@ -184,7 +184,8 @@ class RootSystemLaw(TangentLaw):
 
     def distance_moment(self, order: float) -> float:
         moment = self._integral(checked_order(order), f"the moment of order {order:g} of the distance")
-        return math.exp(moment.log_total - self._distance.log_total)
+        with np.errstate(over="ignore"):
+            return float(np.exp(moment.log_total - self._distance.log_total))
 
     def distance_cdf(self, radius: ArrayLike) -> Any:
         return self._distance.cdf(radius)

@@ -90,13 +90,15 @@ class KNormGradientLaw:
         if upper <= 0:
             return 1.0
         root = math.sqrt(upper)
-        everywhere = np.mean(x_cot_x(root * (self.radius + self.manifold.dist(self._center, self._records))))
+        everywhere = float(np.mean(x_cot_x(root * (self.radius + self.manifold.dist(self._center, self._records)))))
         from_estimate = root * self.manifold.dist(self._estimate, self._records)
-        steps = root * self._reach * np.arange(1, _INTEGRATION_STEPS + 1) / _INTEGRATION_STEPS
-        angles = np.add.outer(steps, from_estimate)
-        known = np.all(angles < math.pi, axis=1)
-        along = np.where(known, np.mean(x_cot_x(np.where(known[:, None], angles, 1.0)), axis=1), -math.inf)
-        bound = float(np.mean(np.maximum(along, everywhere)))
+        total = 0.0
+        # a decreasing function lies above its value at the end of each step
+        for step in range(1, _INTEGRATION_STEPS + 1):
+            angles = from_estimate + root * self._reach * step / _INTEGRATION_STEPS
+            along = float(np.mean(x_cot_x(angles))) if np.max(angles) < math.pi else -math.inf
+            total += max(along, everywhere)
+        bound = total / _INTEGRATION_STEPS
         return max(0.0, bound - _ROUNDING * (1 + abs(bound)))
 
     def _gradient_norm(self, points: np.ndarray) -> np.ndarray:

@@ -29,8 +29,8 @@ class LogIntegrals:
 
     >>> import numpy as np
     >>> from dpmanifolds.privacy._loss_quadrature import LogIntegrals
-    >>> value = LogIntegrals(64)(lambda s: -s * s / 2, np.array([-40.0]), np.array([50.0]))
-    >>> abs(float(value[0]) - np.log(2 * np.pi) / 2) < 1e-14
+    >>> value = LogIntegrals(72)(lambda s: -s * s / 2, np.array([-40.0]), np.array([50.0]))
+    >>> bool(abs(value[0] - np.log(2 * np.pi) / 2) < 1e-13)
     True
     """
 

@@ -11,7 +11,7 @@ that no σ goes below: the rule σ = Δ/μ would be a breach there.
 >>> round(gaussian_dp_mu(Hyperbolic(2), sigma=0.5, sensitivity=1.0), 6)
 2.079367
 >>> round(sigma_for_mu(Sphere(2), mu=1.0, sensitivity=0.1), 6)
-0.09992
+0.099834
 
 The formulas, the proof that the worst pair is at distance exactly Δ, and the error analysis are in
 docs/proofs/gaussian_dp.md.
@@ -42,7 +42,7 @@ __all__ = ["RiemannianGaussianProfile", "gaussian_dp_mu", "riemannian_gaussian_p
 
 _LOG_ROUNDING = 4e-15
 _SMALLEST_MU = 1e-8
-_NEARLY_FLAT = 2e-9
+_NEARLY_FLAT = 1e-8
 _SAFE = 1e-10
 _AT_FLOOR = 1e-7
 _CORRECTIONS = 8
@@ -144,9 +144,10 @@ class RiemannianGaussianProfile:
 
     @property
     def mu(self) -> float:
-        """The smallest μ of Gaussian DP: at least the supremum over all ε, and at most about 1e−9·max(μ, 1) above it.
+        """The smallest μ of Gaussian DP, rounded up: δ(ε) ≤ δ_μ(ε) for all ε ≥ 0.
 
-        δ(ε) ≤ δ_μ(ε) for all ε ≥ 0. The numerical error (`mu_error`) is already added.
+        Above the supremum over all ε by about 1e−11·max(μ, 1) plus the numerical error (`mu_error`), and by up to
+        1e−8·μ where curvature matters less than that (then a proven bound of nearly flat spaces is returned).
         """
         return self._supremum.upper
 
@@ -184,7 +185,7 @@ class RiemannianGaussianProfile:
         if self._space.sign > 0:
             # a few units above Δ/σ, so that it is not below in units of the curvature either
             return ratio * (1 + 1e-15) if start >= ratio * (1 - _NEARLY_FLAT) else 0.0
-        return ratio * (1 + _NEARLY_FLAT / 2)
+        return ratio * (1 + _NEARLY_FLAT / 10)
 
 
 def riemannian_gaussian_profile(manifold: Manifold, sigma: float, sensitivity: float) -> RiemannianGaussianProfile:
@@ -209,7 +210,7 @@ def gaussian_dp_mu(manifold: Manifold, sigma: float, sensitivity: float) -> floa
     """The smallest μ for which the Riemannian Gaussian of scale `sigma` is μ-Gaussian-DP, rounded up.
 
     μ = Δ/σ on flat spaces; sup over ε of the μ_ε that solves δ_{μ_ε}(ε) = δ(ε) elsewhere (MATH.md section 5), never
-    below the truth and at most about 1e−9·max(μ, 1) above it.
+    below the truth; see `RiemannianGaussianProfile.mu` for how little it is above.
 
     >>> from dpmanifolds import Sphere
     >>> from dpmanifolds.privacy.gaussian_dp import gaussian_dp_mu
