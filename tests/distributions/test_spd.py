@@ -81,8 +81,8 @@ def test_mean_jacobian_starts_with_the_mean_squared_real_part(k):
 
 @pytest.mark.parametrize(("k", "sigma"), [(2, 1.5), (3, 1.0), (5, 0.6), (10, 0.25)])
 def test_mean_jacobian_is_a_gaussian_mean(k, sigma):
-    """100,000 draws; five standard errors."""
-    draws = sigma * np.random.default_rng(0).standard_normal((100_000, k * (k + 1) // 2))
+    """40,000 draws; five standard errors."""
+    draws = sigma * np.random.default_rng(0).standard_normal((40_000, k * (k + 1) // 2))
     jacobian = np.exp(pairwise_log_jacobian(spectra_of(draws, k)))
     error = np.std(jacobian) / math.sqrt(jacobian.size)
     assert abs(np.mean(jacobian) - math.exp(log_mean_jacobian(k, np.array([sigma**2]))[0])) < 5 * error
@@ -242,8 +242,8 @@ def test_moments_match_importance_weights(k, sigma):
 
 @pytest.mark.parametrize(("k", "sigma"), [(4, 1.0), (10, 1.2), pytest.param(20, 0.9, marks=LONG)])
 def test_the_two_samplers_agree(k, sigma, monkeypatch):
-    """Tangents and merging are different exact samplers of the same spectra."""
-    v, rng = np.full(COUNT if k < 20 else 3000, sigma**2), np.random.default_rng(3)
+    """Tangents and merging are different exact samplers of the same spectra; 6,000 draws (3,000 for k = 20)."""
+    v, rng = np.full(6000 if k < 20 else 3000, sigma**2), np.random.default_rng(3)
     direct = eigenvalues._draw_under_tangents(k, v, rng)[:, -k:]
     usual = eigenvalues._merge_from
     monkeypatch.setattr(eigenvalues, "_merge_from", lambda size: 0.0 if size == k else usual(size))

@@ -535,6 +535,30 @@ def test_log_normal_interval_keeps_its_digits():
     )
 
 
+@pytest.mark.parametrize(
+    ("space", "sigma", "delta", "threshold"),
+    [
+        (Sphere(300), 0.05, 0.3, 85.0),
+        (Sphere(1000), 0.01, 0.05, 60.0),
+        (Sphere(5), 3.0, 2.0, 0.05),
+        (Hyperbolic(300), 0.05, 0.3, 100.0),
+        (Hyperbolic(40), 3.0, 10.0, 600.0),
+    ],
+    ids=repr,
+)
+def test_the_two_integrals_belong_to_one_loss(space, sigma, delta, threshold):
+    # dP₁ = e^t dP₂ on the level sets of the loss: P₂(L ≥ t) = e^{−t}P₁(L ≥ t) − ∫_t^∞ e^{−u}P₁(L ≥ u) du
+    pair = riemannian_gaussian_profile(space, sigma, delta)._pair
+    nodes, weights = np.polynomial.legendre.leggauss(24)
+    edges = np.linspace(threshold, min(pair.largest, threshold + 100), 60)
+    half = np.diff(edges)[:, None] / 2
+    t = edges[:-1, None] + half * (nodes + 1)
+    rest = np.logaddexp.reduce(pair.tails(t).above_first - t + np.log(weights * half), axis=None)
+    tails = pair.tails(np.array([threshold]))
+    start = tails.above_first[0] - threshold
+    assert tails.above_second[0] == pytest.approx(start + math.log1p(-math.exp(rest - start)), abs=2e-11)
+
+
 def test_probits_of_tiny_probabilities():
     y = -np.array([0.3, 5.0, 40.0, 300.0, 1e3, 3e3, 1e5])
     np.testing.assert_allclose(probit_of_log(log_ndtr(y)), y, rtol=3e-15)
