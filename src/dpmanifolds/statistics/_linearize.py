@@ -19,6 +19,7 @@ from dpmanifolds._arrays import (
     dot,
     eps,
     eye,
+    is_numpy,
     namespace,
     norm,
     safe_divide,
@@ -59,6 +60,7 @@ class HessianBlock:
 
 _MOST_MEMORY = 1 << 27
 _LARGEST_DENSE = 16
+_PIECE_BYTES = 120_000
 
 
 @dataclass
@@ -172,10 +174,16 @@ def spectral_sum(vectors: Array, middle: Array) -> Array:
     if vectors.ndim > 3:
         rows = transpose(vectors)
         return sym(xp.sum(vectors @ (middle @ rows if full else middle[..., None] * rows), axis=0))
-    # one tall product of contiguous arrays is several times faster than many small ones and a sum
-    tall = xp.reshape(transpose(vectors), (-1, k))
-    moved = middle @ xp.reshape(tall, vectors.shape) if full else xp.reshape(middle, (-1, 1)) * tall
-    return sym(transpose(tall) @ xp.reshape(moved, (-1, k)))
+    # tall products of contiguous arrays are several times faster than many small ones and a sum; in pieces that
+    # stay in the cache and below the size at which an allocator maps fresh pages
+    size = vectors.shape[0] if not is_numpy(vectors) else max(1, _PIECE_BYTES // (8 * k * k))
+    total: Array = 0.0
+    for start in range(0, vectors.shape[0], size):
+        piece, inner = vectors[start : start + size, ...], middle[start : start + size, ...]
+        tall = xp.reshape(transpose(piece), (-1, k))
+        moved = inner @ xp.reshape(tall, piece.shape) if full else xp.reshape(inner, (-1, 1)) * tall
+        total = total + transpose(tall) @ xp.reshape(moved, (-1, k))
+    return sym(total)
 
 
 def _identity_plus(scale: Array, matrix: Array) -> Array:
