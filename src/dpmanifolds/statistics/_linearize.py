@@ -298,18 +298,22 @@ def _around_direction(coordinates: Array, distance: Array, across: Array, weight
     return _identity_plus(weighted_sum(across, weights), outer_sum(directions, share))
 
 
+def _first_order(manifold: Manifold, base: Array, points: Array, weights: Array) -> tuple[Array, Linearization]:
+    """Log coordinates (n, *batch, dim) of matrix-valued points, and their sums without second-order terms."""
+    coordinates = manifold.to_coordinates(base, manifold.log(base, points))
+    distance = norm(coordinates)
+    rounding = 16 * eps(distance) * points.shape[-2] * (1 + distance)
+    return coordinates, taylor_sums(manifold, distance, weighted_sum(coordinates, weights), weights, rounding)
+
+
 @linearize.register
 def _(manifold: SpecialOrthogonal, base: Array, points: Array, weights: Array, hessian: bool) -> Linearization:
     """Hess Ω = U (g((θ_a−θ_b)/2) ∘ U*ΩU) U* with the log's eigenvectors U and eigenvalues iθ."""
     xp = namespace(base, points)
-    velocity = manifold.log(base, points)
-    coordinates = manifold.to_coordinates(base, velocity)
-    distance = norm(coordinates)
-    rounding = 16 * eps(distance) * points.shape[-2] * (1 + distance)
-    result = taylor_sums(manifold, distance, weighted_sum(coordinates, weights), weights, rounding)
+    coordinates, result = _first_order(manifold, base, points, weights)
     if not hessian:
         return result
-    skew = transpose(base) @ velocity
+    skew = transpose(base) @ manifold.from_coordinates(base, coordinates)
     angles, vectors = xp.linalg.eigh(-0.5j * astype_complex(skew - transpose(skew)))
     factor = x_cot_x((angles[..., :, None] - angles[..., None, :]) / 2)
     factor = astype_complex(spread_weights(weights, factor.ndim) * factor)
@@ -328,11 +332,7 @@ def _(manifold: SpecialOrthogonal, base: Array, points: Array, weights: Array, h
 def _(manifold: Grassmann, base: Array, points: Array, weights: Array, hessian: bool) -> Linearization:
     """In the log's singular bases: g(θᵢ−θⱼ) on symmetric, g(θᵢ+θⱼ) on skew pairs, g(θⱼ) on the rest."""
     xp = namespace(base, points)
-    velocity = manifold.log(base, points)
-    coordinates = manifold.to_coordinates(base, velocity)
-    distance = norm(coordinates)
-    rounding = 16 * eps(distance) * points.shape[-2] * (1 + distance)
-    result = taylor_sums(manifold, distance, weighted_sum(coordinates, weights), weights, rounding)
+    coordinates, result = _first_order(manifold, base, points, weights)
     if not hessian:
         return result
     inner = xp.reshape(coordinates, (*coordinates.shape[:-1], manifold.n - manifold.p, manifold.p))
