@@ -37,6 +37,7 @@ if TYPE_CHECKING:
         Sphere,
         Stiefel,
     )
+    from dpmanifolds.mechanisms import ExpectedError
     from dpmanifolds.privacy import (
         ApproxDP,
         Budget,
@@ -51,6 +52,18 @@ if TYPE_CHECKING:
         sensitivity_of_mean,
         sensitivity_of_mean_at_center,
         sensitivity_of_variance,
+        split,
+    )
+    from dpmanifolds.releases import (
+        ClassMeans,
+        ConfidenceRegion,
+        Release,
+        confidence_region,
+        population_region,
+        private_class_means,
+        private_mean,
+        private_variance,
+        privatize,
     )
     from dpmanifolds.statistics import MeanResult, ball_from_reference, frechet_mean, frechet_median
 
@@ -62,10 +75,13 @@ __all__ = [
     "ArgumentError",
     "Ball",
     "Budget",
+    "ClassMeans",
+    "ConfidenceRegion",
     "ConvergenceError",
     "DPManifoldsError",
     "Domain",
     "Euclidean",
+    "ExpectedError",
     "GaussianDP",
     "Grassmann",
     "Guarantee",
@@ -80,6 +96,7 @@ __all__ = [
     "Product",
     "PureDP",
     "RadiusTooLargeError",
+    "Release",
     "RenyiDP",
     "RiemannianGaussian",
     "RiemannianLaplace",
@@ -94,16 +111,23 @@ __all__ = [
     "__version__",
     "ball_from_reference",
     "compose",
+    "confidence_region",
     "convert",
     "frechet_mean",
     "frechet_median",
+    "population_region",
+    "private_class_means",
+    "private_mean",
+    "private_variance",
+    "privatize",
     "sensitivity_of_mean",
     "sensitivity_of_mean_at_center",
     "sensitivity_of_variance",
+    "split",
     "validate",
 ]
 
-_ROOMS = ("errors", "manifolds", "domains", "statistics", "distributions", "privacy")
+_ROOMS = ("errors", "manifolds", "domains", "statistics", "distributions", "privacy", "mechanisms", "releases")
 
 
 def __getattr__(name: str) -> Any:

@@ -31,6 +31,11 @@ class Domain(ABC):
 
     manifold: Manifold
     center: Array
+    radius: float
+    """No point of the domain is farther than this from `center`."""
+
+    largest_condition: float = math.inf
+    """The largest condition number of a matrix of the domain, where one is known beyond what the radius implies."""
 
     @property
     @abstractmethod

@@ -159,6 +159,7 @@ class Box(Domain):
 
     manifold = Euclidean(2)
     center = np.array([1.5, 2.0])
+    radius = 2.5
     diameter = 5.0
 
     def clip(self, points):
@@ -316,8 +317,9 @@ def test_an_unreachable_solver_tolerance_is_refused_before_any_record_is_read():
         solver_tolerance(sphere_ball(math.pi / 2 - 1e-6), 100)
     with pytest.raises(ArgumentError, match="dtype"):
         solver_tolerance(sphere_ball(0.5), 100, dtype="int64")
-    with pytest.raises(ArgumentError, match="ball must be a Ball"):
-        solver_tolerance(Box(), 100)
+    with pytest.raises(ArgumentError, match="must be a Domain"):
+        solver_tolerance("everywhere", 100)
+    assert solver_tolerance(Box(), 100) == solver_tolerance(Ball(Euclidean(2), Box.center, 2.5), 100)
     assert solver_tolerance(sphere_ball(0.5), 100, dtype=np.float32) > solver_tolerance(sphere_ball(0.5), 100)
 
 

@@ -9,6 +9,7 @@
 (3, 3)
 """
 
+from dpmanifolds.distributions._points import move
 from dpmanifolds.distributions.base import (
     RiemannianGaussian,
     RiemannianLaplace,
@@ -46,4 +47,5 @@ __all__ = [
     "gaussian_law",
     "laplace_law",
     "largest_laplace_scale",
+    "move",
 ]

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dpmanifolds.privacy.affordable import affordable_epsilon, affordable_mu, affordable_rho, largest_affordable
 from dpmanifolds.privacy.budgets import (
     ApproxDP,
     Budget,
@@ -39,6 +40,7 @@ from dpmanifolds.privacy.sensitivity import (
     sensitivity_of_variance,
 )
 from dpmanifolds.privacy.solver import solver_tolerance
+from dpmanifolds.privacy.splitting import split
 from dpmanifolds.privacy.subsampling import fixed_size_descent, full_batch_descent, poisson_descent
 
 __all__ = [
@@ -51,6 +53,9 @@ __all__ = [
     "RiemannianGaussianProfile",
     "Sensitivity",
     "ZeroConcentratedDP",
+    "affordable_epsilon",
+    "affordable_mu",
+    "affordable_rho",
     "classical_gaussian_sigma",
     "compose",
     "convert",
@@ -61,6 +66,7 @@ __all__ = [
     "gaussian_dp_mu",
     "gaussian_sigma",
     "laplace_scale",
+    "largest_affordable",
     "mu_for",
     "mu_of_pure",
     "poisson_descent",
@@ -75,4 +81,5 @@ __all__ = [
     "sensitivity_of_variance",
     "sigma_for_mu",
     "solver_tolerance",
+    "split",
 ]

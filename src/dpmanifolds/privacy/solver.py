@@ -9,13 +9,13 @@ from __future__ import annotations
 
 import math
 from functools import singledispatch
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
 from dpmanifolds._arrays import Array, to_numpy
 from dpmanifolds._validate import positive_integer
-from dpmanifolds.domains import Ball
+from dpmanifolds.domains import Domain
 from dpmanifolds.errors import ArgumentError, NotAvailableError
 from dpmanifolds.manifolds import (
     Euclidean,
@@ -32,15 +32,15 @@ from dpmanifolds.manifolds import (
     Sphere,
 )
 
-__all__ = ["solver_tolerance"]
+__all__ = ["coordinate_rounding", "solver_tolerance"]
 
 _PRECISIONS = ("float32", "float64", "complex64", "complex128")
 _LARGEST_BLOCK = 32768
 _CELLS = 64
 
 
-def solver_tolerance(ball: Ball, n: int, dtype: Any = "float64") -> float:
-    """A distance δ from the true mean that `frechet_mean` reaches for every data set of n records in the ball.
+def solver_tolerance(domain: Domain, n: int, dtype: Any = "float64") -> float:
+    """A distance δ from the true mean that `frechet_mean` reaches for every data set of n records in the domain.
 
     Accept a computed mean when it lies in the ball and its `error_bound` is at most δ/2 (the other half pays for the
     order of summation); it is then within δ of the mean, and the sensitivity grows by 2δ. A function of public facts
@@ -49,8 +49,9 @@ def solver_tolerance(ball: Ball, n: int, dtype: Any = "float64") -> float:
         δ = 2(2·tol + 4·rounding + (b + n/b)·eps·2r)/λ,
 
     tol = 1e−10 (1e−5 in single precision) the solver's default, `rounding` the largest that the solver can report in
-    the ball, b = min(n, 32768) the records it adds up in one block of NumPy arrays. Where no such δ is below the
-    radius, or the certificate cannot hold, an `ArgumentError` says so before any record is read.
+    the domain (the ball of its `radius` around its centre), b = min(n, 32768) the records it adds up in one block of
+    NumPy arrays. Where no such δ is below the radius, or the certificate cannot hold, an `ArgumentError` says so before
+    any record is read.
 
     >>> import numpy as np
     >>> from dpmanifolds import SPD, Ball, frechet_mean
@@ -60,32 +61,64 @@ def solver_tolerance(ball: Ball, n: int, dtype: Any = "float64") -> float:
     >>> frechet_mean(SPD(3), records).error_bound <= delta / 2 < 1e-9
     True
     """
-    if not isinstance(ball, Ball):
-        raise ArgumentError(f"ball must be a Ball; got {ball!r}.")
     n = positive_integer("n", n)
     precision = _precision(dtype)
-    center = _host(ball.center)
-    delta = _tolerance(ball.manifold, center, ball.radius, n, precision)
-    if not delta < ball.radius:
+    extent = _extent(domain)
+    delta = _tolerance(domain.manifold, _host(domain.center), extent, n, precision)
+    if not delta < domain.radius:
         raise ArgumentError(
-            f"no solver tolerance below the radius {ball.radius:.4g} is certain on {ball.manifold!r} in precision "
-            f"{precision:.1e} with n = {n}. Use double precision, a smaller ball or a better conditioned centre."
+            f"no solver tolerance below the radius {domain.radius:.4g} is certain on {domain.manifold!r} in precision "
+            f"{precision:.1e} with n = {n}. Use double precision, a smaller domain or a better conditioned centre."
         )
     return delta
 
 
-def _tolerance(manifold: Manifold, center: Array, radius: float, n: int, precision: float) -> float:
-    """δ, infinite where none is certain; over the factors of a product the errors add in squares."""
+def coordinate_rounding(domain: Domain, dtype: Any = "float64") -> float:
+    """How far the computed coordinates at the centre of a computed mean can be from the exact ones of that mean.
+
+    The point is written down in `dtype` and read again through log: two passes of the arithmetic that the solver's
+    own rounding bounds, each with twice that bound.
+    """
+    manifold, center, extent = domain.manifold, _host(domain.center), _extent(domain)
+    return 4 * _precision(dtype) * _point_rounding(manifold, center, extent)
+
+
+class _Extent(NamedTuple):
+    """Distance from the centre, and the condition number of matrices, at most."""
+
+    radius: float
+    condition: float
+
+
+def _extent(domain: Domain) -> _Extent:
+    if not isinstance(domain, Domain):
+        raise ArgumentError(f"domain must be a Domain such as Ball; got {domain!r}.")
+    return _Extent(domain.radius, domain.largest_condition)
+
+
+def _point_rounding(manifold: Manifold, center: Array, extent: _Extent) -> float:
+    """`_largest_rounding`, its factors and copies added in squares."""
     if isinstance(manifold, Product):
         parts = zip(manifold.factors, center, strict=True)
-        return math.hypot(*(_tolerance(factor, part, radius, n, precision) for factor, part in parts))
+        return math.hypot(*(_point_rounding(factor, part, extent) for factor, part in parts))
+    if isinstance(manifold, Power):
+        return math.hypot(*(_point_rounding(manifold.manifold, each, extent) for each in center))
+    return _largest_rounding(manifold, center, *extent)
+
+
+def _tolerance(manifold: Manifold, center: Array, extent: _Extent, n: int, precision: float) -> float:
+    """δ, infinite where none is certain; over the factors of a product the errors add in squares."""
+    radius = extent.radius
+    if isinstance(manifold, Product):
+        parts = zip(manifold.factors, center, strict=True)
+        return math.hypot(*(_tolerance(factor, part, extent, n, precision) for factor, part in parts))
     inner, copies, centers = manifold, 1, center[None]
     if isinstance(manifold, Power):
         inner, copies, centers = manifold.manifold, manifold.m, center
     block = min(n, _LARGEST_BLOCK)
     summation = (block + math.ceil(n / block)) * precision * 2 * radius
     target = 1e-10 if precision < 1e-10 else 1e-5
-    rounding = max(_largest_rounding(inner, each, radius) for each in centers)
+    rounding = max(_largest_rounding(inner, each, *extent) for each in centers)
     needed = 2 * target + math.sqrt(copies) * (4 * precision * rounding + summation)
     convexity, reach = _convexity(inner, radius, precision)
     half = needed / convexity if convexity > 0 else math.inf
@@ -109,26 +142,26 @@ def _convexity(manifold: Manifold, radius: float, precision: float) -> tuple[flo
 
 
 @singledispatch
-def _largest_rounding(manifold: Manifold, center: Array, radius: float) -> float:
+def _largest_rounding(manifold: Manifold, center: Array, radius: float, condition: float) -> float:
     """The largest rounding bound, in units of eps, that `frechet_mean` reports for records and base in the ball."""
     raise NotAvailableError(f"no public bound of the rounding of means is known on {manifold!r}.")
 
 
 @_largest_rounding.register
-def _(manifold: Euclidean, center: Array, radius: float) -> float:
+def _(manifold: Euclidean, center: Array, radius: float, condition: float) -> float:
     return 32 * (float(np.linalg.norm(center)) + radius)
 
 
 @_largest_rounding.register
-def _(manifold: SPDLogEuclidean, center: Array, radius: float) -> float:
+def _(manifold: SPDLogEuclidean, center: Array, radius: float, condition: float) -> float:
     """log p is the centre's plus a matrix of norm at most r: the condition grows by at most e^{√2r}."""
     logs = np.log(np.linalg.eigvalsh(center))
-    condition = _exp(float(logs[-1] - logs[0]) + math.sqrt(2) * radius)
+    condition = min(condition, _exp(float(logs[-1] - logs[0]) + math.sqrt(2) * radius))
     return 4 * manifold.k**2 * condition + 32 * (float(np.linalg.norm(logs)) + radius)
 
 
 @_largest_rounding.register
-def _(manifold: SPDLogCholesky, center: Array, radius: float) -> float:
+def _(manifold: SPDLogCholesky, center: Array, radius: float, condition: float) -> float:
     """The largest over how the radius is split between the logarithms of the diagonal (a) and the rest (b).
 
     L = D(I + N) with ‖N‖ ≤ ‖rest‖·‖D⁻¹‖, and (I + N)⁻¹ = Σ_{p<k} (−N)^p. The j-th largest change of a logarithm is at
@@ -137,7 +170,7 @@ def _(manifold: SPDLogCholesky, center: Array, radius: float) -> float:
     factor = np.linalg.cholesky(center)
     diagonal, rest = np.diagonal(factor), float(np.linalg.norm(np.tril(factor, -1)))
     chart = math.hypot(float(np.linalg.norm(np.log(diagonal))), rest) + radius
-    condition = 0.0
+    worst = 0.0
     for cell in range(_CELLS):
         below = rest + radius * math.sqrt(1 - (cell / _CELLS) ** 2)
         ladder = [_exp(radius * (cell + 1) / _CELLS / math.sqrt(j)) for j in range(1, manifold.k + 1)]
@@ -145,20 +178,19 @@ def _(manifold: SPDLogCholesky, center: Array, radius: float) -> float:
         size = math.hypot(below, stretch * float(diagonal.max()))
         strict = below * ladder[0] / float(diagonal.min())
         inverse = stretch / float(diagonal.min()) * sum(strict**power for power in range(manifold.k))
-        condition = max(condition, (size * inverse) ** 2 * (1 + size))
-    return manifold.k * condition + 32 * chart
+        worst = max(worst, (size * inverse) ** 2 * (1 + size))
+    return manifold.k * worst + 32 * chart
 
 
 @_largest_rounding.register
-def _(manifold: SPDAffineInvariant, center: Array, radius: float) -> float:
+def _(manifold: SPDAffineInvariant, center: Array, radius: float, condition: float) -> float:
     """cond(base) ≤ cond(centre)·e^{√2r}, and a whitened record has condition at most e^{√2·2r}."""
     values = np.linalg.eigvalsh(center)
-    condition = float(values[-1] / values[0])
-    return 4 * manifold.k**2 * condition * _exp(3 * math.sqrt(2) * radius)
+    return 4 * manifold.k**2 * float(values[-1] / values[0]) * _exp(3 * math.sqrt(2) * radius)
 
 
 @_largest_rounding.register
-def _(manifold: Sphere, center: Array, radius: float) -> float:
+def _(manifold: Sphere, center: Array, radius: float, condition: float) -> float:
     """At the mean avg(θ/sin θ) ≤ 1/cos(√κr) (Theorem S1, step ii); twice that near it."""
     reach = radius / manifold.sphere_radius
     factor = 2 / math.cos(reach) if manifold.dim > 1 else 2 * reach / math.sin(2 * reach)
@@ -166,7 +198,7 @@ def _(manifold: Sphere, center: Array, radius: float) -> float:
 
 
 @_largest_rounding.register
-def _(manifold: Hyperbolic, center: Array, radius: float) -> float:
+def _(manifold: Hyperbolic, center: Array, radius: float, condition: float) -> float:
     """A Lorentz point stretches the last place by its time-like coordinate."""
     scale = manifold.scale_length
     farthest = math.acosh(max(float(center[0]) / scale, 1.0)) + radius / scale
@@ -175,17 +207,17 @@ def _(manifold: Hyperbolic, center: Array, radius: float) -> float:
 
 
 @_largest_rounding.register
-def _(manifold: PlanarShapes, center: Array, radius: float) -> float:
+def _(manifold: PlanarShapes, center: Array, radius: float, condition: float) -> float:
     return 16 * math.sqrt(manifold.k) * (1 + 2 * radius)
 
 
 @_largest_rounding.register
-def _(manifold: SpecialOrthogonal, center: Array, radius: float) -> float:
+def _(manifold: SpecialOrthogonal, center: Array, radius: float, condition: float) -> float:
     return 16 * manifold.n * (1 + 2 * radius)
 
 
 @_largest_rounding.register
-def _(manifold: Grassmann, center: Array, radius: float) -> float:
+def _(manifold: Grassmann, center: Array, radius: float, condition: float) -> float:
     return 16 * manifold.n * (1 + 2 * radius)
 
 

@@ -11,10 +11,10 @@ from dpmanifolds.errors import NotOnManifoldError
 from dpmanifolds.manifolds import FlatManifold, SPDLogCholesky, SPDLogEuclidean
 from dpmanifolds.manifolds._small_eigen import LARGEST_SMALL, log_entries
 from dpmanifolds.manifolds._symmetric import upper_triangle
-from dpmanifolds.statistics._blocks import longest_sum, map_blocks
+from dpmanifolds.statistics.blocks import longest_sum, map_blocks
 from dpmanifolds.statistics._linearize import spectral_sum, spread_weights, weighted_sum
 from dpmanifolds.statistics._positive import log_summary, not_positive, positive_eigen
-from dpmanifolds.statistics._records import check_block
+from dpmanifolds.statistics.records import check_block
 
 __all__ = ["flat_mean"]
 

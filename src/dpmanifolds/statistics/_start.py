@@ -18,10 +18,10 @@ from dpmanifolds.manifolds import (
     Sphere,
 )
 from dpmanifolds.manifolds._symmetric import apply_function
-from dpmanifolds.statistics._blocks import map_blocks
+from dpmanifolds.statistics.blocks import map_blocks
 from dpmanifolds.statistics._linearize import spread_weights, weighted_sum
 from dpmanifolds.statistics._positive import not_positive
-from dpmanifolds.statistics._records import check_block
+from dpmanifolds.statistics.records import check_block
 
 __all__ = ["extrinsic_mean"]
 

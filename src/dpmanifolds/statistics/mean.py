@@ -13,10 +13,10 @@ from dpmanifolds._validate import positive_number
 from dpmanifolds.errors import ConvergenceError, NotOnManifoldError
 from dpmanifolds.manifolds import FlatManifold, Manifold, Power, Product, SPDAffineInvariant
 from dpmanifolds.statistics import _linearize_spd  # noqa: F401  (registers the affine-invariant metric)
-from dpmanifolds.statistics._blocks import longest_sum, map_blocks
+from dpmanifolds.statistics.blocks import longest_sum, map_blocks
 from dpmanifolds.statistics._flat import flat_mean
 from dpmanifolds.statistics._linearize import Linearization, certificate_step, linearize
-from dpmanifolds.statistics._records import check_block, record_array, record_weights
+from dpmanifolds.statistics.records import check_block, record_array, record_weights
 from dpmanifolds.statistics._start import extrinsic_mean
 
 __all__ = ["MeanResult", "frechet_mean"]

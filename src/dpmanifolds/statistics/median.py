@@ -11,9 +11,9 @@ from dpmanifolds._arrays import Array, eps, eye, namespace, norm, safe_divide, x
 from dpmanifolds._validate import positive_number
 from dpmanifolds.errors import ConvergenceError
 from dpmanifolds.manifolds import Hyperbolic, Manifold, Sphere
-from dpmanifolds.statistics._blocks import map_blocks, records_at
+from dpmanifolds.statistics.blocks import map_blocks, records_at
 from dpmanifolds.statistics._linearize import certificate_step, outer_sum, weighted_sum
-from dpmanifolds.statistics._records import check_block, record_array, record_weights
+from dpmanifolds.statistics.records import check_block, record_array, record_weights
 from dpmanifolds.statistics.mean import MeanResult, frechet_mean
 
 __all__ = ["frechet_median"]

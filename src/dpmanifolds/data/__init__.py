@@ -1,0 +1,21 @@
+"""From files and images to points of a manifold: readers, descriptors, pre-processing."""
+
+from dpmanifolds.data.compositions import inverse_square_root_map, square_root_map
+from dpmanifolds.data.descriptor_domain import DescriptorDomain
+from dpmanifolds.data.descriptors import feature_names, image_descriptors
+from dpmanifolds.data.nifti import read_nifti, read_tensors
+from dpmanifolds.data.readers import read_points
+from dpmanifolds.data.tps import TpsSpecimens, read_tps
+
+__all__ = [
+    "DescriptorDomain",
+    "TpsSpecimens",
+    "feature_names",
+    "image_descriptors",
+    "inverse_square_root_map",
+    "read_nifti",
+    "read_points",
+    "read_tensors",
+    "read_tps",
+    "square_root_map",
+]

@@ -1,0 +1,152 @@
+"""Covariance descriptors: an image of any size becomes one small positive definite matrix.
+
+>>> import numpy as np
+>>> from dpmanifolds.data import DescriptorDomain, image_descriptors
+>>> images = np.random.default_rng(0).integers(0, 256, size=(5, 28, 28), dtype=np.uint8)
+>>> points = image_descriptors(images)
+>>> points.shape
+(5, 9, 9)
+>>> DescriptorDomain(channels=1).contains(points).tolist()
+[True, True, True, True, True]
+"""
+
+from __future__ import annotations
+
+import os
+from concurrent.futures import ThreadPoolExecutor
+from typing import Any
+
+import numpy as np
+from array_api_compat import device as device_of
+
+from dpmanifolds._arrays import Array, is_numpy, namespace, to_numpy
+from dpmanifolds._validate import positive_number
+from dpmanifolds.data._pixel_features import PixelFeatures
+from dpmanifolds.errors import ArgumentError, NotOnManifoldError
+
+__all__ = ["feature_names", "image_descriptors"]
+
+# the features of one block: small enough for the cache, large enough for threads to pay
+_BLOCK_BYTES = 1 << 22
+
+
+def feature_names(channels: int = 1) -> tuple[str, ...]:
+    """What the rows of a descriptor stand for: nine features of grey images (1 channel), eleven of RGB (3).
+
+    >>> feature_names(1)
+    ('x', 'y', 'I', '|I_x|', '|I_y|', '|I_xx|', '|I_yy|', '|∇I|', 'angle')
+    """
+    if channels not in (1, 3):
+        raise ArgumentError(f"channels must be 1 (grey) or 3 (red, green, blue); got {channels!r}.")
+    colours = ("I",) if channels == 1 else ("R", "G", "B")
+    return ("x", "y", *colours, "|I_x|", "|I_y|", "|I_xx|", "|I_yy|", "|∇I|", "angle")
+
+
+def image_descriptors(images: Any, *, eta: float = 1e-6, full_scale: float | None = None) -> Array:
+    """The covariance matrix, over the pixels of each image, of nine (grey) or eleven (RGB) features, plus ηI.
+
+    R_η = (1/N) Σ_p (φ(p) − μ)(φ(p) − μ)ᵀ + ηI with φ = (x, y, I, |I_x|, |I_y|, |I_xx|, |I_yy|, √(I_x² + I_y²),
+    arctan(|I_x|/|I_y|)); for RGB images R, G, B stand in place of I, and derivatives are those of the luminance
+    I = 0.299R + 0.587G + 0.114B. Positions run from 0 to 1; I_x, I_y are Sobel's kernels divided by 4, I_xx, I_yy
+    Sobel's kernels applied twice, divided by 32, with border pixels repeated outwards. |I_x| and |I_y| below 2⁻²⁰ count
+    as 0, and the angle is 0 where both are. Then λ_min ≥ η and tr(R_η − ηI) ≤ 7/4 + 5/16 + π²/16 (9/4 + … for RGB): the
+    domain `DescriptorDomain` (docs/proofs/descriptors.md).
+
+    `images` has shape (n, h, w), (n, h, w, 1) or (n, h, w, 3), h and w at least 3. An intensity of `full_scale` counts
+    as 1: by default the largest number of an unsigned integer type (255 for uint8), and 1 for floating-point and
+    boolean images. What lies outside [0, 1] after that is clipped to it, pixel by pixel. NaN is refused, with an error
+    that depends on records and is outside any guarantee. The result is float64 whatever the images are, as η would be
+    lost in single precision.
+    """
+    eta = positive_number("eta", eta)
+    images, channels = _image_array(images)
+    scale = _full_scale(images, full_scale)
+    count, height, width = images.shape[:3]
+    k = len(feature_names(channels))
+    size = min(count, max(1, _BLOCK_BYTES // (8 * k * (height + 4) * (width + 4))))
+    result = np.empty((count, k, k))
+
+    def run(starts: range) -> None:
+        """The blocks that begin at `starts`, one after the other in the same working arrays."""
+        if not starts:
+            return
+        features = PixelFeatures(size, height, width, channels)
+        for start in starts:
+            block = _intensities(to_numpy(images[start : start + size, ...]), scale)
+            result[start : start + size] = features.covariances(block)
+
+    starts = range(0, count, max(size, 1))
+    threads = min(len(starts), _cores())
+    if threads <= 1:
+        run(starts)
+    else:
+        with ThreadPoolExecutor(threads) as pool:
+            list(pool.map(run, (starts[part::threads] for part in range(threads))))
+    diagonal = np.arange(k)
+    result[:, diagonal, diagonal] += eta
+    return result if is_numpy(images) else namespace(images).asarray(result, device=device_of(images))
+
+
+def _image_array(images: Any) -> tuple[Array, int]:
+    """The images as an array (n, h, w) or (n, h, w, 3), and their number of channels."""
+    try:
+        xp = namespace(images)
+    except TypeError:
+        try:
+            images = np.asarray(images)
+        except ValueError:
+            raise ArgumentError(
+                "images must form one array; got a list of images of different sizes. Call image_descriptors once "
+                "per size: descriptors of different sizes lie in the same space."
+            ) from None
+        xp = namespace(images)
+    if is_numpy(images):
+        images = np.asarray(images)
+        numeric = images.dtype.kind in "biuf"
+    else:
+        numeric = xp.isdtype(images.dtype, ("bool", "integral", "real floating"))
+    if not numeric:
+        raise ArgumentError(f"images must be real numbers; got dtype {images.dtype}.")
+    shape = tuple(images.shape)
+    if len(shape) == 4 and shape[3] == 1:
+        images = images[..., 0]
+    elif not (len(shape) == 3 or (len(shape) == 4 and shape[3] == 3)):
+        raise ArgumentError(
+            f"images must have shape (n, height, width) or (n, height, width, 3); got {shape}. Give a single image as "
+            "images[None], move the channels last, and drop an alpha channel."
+        )
+    if min(shape[1], shape[2]) < 3:
+        raise ArgumentError(f"images must be at least 3 pixels high and wide; got {shape[1]} × {shape[2]}.")
+    return images, 3 if images.ndim == 4 else 1
+
+
+def _full_scale(images: Array, full_scale: float | None) -> float:
+    """The intensity that counts as 1: as told, or by the dtype alone, never by what the images hold."""
+    if full_scale is not None:
+        return positive_number("full_scale", full_scale)
+    xp = namespace(images)
+    if xp.isdtype(images.dtype, "unsigned integer"):
+        return float(xp.iinfo(images.dtype).max)
+    if xp.isdtype(images.dtype, "signed integer"):
+        raise ArgumentError(
+            f"images of dtype {images.dtype} do not say which intensity is white. Pass full_scale (255 for 8-bit "
+            "images), or convert them to uint8."
+        )
+    return 1.0
+
+
+def _intensities(images: np.ndarray, scale: float) -> np.ndarray:
+    """float64 values in [0, 1]."""
+    values: np.ndarray = images / np.float64(scale)
+    if images.dtype.kind == "f" and bool(np.any(np.isnan(values))):
+        raise NotOnManifoldError("images must not hold NaN; repair or drop such images first.")
+    if images.dtype.kind == "u" and scale == np.iinfo(images.dtype).max:
+        return values
+    return np.clip(values, 0.0, 1.0, out=values)
+
+
+def _cores() -> int:
+    try:
+        return len(os.sched_getaffinity(0))
+    except AttributeError:
+        return os.cpu_count() or 1

@@ -1,0 +1,124 @@
+"""Landmarks from TPS files, as tpsDig and its relatives write them.
+
+>>> import os, tempfile
+>>> from dpmanifolds.data import read_tps
+>>> text = "LM=3\\r\\n0 0\\r\\n1 0\\r\\n0.3 0.8\\r\\nIMAGE=C:\\\\wings\\\\a.jpg\\r\\nID=first\\r\\nSCALE=0.01\\r\\n"
+>>> with tempfile.TemporaryDirectory() as folder:
+...     path = os.path.join(folder, "wings.tps")
+...     _ = open(path, "w", newline="").write(text)
+...     specimens = read_tps(path)
+>>> specimens.landmarks.shape, specimens.identifiers, specimens.scales.tolist()
+((1, 3, 2), ('first',), [0.01])
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from dpmanifolds._validate import choice, positive_integer
+from dpmanifolds.data._files import DEFAULT_LIMIT, checked_path, decoding, read_all
+from dpmanifolds.errors import ArgumentError
+
+__all__ = ["TpsSpecimens", "read_tps"]
+
+_NOT_A_NUMBER = {"na", "nan", "n/a"}
+
+
+@dataclass(frozen=True, eq=False)
+class TpsSpecimens:
+    """What a TPS file says about its specimens; private, as any record is."""
+
+    landmarks: np.ndarray
+    """Coordinates (n, k, 2) as digitised, in pixels as a rule; landmarks marked NA are NaN."""
+    identifiers: tuple[str, ...]
+    """The ID lines, "" where there is none."""
+    images: tuple[str, ...]
+    """The IMAGE lines, "" where there is none."""
+    scales: np.ndarray
+    """Length of a unit of the coordinates, NaN where the file gives none. Shapes do not depend on it."""
+
+
+def read_tps(path: Any, *, missing: str = "raise", max_bytes: int = DEFAULT_LIMIT) -> TpsSpecimens:
+    """The landmarks of a TPS file; outlines (CURVES) and comments are skipped.
+
+    Specimens without landmarks (LM=0) are refused; missing="drop" leaves them out, so that n is the number of the
+    others. Files with landmarks in space (LM3) are refused, and so are specimens with different numbers of landmarks.
+    """
+    choice("missing", missing, ("raise", "drop"))
+    limit = positive_integer("max_bytes", max_bytes)
+    found = checked_path(path, limit)
+    with decoding(found, "a TPS file"):
+        return _collected(list(_specimens(read_all(found, limit))), missing, found)
+
+
+@dataclass
+class _Specimen:
+    expected: int
+    points: list[tuple[float, float]] = field(default_factory=list)
+    labels: dict[str, str] = field(default_factory=dict)
+
+
+def _specimens(content: bytes) -> Iterator[_Specimen]:
+    specimen: _Specimen | None = None
+    skipped = 0
+    # latin-1 reads any byte: old files keep accents of some code page in their paths
+    for raw in content.decode("latin-1").splitlines():
+        line = raw.strip()
+        if not line or line.startswith("#"):
+            continue
+        name, equals, value = line.partition("=")
+        name = name.strip().upper()
+        if not equals:
+            if skipped > 0:
+                skipped -= 1
+            elif specimen is not None and len(specimen.points) < specimen.expected:
+                specimen.points.append(_point(line))
+            else:
+                raise ArgumentError("the TPS file has a line of numbers that belongs to no landmark.")
+        elif name == "LM":
+            if specimen is not None:
+                yield specimen
+            specimen, skipped = _Specimen(int(value)), 0
+        elif name == "LM3":
+            raise ArgumentError("the TPS file holds landmarks in three dimensions (LM3); planar ones (LM) are needed.")
+        elif specimen is None:
+            raise ArgumentError("the TPS file must begin with a line LM=number.")
+        elif name == "POINTS":
+            skipped = int(value)
+        else:
+            specimen.labels[name] = value.strip()
+    if specimen is not None:
+        yield specimen
+
+
+def _point(line: str) -> tuple[float, float]:
+    numbers = [
+        float("nan") if word.lower() in _NOT_A_NUMBER else float(word.replace(",", ".")) for word in line.split()
+    ]
+    x, y = numbers
+    return x, y
+
+
+def _collected(specimens: list[_Specimen], missing: str, path: Path) -> TpsSpecimens:
+    if any(len(each.points) != each.expected for each in specimens):
+        raise ArgumentError(f"{path.name}: a specimen has fewer landmarks than its line LM=number says.")
+    kept = [each for each in specimens if each.points]
+    if len(kept) < len(specimens) and missing == "raise":
+        raise ArgumentError(
+            f"{path.name}: a specimen has no landmarks (LM=0). Digitise or delete it, or pass missing='drop'."
+        )
+    if not kept:
+        raise ArgumentError(f"{path.name} holds no landmarks.")
+    if len({each.expected for each in kept}) > 1:
+        raise ArgumentError(f"{path.name}: all specimens must have the same number of landmarks.")
+    return TpsSpecimens(
+        landmarks=np.array([each.points for each in kept]),
+        identifiers=tuple(each.labels.get("ID", "") for each in kept),
+        images=tuple(each.labels.get("IMAGE", "") for each in kept),
+        scales=np.array([float(each.labels.get("SCALE", "nan").replace(",", ".")) for each in kept]),
+    )

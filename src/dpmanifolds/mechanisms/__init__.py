@@ -1,0 +1,44 @@
+"""Mechanisms: a law of noise calibrated to a budget and a sensitivity, with its promise and its expected error."""
+
+from dpmanifolds.mechanisms._frames import coordinates_at, host
+from dpmanifolds.mechanisms.base import ExpectedError, Facts, Mechanism
+from dpmanifolds.mechanisms.choose import (
+    MECHANISMS,
+    NUMERICS,
+    Choice,
+    calibrate,
+    choose,
+    error_metric,
+    error_quantile,
+    offered,
+)
+from dpmanifolds.mechanisms.facts import mean_facts, value_facts
+from dpmanifolds.mechanisms.intrinsic import (
+    KNormGradientMechanism,
+    RiemannianGaussianMechanism,
+    RiemannianLaplaceMechanism,
+)
+from dpmanifolds.mechanisms.wrapped import WrappedGaussianMechanism, WrappedLaplaceMechanism
+
+__all__ = [
+    "MECHANISMS",
+    "NUMERICS",
+    "Choice",
+    "ExpectedError",
+    "Facts",
+    "KNormGradientMechanism",
+    "Mechanism",
+    "RiemannianGaussianMechanism",
+    "RiemannianLaplaceMechanism",
+    "WrappedGaussianMechanism",
+    "WrappedLaplaceMechanism",
+    "calibrate",
+    "choose",
+    "coordinates_at",
+    "error_metric",
+    "error_quantile",
+    "host",
+    "mean_facts",
+    "offered",
+    "value_facts",
+]

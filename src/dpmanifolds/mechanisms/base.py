@@ -1,0 +1,147 @@
+"""What every mechanism is: public facts, a scale calibrated to a budget, a promise, an expected error, one draw."""
+
+from __future__ import annotations
+
+import math
+from abc import ABC, abstractmethod
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Any, ClassVar, Self
+
+import numpy as np
+from scipy import integrate, special
+
+from dpmanifolds._arrays import Array
+from dpmanifolds.domains import Domain
+from dpmanifolds.privacy import Budget, Guarantee, Sensitivity
+
+__all__ = ["ExpectedError", "Facts", "Mechanism", "edge_factor"]
+
+
+@dataclass(frozen=True)
+class Facts:
+    """The public facts about a statistic that a mechanism is calibrated to. Nothing here is read off the records."""
+
+    domain: Domain
+    """Where the statistic lives."""
+    at_center: Sensitivity
+    """How far it moves, seen in the tangent space at the domain's centre."""
+    in_distance: Sensitivity
+    """How far it moves, as a distance on the manifold."""
+    of_gradient: Sensitivity | None = None
+    """How far the gradient field moves whose zero the statistic is, for the K-norm gradient."""
+    adjacency: str = "replace-one"
+    unit: str = "person"
+
+    @property
+    def labels(self) -> dict[str, str]:
+        """Adjacency and unit, as a guarantee takes them."""
+        return {"adjacency": self.adjacency, "unit": self.unit}
+
+
+@dataclass(frozen=True)
+class ExpectedError:
+    """How far a release will be from the statistic, before anything is drawn, and before projection to the domain.
+
+    `mean` and `radius_90` are for a statistic at the centre. Where curvature is negative, noise of the same size in
+    the tangent space at the centre moves points near the edge of the domain farther: `mean_at_edge` is the largest
+    over the domain, to first order in the noise.
+    """
+
+    mean: float
+    """Expected geodesic distance."""
+    radius_90: float
+    """The distance that is kept in 90 % of releases."""
+    mean_at_edge: float
+    """Expected geodesic distance at the worst point of the domain."""
+    simulated: bool = False
+    """Whether draws with a fixed seed stand in for an integral that has no one-dimensional form."""
+
+    def __str__(self) -> str:
+        edge = ""
+        if self.mean_at_edge > 1.05 * self.mean:
+            edge = f"; up to {self.mean_at_edge / self.mean:.2g} times that near the edge of the domain (curvature)"
+        return f"{self.mean:.4g} on average, within {self.radius_90:.4g} in 90 % of releases{edge}"
+
+
+@dataclass(frozen=True, kw_only=True)
+class Mechanism(ABC):
+    """A law of noise calibrated to a budget, for a statistic with these facts."""
+
+    facts: Facts
+    scale: float
+    """σ of the noise."""
+    step: float
+    """Of the public lattice or grid of tangent coordinates that a draw is shown on, a power of two."""
+    guarantee: Guarantee
+    numerics: str
+    """"rounded", "lattice" or "idealized" (docs/proofs/numerics.md)."""
+
+    name: ClassVar[str]
+    theorem: ClassVar[str]
+    """Why the promise holds."""
+    offered_numerics: ClassVar[tuple[str, ...]]
+
+    @classmethod
+    @abstractmethod
+    def calibrate(cls, facts: Facts, budget: Budget, numerics: str) -> Self:
+        """The mechanism whose promise is within the budget; `NotAvailableError` where there is none."""
+
+    @property
+    @abstractmethod
+    def sensitivity(self) -> Sensitivity:
+        """The one of the facts that the scale was made from."""
+
+    @cached_property
+    @abstractmethod
+    def expected_error(self) -> ExpectedError:
+        """Computed from public facts."""
+
+    @abstractmethod
+    def release(self, statistic: Array, *, records: Array | None = None, rng: Any = None) -> Array:
+        """One draw: the noisy statistic as a point of the domain. Each call spends the guarantee once."""
+
+    def error_quantile(self, probability: float) -> float:
+        """The error that a release keeps with this probability, measured as `error_metric` says."""
+        raise NotImplementedError
+
+    error_metric: ClassVar[str] = "coordinates"
+    """"coordinates": tangent coordinates at the centre; "distance": geodesic distance."""
+
+
+def edge_factor(domain: Domain) -> float:
+    """How much larger the mean geodesic error is at the edge of the domain than at its centre, for small noise.
+
+    exp at the centre stretches directions across the radius r by at most f = sinh(ar)/(ar), a² = −(lowest
+    curvature), and not along it. For an isotropic direction u₁² ~ Beta(½, (d−1)/2), hence E√(u₁² + f²(1 − u₁²)); 1
+    where the curvature is nowhere negative.
+
+    >>> from dpmanifolds import Ball, Hyperbolic
+    >>> round(edge_factor(Ball(Hyperbolic(2), Hyperbolic(2).origin, 3.0)), 2)
+    2.33
+    """
+    manifold = domain.manifold
+    lower = manifold.curvature_bounds[0]
+    if lower >= 0 or manifold.dim == 1:
+        return 1.0
+    reach = math.sqrt(-lower) * domain.radius
+    if reach > 300:
+        return math.inf
+    stretch = math.sinh(reach) / reach if reach > 1e-6 else 1.0
+    a, b = 0.5, (manifold.dim - 1) / 2
+    log_beta = float(special.betaln(a, b))
+
+    # u₁² = sin²t takes away both singularities of the Beta density
+    def integrand(t: float) -> float:
+        across = math.cos(t) ** 2
+        weight = 2 * math.cos(t) ** (2 * b - 1) / math.exp(log_beta) if across > 0 else 0.0
+        return weight * math.sqrt(1 - across + stretch * stretch * across)
+
+    value, _ = integrate.quad(integrand, 0.0, math.pi / 2, limit=200)
+    return max(float(value), 1.0)
+
+
+def simulated_error(distances: np.ndarray) -> ExpectedError:
+    """From draws with a fixed seed."""
+    mean = float(np.mean(distances))
+    return ExpectedError(mean, float(np.quantile(distances, 0.9)), mean, simulated=True)

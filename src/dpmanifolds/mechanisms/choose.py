@@ -1,0 +1,116 @@
+"""Which mechanisms there are, and which of them errs least: decided by public facts alone.
+
+>>> import numpy as np
+>>> from dpmanifolds import SPD, ApproxDP, Ball
+>>> from dpmanifolds.mechanisms import choose, mean_facts
+>>> ball = Ball(SPD(3, "log-euclidean"), np.eye(3), radius=1.0)
+>>> choice = choose(mean_facts(ball, n=500), ApproxDP(1.0, 1e-6))
+>>> choice.mechanism.name, choice.mechanism.numerics
+('wrapped-laplace', 'rounded')
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from dpmanifolds._validate import choice as one_of
+from dpmanifolds.errors import ArgumentError, NotAvailableError
+from dpmanifolds.mechanisms.base import Facts, Mechanism
+from dpmanifolds.mechanisms.intrinsic import (
+    KNormGradientMechanism,
+    RiemannianGaussianMechanism,
+    RiemannianLaplaceMechanism,
+)
+from dpmanifolds.mechanisms.wrapped import WrappedGaussianMechanism, WrappedLaplaceMechanism
+from dpmanifolds.privacy import Budget, Guarantee
+
+__all__ = ["MECHANISMS", "NUMERICS", "Choice", "calibrate", "choose", "error_metric", "error_quantile", "offered"]
+
+_FAMILIES: dict[str, type[Mechanism]] = {
+    family.name: family
+    for family in (
+        WrappedGaussianMechanism,
+        WrappedLaplaceMechanism,
+        RiemannianGaussianMechanism,
+        RiemannianLaplaceMechanism,
+        KNormGradientMechanism,
+    )
+}
+MECHANISMS = tuple(_FAMILIES)
+"""Names of all mechanisms."""
+NUMERICS = ("safe", "lattice", "rounded", "idealized")
+"""What `numerics=` may be; "safe" is the better of lattice and rounded."""
+
+_ALLOWED = {
+    "safe": ("rounded", "lattice"),
+    "rounded": ("rounded",),
+    "lattice": ("lattice",),
+    "idealized": ("idealized", "rounded"),
+}
+
+
+@dataclass(frozen=True)
+class Choice:
+    """A calibrated mechanism, and why it was taken."""
+
+    mechanism: Mechanism
+    reason: str
+
+
+def calibrate(name: str, facts: Facts, budget: Budget, numerics: str) -> Mechanism:
+    """The named mechanism, its scale calibrated so that its promise is within the budget."""
+    family = _FAMILIES[one_of("mechanism", name, MECHANISMS)]
+    if not isinstance(budget, Budget):
+        raise ArgumentError(
+            f"budget must be PureDP, ApproxDP, GaussianDP, ZeroConcentratedDP or RenyiDP; got {budget!r}."
+        )
+    return family.calibrate(facts, budget, numerics)
+
+
+def error_quantile(name: str, numerics: str, facts: Facts, scale: float, guarantee: Guarantee, level: float) -> float:
+    """The error that a release of this mechanism keeps with probability `level`; see `error_metric`."""
+    family = _FAMILIES[one_of("mechanism", name, MECHANISMS)]
+    return family(facts=facts, scale=scale, step=scale, guarantee=guarantee, numerics=numerics).error_quantile(level)
+
+
+def error_metric(name: str) -> str:
+    """Whether the errors of a mechanism are "coordinates" at the centre or a geodesic "distance"."""
+    return _FAMILIES[one_of("mechanism", name, MECHANISMS)].error_metric
+
+
+def offered(facts: Facts, budget: Budget, *, mechanism: str = "auto", numerics: str = "safe") -> list[Mechanism]:
+    """Every mechanism, with every numerics allowed, that keeps the budget; `NotAvailableError` where none does."""
+    one_of("numerics", numerics, NUMERICS)
+    names = MECHANISMS if one_of("mechanism", mechanism, ("auto", *MECHANISMS)) == "auto" else (mechanism,)
+    if mechanism != "auto" and not set(_FAMILIES[mechanism].offered_numerics) & set(_ALLOWED[numerics]):
+        usable = ", ".join(map(repr, _FAMILIES[mechanism].offered_numerics))
+        raise ArgumentError(
+            f"mechanism {mechanism!r} has no numerics {numerics!r}: its promise holds in real numbers only. Pass "
+            f"numerics={usable} to accept that, or take a wrapped mechanism."
+        )
+    found, reasons = [], []
+    for name in names:
+        for kind in _ALLOWED[numerics]:
+            if kind in _FAMILIES[name].offered_numerics:
+                try:
+                    found.append(calibrate(name, facts, budget, kind))
+                except NotAvailableError as reason:
+                    reasons.append(f"{name} ({kind}): {reason}")
+    if not found:
+        raise NotAvailableError(
+            f"no mechanism with numerics {numerics!r} keeps {budget!r} here. " + " ".join(dict.fromkeys(reasons))
+        )
+    return found
+
+
+def choose(facts: Facts, budget: Budget, *, mechanism: str = "auto", numerics: str = "safe") -> Choice:
+    """The mechanism with the smallest expected error among those offered."""
+    found = offered(facts, budget, mechanism=mechanism, numerics=numerics)
+    best = min(found, key=lambda one: one.expected_error.mean)
+    if len(found) == 1:
+        return Choice(best, f"the only one with numerics {numerics!r} that keeps the budget")
+    others = sorted((one for one in found if one is not best), key=lambda one: one.expected_error.mean)
+    listed = ", ".join(
+        f"{one.name} ({one.numerics}) {one.expected_error.mean / best.expected_error.mean:.3g} times" for one in others
+    )
+    return Choice(best, f"smallest expected error from public facts; the others: {listed}")

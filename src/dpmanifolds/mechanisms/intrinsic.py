@@ -1,0 +1,241 @@
+"""Riemannian laws around the statistic itself: idealized numerics, used only when asked for.
+
+>>> import numpy as np
+>>> from dpmanifolds import Ball, PureDP, Sphere
+>>> from dpmanifolds.mechanisms import calibrate, mean_facts
+>>> ball = Ball(Sphere(2), np.array([0.0, 0.0, 1.0]), radius=np.pi / 8)
+>>> mechanism = calibrate("riemannian-laplace", mean_facts(ball, n=100), PureDP(1.0), "idealized")
+>>> round(mechanism.expected_error.mean, 6)
+0.016567
+
+The noise depends on the statistic, so no lattice makes its floating-point law exact: the promise holds for real
+numbers, and the draw is put on a public grid before it is shown.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Any, ClassVar, Self
+
+import numpy as np
+
+from dpmanifolds._arrays import Array, leaves
+from dpmanifolds._validate import choice
+from dpmanifolds.distributions import KNormGradientLaw, TangentLaw, gaussian_law, laplace_law, move
+from dpmanifolds.distributions.flat import is_euclidean
+from dpmanifolds.domains import Ball
+from dpmanifolds.errors import ArgumentError, NotAvailableError, ScaleOutOfRangeError
+from dpmanifolds.manifolds import Hyperbolic, Power, Product, Sphere
+from dpmanifolds.mechanisms._frames import coordinates_at, host, point_at
+from dpmanifolds.mechanisms.base import ExpectedError, Facts, Mechanism, simulated_error
+from dpmanifolds.noise import as_generator
+from dpmanifolds.privacy import (
+    Budget,
+    GaussianDP,
+    Guarantee,
+    Sensitivity,
+    affordable_epsilon,
+    affordable_mu,
+    laplace_scale,
+    largest_affordable,
+    sigma_for_mu,
+)
+
+__all__ = ["KNormGradientMechanism", "RiemannianGaussianMechanism", "RiemannianLaplaceMechanism"]
+
+_UP = 1 + 2.0**-49
+_FINENESS = 20
+_SIMULATED_DRAWS = 20_000
+
+
+@dataclass(frozen=True, kw_only=True)
+class _IdealizedMechanism(Mechanism):
+    """What the intrinsic mechanisms share: a draw in real numbers, shown on a public grid."""
+
+    offered_numerics: ClassVar[tuple[str, ...]] = ("idealized",)
+    error_metric: ClassVar[str] = "distance"
+
+    @classmethod
+    def _at_scale(cls, facts: Facts, sigma: float, guarantee: Guarantee) -> Self:
+        """Shown on a grid about 2⁻²⁰ of the scale."""
+        step = 2.0 ** (math.frexp(sigma)[1] - 1 - _FINENESS)
+        return cls(facts=facts, scale=sigma, step=step, guarantee=guarantee, numerics="idealized")
+
+    def _shown(self, point: Array) -> Array:
+        domain = self.facts.domain
+        inside = domain.clip(point)
+        coordinates = coordinates_at(domain.manifold, host(domain.center), inside)
+        return point_at(domain, np.rint(coordinates / self.step) * self.step)
+
+
+@dataclass(frozen=True, kw_only=True)
+class _AroundTheStatistic(_IdealizedMechanism):
+    """An isotropic law at the statistic, with support on the whole space."""
+
+    @property
+    def sensitivity(self) -> Sensitivity:
+        return self.facts.in_distance
+
+    def release(self, statistic: Array, *, records: Array | None = None, rng: Any = None) -> Array:
+        manifold, point = self.facts.domain.manifold, host(statistic)
+        coordinates = self._law.sample_coordinates(1, as_generator(rng))[0]
+        return self._shown(move(manifold, point, coordinates))
+
+    @property
+    def _law(self) -> TangentLaw:
+        raise NotImplementedError
+
+    @cached_property
+    def expected_error(self) -> ExpectedError:
+        try:
+            mean = self._law.distance_moment(1)
+            return ExpectedError(mean, float(self._law.distance_quantile(0.9)), mean)
+        except NotAvailableError:
+            return simulated_error(self._simulated)
+
+    @cached_property
+    def _simulated(self) -> np.ndarray:
+        draws = self._law.sample_coordinates(_SIMULATED_DRAWS, np.random.default_rng(0))
+        return np.asarray(np.linalg.norm(draws, axis=-1))
+
+    def error_quantile(self, probability: float) -> float:
+        try:
+            return float(self._law.distance_quantile(probability))
+        except NotAvailableError:
+            return float(np.quantile(self._simulated, probability))
+
+
+def _needs_homogeneous(facts: Facts) -> None:
+    if not facts.domain.manifold.is_homogeneous:
+        raise NotAvailableError(
+            f"the normaliser of an intrinsic law on {facts.domain.manifold!r} depends on where it stands. Use a "
+            "wrapped mechanism, or the K-norm gradient."
+        )
+
+
+@dataclass(frozen=True, kw_only=True)
+class RiemannianLaplaceMechanism(_AroundTheStatistic):
+    """Density ∝ exp(−ρ(x̄, ·)/σ) on the whole manifold: ε = Δ/σ on homogeneous spaces (Reimherr et al. 2021).
+
+    Conditioned on the ball it would need 2Δ/ε: the draw is unrestricted, and projected into the ball afterwards.
+    """
+
+    name: ClassVar[str] = "riemannian-laplace"
+    theorem: ClassVar[str] = "S1 and the Riemannian Laplace on a homogeneous space (MATH.md section 4)"
+
+    @classmethod
+    def calibrate(cls, facts: Facts, budget: Budget, numerics: str) -> Self:
+        choice("numerics", numerics, cls.offered_numerics)
+        _needs_homogeneous(facts)
+        epsilon = affordable_epsilon(budget)
+        sigma = laplace_scale(float(facts.in_distance), epsilon)
+        try:
+            laplace_law(facts.domain.manifold, sigma)
+        except (ArgumentError, ScaleOutOfRangeError) as reason:
+            raise NotAvailableError(f"no Riemannian Laplace at the scale {sigma:.4g}: {reason}") from None
+        guarantee = Guarantee.pure(epsilon, **facts.labels)
+        return cls._at_scale(facts, sigma, guarantee)
+
+    @property
+    def _law(self) -> TangentLaw:
+        return laplace_law(self.facts.domain.manifold, self.scale)
+
+
+@dataclass(frozen=True, kw_only=True)
+class RiemannianGaussianMechanism(_AroundTheStatistic):
+    """Density ∝ exp(−ρ(x̄, ·)²/2σ²): Gaussian DP on spheres, hyperbolic and flat spaces (Jiang et al. 2023).
+
+    The promise is the law's own privacy profile (docs/proofs/gaussian_dp.md); in flat spaces μ = Δ/σ.
+    """
+
+    name: ClassVar[str] = "riemannian-gaussian"
+    theorem: ClassVar[str] = "S1 and the profile of the Riemannian Gaussian (docs/proofs/gaussian_dp.md)"
+
+    @classmethod
+    def calibrate(cls, facts: Facts, budget: Budget, numerics: str) -> Self:
+        choice("numerics", numerics, cls.offered_numerics)
+        manifold, moved = facts.domain.manifold, float(facts.in_distance)
+        mu = affordable_mu(budget)
+        if is_euclidean(manifold):
+            sigma = moved / mu * _UP
+            guarantee = Guarantee.gaussian(mu, **facts.labels)
+            return cls._at_scale(facts, sigma, guarantee)
+        if not isinstance(manifold, Sphere | Hyperbolic):
+            raise NotAvailableError(
+                f"no Gaussian-DP bound is known for the intrinsic Gaussian on {manifold!r}. Use the wrapped Gaussian."
+            )
+
+        def promise(precision: float) -> Guarantee:
+            return Guarantee.riemannian_gaussian(manifold, 1 / precision, moved, **facts.labels)
+
+        try:
+            sigma = sigma_for_mu(manifold, mu, moved)
+            if not isinstance(budget, GaussianDP):
+                # the profile at one ε is below that of its μ: start from there and give the rest back
+                sigma = 1 / largest_affordable(lambda x: promise(x / sigma), budget) * sigma
+            gaussian_law(manifold, sigma)
+        except (ArgumentError, ScaleOutOfRangeError) as reason:
+            raise NotAvailableError(f"no Riemannian Gaussian keeps {budget!r} here: {reason}") from None
+        return cls._at_scale(facts, sigma, promise(1 / sigma))
+
+    @property
+    def _law(self) -> TangentLaw:
+        return gaussian_law(self.facts.domain.manifold, self.scale)
+
+
+@dataclass(frozen=True, kw_only=True)
+class KNormGradientMechanism(_IdealizedMechanism):
+    """Density ∝ exp(−‖∇F‖/σ) on the ball, F half the mean squared distance: ε = 2Δ/σ with Δ from S2 (Soto et al. 2022).
+
+    Needs no homogeneous space, but twice the scale: with σ = Δ/ε, as published, it is not ε-DP. **The time of a draw
+    depends on the records.** The expected error is for records that all lie at the centre.
+    """
+
+    name: ClassVar[str] = "k-norm-gradient"
+    theorem: ClassVar[str] = "S2 and the exponential mechanism (MATH.md section 4)"
+
+    @property
+    def sensitivity(self) -> Sensitivity:
+        if self.facts.of_gradient is None:
+            raise NotAvailableError("the K-norm gradient mechanism is offered for Fréchet means only.")
+        return self.facts.of_gradient
+
+    @classmethod
+    def calibrate(cls, facts: Facts, budget: Budget, numerics: str) -> Self:
+        choice("numerics", numerics, cls.offered_numerics)
+        if facts.of_gradient is None or not isinstance(facts.domain, Ball):
+            raise NotAvailableError("the K-norm gradient mechanism is offered for Fréchet means in a Ball only.")
+        if isinstance(facts.domain.manifold, Product | Power):
+            raise NotAvailableError(f"no exact K-norm gradient draws are known on {facts.domain.manifold!r}.")
+        moved = 2 * float(facts.of_gradient)
+        epsilon = affordable_epsilon(budget)
+        sigma = laplace_scale(moved, epsilon)
+        guarantee = Guarantee.pure(epsilon, **facts.labels)
+        return cls._at_scale(facts, sigma, guarantee)
+
+    def release(self, statistic: Array, *, records: Array | None = None, rng: Any = None) -> Array:
+        if records is None:
+            raise ArgumentError("the K-norm gradient mechanism needs the clipped records, not the mean alone.")
+        law = self._law(records, statistic)
+        return self._shown(host(law.sample(rng=rng)))
+
+    def _law(self, records: Array, estimate: Array) -> KNormGradientLaw:
+        ball = self.facts.domain
+        return KNormGradientLaw(
+            ball.manifold, host(records), host(ball.center), ball.radius, self.scale, host(estimate)
+        )
+
+    @cached_property
+    def _simulated(self) -> np.ndarray:
+        center = host(self.facts.domain.center)
+        draws = self._law(leaves(center)[0][None], center).sample(_SIMULATED_DRAWS, np.random.default_rng(0))
+        return np.asarray(self.facts.domain.manifold.dist(center, draws))
+
+    @cached_property
+    def expected_error(self) -> ExpectedError:
+        return simulated_error(self._simulated)
+
+    def error_quantile(self, probability: float) -> float:
+        raise NotAvailableError("the error of the K-norm gradient depends on the records: no region is known.")

@@ -1,0 +1,305 @@
+"""Continuous noise rounded to whole lattice steps, with no error at all in its law.
+
+>>> from dpmanifolds.noise.exact import RoundedGaussian, rounded_laplace
+>>> noise = rounded_laplace(3, scale=2**30, rng=7)
+>>> noise.shape, noise.dtype.name
+((3,), 'int64')
+>>> gaussian = RoundedGaussian(dim=3, scale=2**30)
+>>> released = gaussian.release([10, -20, 30])  # in steps of a public lattice
+>>> round(gaussian.mu(l2_steps=2**30), 12)
+1.0
+
+A real random vector y is a function of uniform real numbers, of which only the first bits are known. Integer
+arithmetic encloses y in a box; when the box does not fit into one cell of the lattice, more bits are revealed.
+So what is returned is round(y) for the real vector y: given ideal bits its law is that of the rounded continuous
+law, in the tails too (docs/proofs/numerics.md, theorems 1 and 2). No floating-point number takes part.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator
+from dataclasses import dataclass
+from fractions import Fraction
+from typing import Any, TypeAlias
+
+import numpy as np
+
+from dpmanifolds._validate import positive_integer
+from dpmanifolds.errors import ArgumentError
+from dpmanifolds.noise.exact_arithmetic import BitStream, Tape, minus_log
+from dpmanifolds.noise.generators import as_generator
+
+__all__ = ["RoundedGaussian", "RoundedLaplace", "Scale", "exact_scale", "rounded_gaussian", "rounded_laplace"]
+
+Scale: TypeAlias = float | Fraction
+"""Any rational number; a float is the binary fraction that it is."""
+
+_START_BITS = 128
+_GUARD_BITS = 32
+_LARGEST_SCALE = 2**52
+_INT64 = np.iinfo(np.int64)
+
+
+def rounded_gaussian(dim: int, scale: Scale, rng: Any = None) -> np.ndarray:
+    """round(y), y ~ N(0, scale²·I) on R^dim: int64, in lattice steps, exactly distributed.
+
+    `scale` is the standard deviation in steps, at most 2^52, taken as the exact rational it is. An entry beyond int64
+    (more than 2000 standard deviations) is set to the nearest int64; `RoundedGaussian.release` does so after adding.
+
+    >>> from dpmanifolds.noise.exact import rounded_gaussian
+    >>> rounded_gaussian(4, scale=0.01).tolist()
+    [0, 0, 0, 0]
+    """
+    return RoundedGaussian(dim, scale).release(np.zeros(dim, dtype=np.int64), rng)
+
+
+def rounded_laplace(dim: int, scale: Scale, rng: Any = None) -> np.ndarray:
+    """round(y), y of density ∝ exp(−|y|₂/scale) on R^dim: int64, in lattice steps, exactly distributed.
+
+    scale·√dim is at most 2^52. An entry beyond int64 is set to the nearest int64; `RoundedLaplace.release` does so
+    after adding.
+
+    >>> from dpmanifolds.noise.exact import rounded_laplace
+    >>> rounded_laplace(4, scale=0.001).tolist()
+    [0, 0, 0, 0]
+    """
+    return RoundedLaplace(dim, scale).release(np.zeros(dim, dtype=np.int64), rng)
+
+
+@dataclass(frozen=True)
+class RoundedGaussian:
+    """values + round(y) = round(values + y), y ~ N(0, scale²·I): post-processing of the Gaussian mechanism.
+
+    So it is exactly μ-GDP with μ = (ℓ2 sensitivity of the integer values)/scale (docs/proofs/numerics.md, theorem 1).
+    Sums beyond int64 are set to the nearest int64, which is post-processing too.
+
+    >>> from dpmanifolds.noise.exact import RoundedGaussian
+    >>> RoundedGaussian(dim=2, scale=4.0).mu(l2_steps=2.0)
+    0.5000000000000001
+    """
+
+    dim: int
+    scale: Scale
+
+    def __post_init__(self) -> None:
+        positive_integer("dim", self.dim)
+        exact_scale(self.scale, _LARGEST_SCALE)
+
+    def release(self, values: Any, rng: Any = None) -> np.ndarray:
+        """The integers `values` (dim,) plus noise, as int64 (dim,)."""
+        steps = whole_steps(values, self.dim)
+        source = BitStream(as_generator(rng))
+        return saturated_sum(steps, _draw(steps.size, _rational(self.scale), source, radial=False))
+
+    def mu(self, l2_steps: float) -> float:
+        """An upper bound, tight to rounding, of the μ at which values that move by up to `l2_steps` are released."""
+        return _ratio_up(l2_steps, self.scale)
+
+
+@dataclass(frozen=True)
+class RoundedLaplace:
+    """values + round(y) = round(values + y), y of density ∝ exp(−|y|₂/scale): post-processing of the ℓ2-Laplace.
+
+    So it is exactly ε-DP with ε = (ℓ2 sensitivity of the integer values)/scale (docs/proofs/numerics.md, theorem 1).
+    Sums beyond int64 are set to the nearest int64, which is post-processing too.
+
+    >>> from dpmanifolds.noise.exact import RoundedLaplace
+    >>> RoundedLaplace(dim=2, scale=4.0).epsilon(l2_steps=2.0)
+    0.5000000000000001
+    """
+
+    dim: int
+    scale: Scale
+
+    def __post_init__(self) -> None:
+        exact_scale(self.scale, _LARGEST_SCALE / math.sqrt(positive_integer("dim", self.dim)))
+
+    def release(self, values: Any, rng: Any = None) -> np.ndarray:
+        """The integers `values` (dim,) plus noise, as int64 (dim,)."""
+        steps = whole_steps(values, self.dim)
+        source = BitStream(as_generator(rng))
+        return saturated_sum(steps, _draw(steps.size, _rational(self.scale), source, radial=True))
+
+    def epsilon(self, l2_steps: float) -> float:
+        """An upper bound, tight to rounding, of the ε at which values that move by up to `l2_steps` are released."""
+        return _ratio_up(l2_steps, self.scale)
+
+
+def exact_scale(scale: Any, largest: float) -> Fraction:
+    """`scale` as the rational number that it is, if it lies in (0, largest]."""
+    try:
+        exact = _rational(scale)
+    except (TypeError, ValueError, OverflowError):
+        raise ArgumentError(f"scale must be a finite number of lattice steps above 0; got {scale!r}.") from None
+    if not 0 < exact <= largest:
+        raise ArgumentError(
+            f"scale must be above 0 and at most {largest:.6g} lattice steps, so that the noise fits 64-bit integers; "
+            f"got {scale!r}. Take a coarser lattice."
+        )
+    return exact
+
+
+def whole_steps(values: Any, dim: int) -> np.ndarray:
+    """`values` as int64 (dim,); floats are refused, because rounding belongs to whoever knows the lattice."""
+    steps = np.asarray(values)
+    if steps.dtype.kind not in "iu" or not np.can_cast(steps.dtype, np.int64):
+        raise ArgumentError(
+            f"values must be whole numbers of lattice steps (int64); got an array of dtype {steps.dtype}. "
+            "Round them to the public lattice first."
+        )
+    if steps.shape != (dim,):
+        raise ArgumentError(f"values must have shape ({dim},); got {steps.shape}.")
+    return steps.astype(np.int64)
+
+
+def saturated_sum(steps: np.ndarray, noise: list[int]) -> np.ndarray:
+    """steps + noise as int64, the nearest int64 where the sum of the integers is beyond."""
+    low, high = int(_INT64.min), int(_INT64.max)
+    sums = (step + change for step, change in zip(steps.tolist(), noise, strict=True))
+    return np.fromiter((min(max(total, low), high) for total in sums), dtype=np.int64, count=steps.size)
+
+
+def _rational(number: Scale) -> Fraction:
+    exact = Fraction(number)
+    # NumPy integers pass through Fraction as they are, and would wrap around when squared
+    return Fraction(int(exact.numerator), int(exact.denominator))
+
+
+def _ratio_up(l2_steps: float, scale: Scale) -> float:
+    if not 0 <= l2_steps < math.inf:
+        raise ArgumentError(f"l2_steps must be finite and at least 0; got {l2_steps!r}.")
+    ratio = _rational(l2_steps) / _rational(scale)
+    # float(Fraction) is the nearest float, so the next one is above the ratio
+    return math.nextafter(float(ratio), math.inf) if ratio else 0.0
+
+
+def _draw(dim: int, scale: Fraction, source: BitStream, *, radial: bool, bits: int = _START_BITS) -> list[int]:
+    """round(scale·x) for x ~ N(0, I), or round(scale·|h|·x) with h ~ N(0, I) on R^(dim+1) when `radial`.
+
+    The second is the ℓ2-Laplace law (docs/proofs/numerics.md, lemma 1). The integers do not depend on `bits`, only the
+    number of times that more bits are asked for does.
+    """
+    signs = f"{source.take(dim):0{dim}b}"
+    pairs = [_NormalPair(source, bits) for _ in range((dim + 1) // 2)]
+    radius = _ChiSquare(dim + 1, source, bits) if radial else None
+    numerator, denominator = scale.numerator**2, scale.denominator**2
+    sizes: list[tuple[int, int] | None] = [None] * len(pairs)
+    open_pairs = list(range(len(pairs)))
+    while open_pairs:
+        precision = bits + _GUARD_BITS
+        low = high = numerator
+        unit = denominator
+        if radius is not None:
+            radius_low, radius_high = radius.bounds(bits, precision)
+            low, high, unit = low * radius_low, high * radius_high, unit << precision
+        for index in open_pairs:
+            sizes[index] = pairs[index].rounded(bits, precision, low, high, unit)
+        open_pairs = [index for index in open_pairs if sizes[index] is None]
+        bits *= 2
+    flat = [size for pair in sizes if pair is not None for size in pair]
+    return [-size if sign == "1" else size for sign, size in zip(signs, flat, strict=False)]
+
+
+class _Uniform:
+    """A real number uniform on (0, 1), known to lie in [value, value + 1]/2^bits with value ≥ 1."""
+
+    __slots__ = ("_tape", "bits", "value")
+
+    def __init__(self, source: BitStream, bits: int) -> None:
+        self._tape: Tape = source.tape()
+        self.value, self.bits = self._tape(bits), bits
+        while not self.value:
+            self.reveal(2 * self.bits)
+
+    def reveal(self, bits: int) -> None:
+        """Know at least `bits` bits; those known already stay."""
+        if bits > self.bits:
+            self.value = (self.value << (bits - self.bits)) | self._tape(bits - self.bits)
+            self.bits = bits
+
+    def minus_log(self, bits: int, precision: int) -> tuple[int, int]:
+        """Bounds of −ln of the number, in units of 2^−precision."""
+        self.reveal(bits)
+        return _minus_log_between(self.value, self.value + 1, self.bits, precision)
+
+
+class _NormalPair:
+    """The sizes |x|, |z| of two independent standard normal numbers, by Marsaglia's polar method.
+
+    (u, v) is uniform on the quarter of the unit disc with u, v > 0, s = u² + v², and |x| = u·√(−2 ln s/s),
+    |z| = v·√(−2 ln s/s). u and v are known to lie in [U, U + 1]/2^bits and [V, V + 1]/2^bits.
+    """
+
+    __slots__ = ("_first", "_second")
+
+    def __init__(self, source: BitStream, bits: int) -> None:
+        while True:
+            self._first, self._second = _Uniform(source, bits), _Uniform(source, bits)
+            if self._inside():
+                return
+
+    def _inside(self) -> bool:
+        first, second = self._first, self._second
+        while True:
+            bits = max(first.bits, second.bits)
+            first.reveal(bits)
+            second.reveal(bits)
+            one = 1 << (2 * bits)
+            if (first.value + 1) ** 2 + (second.value + 1) ** 2 <= one:
+                return True
+            if first.value**2 + second.value**2 >= one:
+                return False
+            first.reveal(2 * bits)
+
+    def rounded(self, bits: int, precision: int, low: int, high: int, unit: int) -> tuple[int, int] | None:
+        """√c·|x| and √c·|z| rounded, if they are the same integers for every c in [low, high]/unit; else None."""
+        rounded = []
+        for (bottom, below), (top, above) in self.squares(bits, precision):
+            size = _nearest_root(bottom * low, below * unit)
+            if size != _nearest_root(top * high, above * unit):
+                return None
+            rounded.append(size)
+        return rounded[0], rounded[1]
+
+    def squares(self, bits: int, precision: int) -> Iterator[tuple[tuple[int, int], tuple[int, int]]]:
+        """Lower and upper bounds of x² and of z², each as (numerator, denominator)."""
+        bits = max(bits, self._first.bits, self._second.bits)
+        self._first.reveal(bits)
+        self._second.reveal(bits)
+        u, v = self._first.value, self._second.value
+        inner, outer = u * u + v * v, (u + 1) ** 2 + (v + 1) ** 2
+        log_low, log_high = _minus_log_between(inner, outer, 2 * bits, precision)
+        below, above = outer << precision, inner << precision
+        for part in (u, v):
+            yield (2 * log_low * part * part, below), (2 * log_high * (part + 1) ** 2, above)
+
+
+class _ChiSquare:
+    """|h|² for h ~ N(0, I) on R^degrees: −2·(sum of ln U_k), and the square of one normal number if degrees is odd."""
+
+    def __init__(self, degrees: int, source: BitStream, bits: int) -> None:
+        self._uniforms = [_Uniform(source, bits) for _ in range(degrees // 2)]
+        self._normal = _NormalPair(source, bits) if degrees % 2 else None
+
+    def bounds(self, bits: int, precision: int) -> tuple[int, int]:
+        """Bounds of |h|² in units of 2^−precision."""
+        logs = [uniform.minus_log(bits, precision) for uniform in self._uniforms]
+        low, high = 2 * sum(log[0] for log in logs), 2 * sum(log[1] for log in logs)
+        if self._normal is not None:
+            (bottom, below), (top, above) = next(self._normal.squares(bits, precision))
+            low += (bottom << precision) // below
+            high += -((-top << precision) // above)
+        return low, high
+
+
+def _minus_log_between(inner: int, outer: int, shift: int, precision: int) -> tuple[int, int]:
+    """Integers low ≤ 2^precision · (−ln t) ≤ high for every t in [inner, outer]/2^shift, t ≤ 1."""
+    low, high = minus_log(inner, shift, precision)
+    # ln outer − ln inner ≤ (outer − inner)/inner
+    return max(low + ((inner - outer) << precision) // inner, 0), high
+
+
+def _nearest_root(numerator: int, denominator: int) -> int:
+    """The integer nearest to y = √(numerator/denominator), upwards at a half: ⌊y + ½⌋ = ⌊(⌊2y⌋ + 1)/2⌋."""
+    return (math.isqrt(4 * numerator // denominator) + 1) // 2

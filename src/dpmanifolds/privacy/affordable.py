@@ -1,0 +1,99 @@
+"""The most of one kind of promise that a budget of any kind affords.
+
+>>> from dpmanifolds.privacy import ApproxDP, PureDP, affordable_epsilon, affordable_mu, affordable_rho
+>>> affordable_epsilon(PureDP(1.0))
+1.0
+>>> round(affordable_mu(ApproxDP(0.1, 1e-3)), 6)
+0.057457
+>>> affordable_rho(ApproxDP(1.0, 1e-5)) < affordable_mu(ApproxDP(1.0, 1e-5)) ** 2 / 2
+True
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from functools import lru_cache
+
+from scipy import optimize
+
+from dpmanifolds.errors import ArgumentError, NotAvailableError
+from dpmanifolds.privacy.budgets import ApproxDP, Budget, GaussianDP, PureDP, RenyiDP, ZeroConcentratedDP
+from dpmanifolds.privacy.calibration import mu_for
+from dpmanifolds.privacy.guarantee import Guarantee
+
+__all__ = ["affordable_epsilon", "affordable_mu", "affordable_rho", "largest_affordable"]
+
+_HALVINGS = 60
+_LARGEST, _SMALLEST = 700.0, 2.0**-60
+
+
+def largest_affordable(promise: Callable[[float], Guarantee], budget: Budget) -> float:
+    """The largest x in (2⁻⁶⁰, 700] whose promise(x), which grows with x, fits the budget."""
+    if not isinstance(budget, Budget):
+        raise ArgumentError(
+            f"budget must be PureDP, ApproxDP, GaussianDP, ZeroConcentratedDP or RenyiDP; got {budget!r}."
+        )
+    low = 1.0
+    while not promise(low).fits(budget):
+        low /= 16
+        if low < _SMALLEST:
+            raise NotAvailableError(f"noise of this kind gives no promise within {budget!r}.")
+    high = min(16 * low, _LARGEST)
+    while high < _LARGEST and promise(high).fits(budget):
+        low, high = high, min(16 * high, _LARGEST)
+    if promise(high).fits(budget):
+        return high
+    if isinstance(budget, ApproxDP):
+        low, high = _narrowed(promise, budget, low, high)
+    for _ in range(_HALVINGS):
+        middle = math.sqrt(low * high)
+        if high <= low * (1 + 1e-13) or not low < middle < high:
+            break
+        low, high = (middle, high) if promise(middle).fits(budget) else (low, middle)
+    return low
+
+
+def _narrowed(promise: Callable[[float], Guarantee], budget: ApproxDP, low: float, high: float) -> tuple[float, float]:
+    """A bracket 1e−10 wide around the root of log δ: profiles are smooth, and dear."""
+
+    def excess(log_x: float) -> float:
+        return math.log(max(promise(math.exp(log_x)).delta(budget.epsilon), 1e-300)) - math.log(budget.delta)
+
+    root = math.exp(optimize.brentq(excess, math.log(low), math.log(high), xtol=1e-12))
+    inside, outside = root * (1 - 1e-10), root * (1 + 1e-10)
+    return inside if promise(inside).fits(budget) else low, high if promise(outside).fits(budget) else outside
+
+
+@lru_cache(maxsize=1024)
+def affordable_epsilon(budget: Budget, *, on_the_line: bool = False) -> float:
+    """The largest ε such that every ε-DP mechanism keeps the budget; `on_the_line`, Laplace noise on R with that ε."""
+    if isinstance(budget, PureDP):
+        return budget.epsilon
+    return largest_affordable(Guarantee.laplace if on_the_line else Guarantee.pure, budget)
+
+
+@lru_cache(maxsize=1024)
+def affordable_mu(budget: Budget) -> float:
+    """The largest μ such that every μ-Gaussian-DP mechanism keeps the budget; none keeps a pure ε."""
+    if isinstance(budget, PureDP):
+        raise NotAvailableError(
+            f"Gaussian noise has unbounded privacy loss: it keeps no {budget!r}. Use Laplace noise."
+        )
+    if isinstance(budget, GaussianDP):
+        return budget.mu
+    if isinstance(budget, ApproxDP):
+        return mu_for(budget.epsilon, budget.delta)
+    return largest_affordable(Guarantee.gaussian, budget)
+
+
+@lru_cache(maxsize=1024)
+def affordable_rho(budget: Budget) -> float:
+    """The largest ρ such that every ρ-zCDP mechanism keeps the budget; none keeps a pure ε or a Gaussian μ."""
+    if isinstance(budget, PureDP | GaussianDP):
+        raise NotAvailableError(f"a zCDP promise implies no {budget!r}. Ask for ApproxDP, or use other noise.")
+    if isinstance(budget, ZeroConcentratedDP):
+        return budget.rho
+    if isinstance(budget, RenyiDP):
+        return budget.epsilon / budget.alpha * (1 - 2.0**-50)
+    return largest_affordable(Guarantee.zcdp, budget)

@@ -1,0 +1,20 @@
+"""The front door: private answers, and what they promise."""
+
+from dpmanifolds.releases.classes import ClassMeans, private_class_means
+from dpmanifolds.releases.confidence import ConfidenceRegion, confidence_region, population_region
+from dpmanifolds.releases.mean import private_mean
+from dpmanifolds.releases.release import Release
+from dpmanifolds.releases.value import privatize
+from dpmanifolds.releases.variance import private_variance
+
+__all__ = [
+    "ClassMeans",
+    "ConfidenceRegion",
+    "Release",
+    "confidence_region",
+    "population_region",
+    "private_class_means",
+    "private_mean",
+    "private_variance",
+    "privatize",
+]

@@ -1,0 +1,173 @@
+"""What every entry point does before and around a draw: check, charge the ledger, draw once."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from dpmanifolds._arrays import Array, leaves, like, namespace, to_numpy
+from dpmanifolds._validate import choice
+from dpmanifolds.domains import Domain
+from dpmanifolds.errors import ArgumentError, ConvergenceError, NotOnManifoldError
+from dpmanifolds.manifolds import Manifold
+from dpmanifolds.noise import as_generator
+from dpmanifolds.privacy import Budget, Guarantee, solver_tolerance
+from dpmanifolds.statistics import MeanResult, frechet_mean
+from dpmanifolds.statistics.blocks import records_at
+from dpmanifolds.statistics.records import check_block, record_array
+
+__all__ = [
+    "Account",
+    "checked_budget",
+    "checked_domain",
+    "clipped_records",
+    "computed_mean",
+    "grouped",
+    "open_account",
+    "precision_of",
+    "stacked",
+]
+
+ON_INVALID = ("raise", "center")
+
+
+@dataclass(frozen=True)
+class Account:
+    """Where randomness comes from and where it is paid for."""
+
+    rng: np.random.Generator | None
+    """None: the secure source."""
+    ledger: Any
+    dataset: str | None
+
+    @property
+    def reproducible(self) -> bool:
+        return self.rng is not None
+
+    def spend(self, what: str, guarantee: Guarantee, **parameters: Any) -> None:
+        """Record the promise before the noise is drawn; a refusal leaves nothing behind."""
+        if self.ledger is not None:
+            self.ledger.spend(self.dataset, guarantee, what=what, parameters=parameters, reproducible=self.reproducible)
+
+
+def open_account(ledger: Any, dataset: str | None, rng: Any) -> Account:
+    """Check the three arguments that every entry point takes."""
+    generator = None if rng is None else as_generator(rng)
+    if ledger is None:
+        if dataset is not None:
+            raise ArgumentError("dataset= names an account of a ledger; pass ledger= too, or leave both out.")
+        return Account(generator, None, None)
+    if not isinstance(dataset, str) or not dataset:
+        raise ArgumentError(f"a ledger needs dataset=, the name of the account to charge; got {dataset!r}.")
+    if generator is not None:
+        raise ArgumentError("a release made with rng= is reproducible, and a ledger takes none of those. Drop rng=.")
+    from dpmanifolds.ledger import as_ledger
+
+    return Account(None, as_ledger(ledger), dataset)
+
+
+def checked_budget(budget: Any) -> Budget:
+    """A budget, or an error that lists the kinds."""
+    if not isinstance(budget, Budget):
+        raise ArgumentError(
+            f"budget must be PureDP, ApproxDP, GaussianDP, ZeroConcentratedDP or RenyiDP; got {budget!r}."
+        )
+    return budget
+
+
+def checked_domain(domain: Any) -> Domain:
+    """A domain, or an error that says what it is for."""
+    if not isinstance(domain, Domain):
+        raise ArgumentError(
+            f"domain must be a Domain such as Ball(manifold, center, radius), the public promise about where records "
+            f"live; got {type(domain).__name__}."
+        )
+    return domain
+
+
+def precision_of(points: Array) -> str:
+    """The dtype of the records, as NumPy spells it."""
+    return str(leaves(points)[0].dtype).rsplit(".", maxsplit=1)[-1]
+
+
+def clipped_records(points: Any, domain: Domain, on_invalid: str) -> Array:
+    """Records of the domain, one per row; malformed ones raise, or become the centre."""
+    manifold = domain.manifold
+    records = record_array(manifold, points)
+    if choice("on_invalid", on_invalid, ON_INVALID) == "center":
+        records = _mended(manifold, records, domain.center)
+    else:
+        check_block(manifold, records)
+    try:
+        # numbers that are no points show up as not finite, and are found by the statistic
+        with np.errstate(all="ignore"):
+            return domain.clip(records)
+    except np.linalg.LinAlgError:
+        raise NotOnManifoldError(
+            f"records must lie on {manifold!r}, and at least one does not. Check them with dpmanifolds.validate, or "
+            "pass on_invalid='center'."
+        ) from None
+
+
+def _mended(manifold: Manifold, records: Array, center: Array) -> Array:
+    """Records that are not finite or not on the manifold, replaced by the centre: a rule for each record alone."""
+    count = leaves(records)[0].shape[0]
+    finite = np.ones(count, dtype=bool)
+    for leaf in leaves(records):
+        finite &= np.isfinite(to_numpy(leaf)).reshape(count, -1).all(axis=1)
+    tame = _replaced(records, center, ~finite)
+    with np.errstate(all="ignore"):
+        usable = to_numpy(manifold.belongs(tame))
+    return _replaced(tame, center, ~usable)
+
+
+def _replaced(records: Array, center: Array, rows: np.ndarray) -> Array:
+    if isinstance(records, tuple):
+        return tuple(_replaced(part, middle, rows) for part, middle in zip(records, center, strict=True))
+    if not rows.any():
+        return records
+    xp = namespace(records)
+    mask = xp.asarray(rows.reshape((-1,) + (1,) * (records.ndim - 1)))
+    return xp.where(mask, like(to_numpy(center), records), records)
+
+
+def grouped(domain: Domain, records: Array, group_by: Any) -> Array:
+    """One point per person: the Fréchet mean of that person's records, which lies in the domain like them.
+
+    Whatever a person's records are, they become one point of the domain: replacing a person replaces one point.
+    """
+    manifold = domain.manifold
+    count = manifold.batch_shape(records)[0]
+    labels = np.asarray(group_by)
+    if labels.shape != (count,):
+        raise ArgumentError(
+            f"group_by must name a person for each of the records, shape ({count},); got {labels.shape}."
+        )
+    _, person = np.unique(labels, return_inverse=True)
+    order = np.argsort(person, kind="stable")
+    borders = np.flatnonzero(np.diff(person[order])) + 1
+    points = [frechet_mean(manifold, records_at(records, rows)).point for rows in np.split(order, borders)]
+    return domain.clip(stacked(points))
+
+
+def stacked(points: list[Array]) -> Array:
+    """Points along a new leading axis."""
+    if isinstance(points[0], tuple):
+        return tuple(stacked(list(parts)) for parts in zip(*points, strict=True))
+    return namespace(*points).stack(points)
+
+
+def computed_mean(domain: Domain, records: Array, dtype: str) -> MeanResult:
+    """The Fréchet mean to the public tolerance that the sensitivity pays for."""
+    count = domain.manifold.batch_shape(records)[0]
+    tolerance = solver_tolerance(domain, count, dtype)
+    result = frechet_mean(domain.manifold, records)
+    certain = result.error_bound <= tolerance / 2
+    if not certain or not (domain.manifold.is_hadamard or bool(domain.contains(result.point))):
+        raise ConvergenceError(
+            "the mean was not found to the public tolerance, and nothing was released. Use double precision or a "
+            "smaller ball."
+        )
+    return result

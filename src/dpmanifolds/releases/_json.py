@@ -1,0 +1,124 @@
+"""Manifolds, domains, points and budgets as JSON: names and numbers, every float bit for bit."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import asdict
+from typing import Any
+
+import numpy as np
+
+from dpmanifolds import manifolds
+from dpmanifolds._arrays import Array
+from dpmanifolds.data import DescriptorDomain
+from dpmanifolds.domains import Ball, Domain
+from dpmanifolds.errors import ArgumentError
+from dpmanifolds.manifolds import Manifold, Power, Product
+from dpmanifolds.privacy import ApproxDP, Budget, GaussianDP, PureDP, RenyiDP, ZeroConcentratedDP
+
+__all__ = [
+    "budget_from_json",
+    "budget_to_json",
+    "domain_from_json",
+    "domain_to_json",
+    "point_from_json",
+    "point_to_json",
+]
+
+_MANIFOLDS = (
+    "Euclidean",
+    "Grassmann",
+    "Hyperbolic",
+    "PlanarShapes",
+    "SPDAffineInvariant",
+    "SPDLogCholesky",
+    "SPDLogEuclidean",
+    "SpecialOrthogonal",
+    "Sphere",
+    "Stiefel",
+)
+_BUDGETS = {kind.__name__: kind for kind in (ApproxDP, GaussianDP, PureDP, RenyiDP, ZeroConcentratedDP)}
+_DTYPES = ("float64", "complex128", "float32", "complex64")
+
+
+def _manifold_to_json(manifold: Manifold) -> dict[str, Any]:
+    name = type(manifold).__name__
+    if isinstance(manifold, Product):
+        return {"name": name, "factors": [_manifold_to_json(factor) for factor in manifold.factors]}
+    if isinstance(manifold, Power):
+        return {"name": name, "manifold": _manifold_to_json(manifold.manifold), "m": manifold.m}
+    return {"name": name, "parameters": list(manifold.parameters)}
+
+
+def _manifold_from_json(data: Any) -> Manifold:
+    name = data["name"]
+    if name == "Product":
+        return Product(*map(_manifold_from_json, data["factors"]))
+    if name == "Power":
+        return Power(_manifold_from_json(data["manifold"]), data["m"])
+    if name not in _MANIFOLDS:
+        raise ArgumentError(f"no manifold is called {name!r}.")
+    family: Callable[..., Manifold] = getattr(manifolds, name)
+    return _with_parameters(family, data["parameters"])
+
+
+def _with_parameters(family: Callable[..., Manifold], parameters: list[Any]) -> Manifold:
+    if family in (manifolds.Sphere, manifolds.Hyperbolic):
+        return family(parameters[0], curvature=parameters[1])
+    return family(*parameters)
+
+
+def point_to_json(point: Array) -> Any:
+    """Nested lists with a dtype; complex numbers as pairs; a tuple for a product."""
+    if isinstance(point, tuple):
+        return [point_to_json(part) for part in point]
+    array = np.asarray(point)
+    numbers = np.stack([array.real, array.imag], axis=-1) if np.iscomplexobj(array) else array
+    return {"dtype": str(array.dtype), "values": numbers.astype(np.float64).tolist()}
+
+
+def point_from_json(data: Any) -> Array:
+    """What `point_to_json` wrote."""
+    if isinstance(data, list):
+        return tuple(point_from_json(part) for part in data)
+    if data["dtype"] not in _DTYPES:
+        raise ArgumentError(f"a point has one of the dtypes {', '.join(_DTYPES)}; got {data['dtype']!r}.")
+    numbers = np.asarray(data["values"], dtype=np.float64)
+    if data["dtype"].startswith("complex"):
+        numbers = numbers[..., 0] + 1j * numbers[..., 1]
+    return numbers.astype(data["dtype"])
+
+
+def domain_to_json(domain: Domain) -> dict[str, Any]:
+    """A ball, the domain of image descriptors, or a user's own domain, of which only the description is kept."""
+    if isinstance(domain, Ball):
+        described: dict[str, Any] = {"kind": "ball", "center": point_to_json(domain.center), "radius": domain.radius}
+    elif isinstance(domain, DescriptorDomain):
+        return {"kind": "descriptors", "channels": domain.channels, "eta": domain.eta}
+    else:
+        raise ArgumentError(
+            f"a release over {domain!r} cannot be written down: JSON knows Ball and DescriptorDomain. Keep the release "
+            "in memory, or promise a Ball."
+        )
+    return {**described, "manifold": _manifold_to_json(domain.manifold)}
+
+
+def domain_from_json(data: Any) -> Domain:
+    """What `domain_to_json` wrote."""
+    if data["kind"] == "ball":
+        return Ball(_manifold_from_json(data["manifold"]), point_from_json(data["center"]), data["radius"])
+    if data["kind"] == "descriptors":
+        return DescriptorDomain(data["channels"], data["eta"])
+    raise ArgumentError(f"no domain is of the kind {data['kind']!r}.")
+
+
+def budget_to_json(budget: Budget) -> dict[str, Any]:
+    """The kind and its numbers."""
+    return {"kind": type(budget).__name__, **asdict(budget)}
+
+
+def budget_from_json(data: Any) -> Budget:
+    """What `budget_to_json` wrote."""
+    if data["kind"] not in _BUDGETS:
+        raise ArgumentError(f"no budget is of the kind {data['kind']!r}.")
+    return _BUDGETS[data["kind"]](**{name: value for name, value in data.items() if name != "kind"})

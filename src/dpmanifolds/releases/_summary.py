@@ -1,0 +1,46 @@
+"""A release in plain words, for the people who must decide about it."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from dpmanifolds.releases.release import Release
+
+__all__ = ["summary_of"]
+
+
+def summary_of(release: Release) -> str:
+    """One page: what was released, what is promised, how good it is, what it rests on."""
+    promise = release.guarantee
+    guess = (1 + float(promise.delta(0.0))) / 2
+    counted = "" if release.n is None else f" of {release.n} records"
+    stages = ""
+    if release.stages:
+        stages = f"  It was built on {len(release.stages)} earlier releases; the promise covers all of them together.\n"
+    warning = ""
+    if release.reproducible:
+        warning = (
+            "\nNOT FOR REAL RECORDS\n  It was made with a seed: whoever knows the seed can take the noise away again.\n"
+        )
+    return (
+        f"What was released\n"
+        f"  The private {release.statistic}{counted} on {release.manifold!r}.\n"
+        f"{stages}"
+        f"\nThe promise\n"
+        f"  {release.spent!r}, {promise.adjacency}; one record is one {promise.unit}.\n"
+        f"  Someone who knows everyone else's record, and wonders which of two values one {promise.unit} has, guesses\n"
+        f"  right with a probability of at most {guess:.1%} after seeing this release; without it, 50 %.\n"
+        f"  It holds whatever else that someone knows or will learn, and whatever is computed from the release.\n"
+        f"\nHow good it is\n"
+        f"  Distance to the answer without privacy: {release.expected_error}.\n"
+        f"  {release.clipping_statement}\n"
+        f"\nWhat it rests on\n"
+        f"  Mechanism: {release.mechanism}, scale {release.scale:.6g} ({release.reason}).\n"
+        f"  Theorem: {release.theorem}.\n"
+        f"  Sensitivity: {float(release.sensitivity):.6g} by {release.sensitivity.theorem} "
+        f"[{release.sensitivity.tag}], {release.sensitivity.statement}.\n"
+        f"  Numerics: {release.numerics_statement}.\n"
+        f"  The centre, the radius, n and the budget must have been chosen without looking at the records.\n"
+        f"{warning}"
+    )

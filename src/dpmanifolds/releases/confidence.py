@@ -1,0 +1,145 @@
+"""How far the answer without privacy, or the population's, may be from a release: post-processing, free of charge.
+
+>>> import numpy as np
+>>> import dpmanifolds as dpm
+>>> ball = dpm.Ball(dpm.SPD(2), np.eye(2), radius=1.5)
+>>> release = dpm.private_mean(dpm.SPD(2).random_point(400, rng=0), ball, dpm.PureDP(1.0), rng=0)
+>>> region = dpm.confidence_region(release, level=0.9)
+>>> bool(region.contains(release.value)), round(region.radius, 4)
+(True, 0.0399)
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from dpmanifolds._validate import positive_number
+from dpmanifolds.domains import Ball
+from dpmanifolds.errors import ArgumentError, NotAvailableError
+from dpmanifolds.manifolds import Euclidean
+from dpmanifolds.mechanisms import Facts, coordinates_at, error_metric, error_quantile, host
+from dpmanifolds.releases.release import Release
+
+__all__ = ["ConfidenceRegion", "confidence_region", "population_region"]
+
+
+@dataclass(frozen=True, eq=False)
+class ConfidenceRegion:
+    """All points within `radius` of a release, with the probability `level` of holding what it is `about`."""
+
+    release: Release
+    radius: float
+    """In tangent coordinates at the domain's centre, or as a geodesic distance: see `metric`. Infinite: all of it."""
+    metric: str
+    """"coordinates", "distance", or "number" for a released number."""
+    level: float
+    about: str
+
+    def contains(self, points: Any) -> np.ndarray:
+        """Whether each point (..., *point_shape), or number, lies in the region."""
+        if self.metric == "number":
+            return np.asarray(np.abs(np.asarray(points, dtype=float) - self.release.value) <= self.radius)
+        manifold = self.release.manifold
+        given = host(manifold.as_points(points))
+        if self.metric == "distance":
+            return np.asarray(manifold.dist(self.release.value, given) <= self.radius)
+        center = host(self.release.domain.center)
+        gap = coordinates_at(manifold, center, given) - coordinates_at(manifold, center, self.release.value)
+        return np.asarray(np.linalg.norm(gap, axis=-1) <= self.radius)
+
+    def __str__(self) -> str:
+        return f"{self.level:.0%} region for {self.about}: within {self.radius:.4g} ({self.metric}) of the release"
+
+
+def confidence_region(release: Release, level: float = 0.9) -> ConfidenceRegion:
+    """Where the statistic of the clipped records lies without privacy, with probability at least `level`.
+
+    From the law of the noise alone, which is public. Wrapped mechanisms: the noise has a known norm in coordinates at
+    the centre, and shrinking into the ball brings the release no farther from a statistic inside of it. Intrinsic
+    ones: the same with distances, where a radius beyond π/(2√κ) says nothing and becomes infinite.
+    """
+    level = _checked_level(level)
+    _needs_one_draw(release)
+    if isinstance(release.value, float):
+        radius = _noise_radius(release, Ball(Euclidean(1), np.zeros(1), 1.0), level)
+        return ConfidenceRegion(release, radius, "number", level, _about(release))
+    metric = error_metric(release.mechanism)
+    radius = _noise_radius(release, release.domain, level)
+    upper = release.manifold.curvature_bounds[1]
+    if metric == "distance" and upper > 0 and radius >= math.pi / (2 * math.sqrt(upper)):
+        radius = math.inf
+    return ConfidenceRegion(release, radius, metric, level, _about(release))
+
+
+def population_region(release: Release, spread: float, level: float = 0.9) -> ConfidenceRegion:
+    """Where the population's Fréchet mean m lies, if the records are independent draws of one law in the domain.
+
+    The stated model: E ρ(m, X)² ≤ spread², with a public `spread` (or the root of a `private_variance`, whose own
+    error is then not covered). With v_i = log_m(x_i), ρ(x̄, m) ≤ ‖(1/n)Σv_i‖/λ where the objective's Hessian is at
+    least λ: 1 where the curvature is at most 0, s·cot(s) at s = 2√κr otherwise. The average is bounded by Chebyshev,
+    or by the Bernstein inequality for bounded vectors, ‖v_i‖ ≤ 2r (Pinelis and Sakhanenko 1985), whichever is less.
+    Half of the error probability goes to the noise, half to the sampling.
+
+    >>> import numpy as np
+    >>> import dpmanifolds as dpm
+    >>> ball = dpm.Ball(dpm.Euclidean(2), [0.0, 0.0], radius=5.0)
+    >>> release = dpm.private_mean(np.random.default_rng(0).normal(size=(2000, 2)), ball, dpm.PureDP(1.0), rng=0)
+    >>> population_region(release, spread=1.5).radius < 0.2
+    True
+    """
+    level = _checked_level(level)
+    spread = positive_number("spread", spread)
+    if release.statistic not in ("mean", "class mean") or release.n is None:
+        raise NotAvailableError(f"a region for the population is known for means only; this is a {release.statistic}.")
+    domain, miss = release.domain, (1 - level) / 2
+    noise = confidence_region(release, 1 - miss)
+    upper = release.manifold.curvature_bounds[1]
+    angle = math.sqrt(max(upper, 0.0)) * domain.radius
+    if 2 * angle >= math.pi / 2:
+        raise NotAvailableError(
+            f"the objective need not be convex on a ball of radius {domain.radius:.4g} here: no region is known. "
+            "Promise a smaller ball."
+        )
+    convexity = 2 * angle / math.tan(2 * angle) if angle > 1e-8 else 1.0
+    stretch = angle / math.sin(angle) if angle > 1e-8 and noise.metric == "coordinates" else 1.0
+    sampling = _average_at_most(release.n, spread, domain.diameter, miss) / convexity
+    about = f"the population mean, for independent records with a spread of at most {spread:.4g}"
+    return ConfidenceRegion(release, noise.radius + sampling * stretch, noise.metric, level, about)
+
+
+def _average_at_most(n: int, spread: float, largest: float, miss: float) -> float:
+    """What the norm of an average of n independent centred vectors exceeds with probability at most `miss`."""
+    chebyshev = spread / math.sqrt(n * miss)
+    weight = math.log(2 / miss)
+    slack = largest * weight / 3
+    bernstein = (slack + math.sqrt(slack * slack + 2 * n * spread * spread * weight)) / n
+    return min(chebyshev, bernstein, largest)
+
+
+def _noise_radius(release: Release, domain: Any, level: float) -> float:
+    facts = Facts(domain, release.sensitivity, release.sensitivity)
+    radius = error_quantile(release.mechanism, release.numerics, facts, release.scale, release.guarantee, level)
+    # the statistic, and its noise, were rounded to the lattice
+    return radius + math.sqrt(domain.manifold.dim) * release.step
+
+
+def _about(release: Release) -> str:
+    return f"the {release.statistic} of the clipped records without privacy"
+
+
+def _needs_one_draw(release: Any) -> None:
+    if not isinstance(release, Release):
+        raise ArgumentError(f"release must be a Release; got {type(release).__name__}.")
+    if release.statistic == "median":
+        raise NotAvailableError("the noise of a descent acts step by step: no region is known for a private median.")
+
+
+def _checked_level(level: Any) -> float:
+    number = positive_number("level", level)
+    if number >= 1:
+        raise ArgumentError(f"level must be below 1, such as 0.9; got {number:g}.")
+    return number

@@ -1,0 +1,89 @@
+"""The private Fréchet mean."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from dpmanifolds._validate import positive_integer
+from dpmanifolds.domains import Domain
+from dpmanifolds.mechanisms import choose, mean_facts
+from dpmanifolds.privacy import Budget
+from dpmanifolds.releases._entry import (
+    checked_budget,
+    checked_domain,
+    clipped_records,
+    computed_mean,
+    grouped,
+    open_account,
+    precision_of,
+)
+from dpmanifolds.releases.release import Release, release_of
+
+__all__ = ["private_mean"]
+
+
+def private_mean(
+    points: Any,
+    domain: Domain,
+    budget: Budget,
+    *,
+    mechanism: str = "auto",
+    numerics: str = "safe",
+    refine: int = 0,
+    group_by: Any = None,
+    on_invalid: str = "raise",
+    unit: str = "person",
+    ledger: Any = None,
+    dataset: str | None = None,
+    rng: Any = None,
+) -> Release:
+    """The Fréchet mean of `points` (n, *point_shape), clipped to the public `domain`, within `budget`.
+
+    Neighbours differ in one record of the same public n. The mechanism with the smallest expected error is taken
+    unless one is named; only numbers that are public enter the choice. `numerics="safe"` keeps the promise down to
+    the last bit; "idealized" also allows the laws on the curved space itself, whose promise is for real numbers.
+
+    - `refine`: rounds that spend part of the budget on a smaller ball first, for public balls that are far too large.
+    - `group_by`: a person's name for each record; a person with several records counts as one (n is then the number
+      of persons, and public).
+    - `on_invalid="raise"` tells that some record is malformed (outside of the promise); "center" takes the centre for
+      such records, inside of it.
+    - `ledger`, `dataset`: charge this account before anything is drawn.
+    - `rng`: a seed, for tests and teaching; the release is marked, and a ledger refuses it.
+
+    >>> import numpy as np
+    >>> import dpmanifolds as dpm
+    >>> ball = dpm.Ball(dpm.Sphere(2), np.array([0.0, 0.0, 1.0]), radius=0.5)
+    >>> X = ball.clip(dpm.Sphere(2).random_point(1000, rng=0))
+    >>> release = dpm.private_mean(X, ball, dpm.PureDP(1.0))
+    >>> release.value.shape, release.mechanism, release.numerics
+    ((3,), 'wrapped-laplace', 'rounded')
+    """
+    checked_domain(domain)
+    checked_budget(budget)
+    refine = positive_integer("refine", refine, at_least=0)
+    account = open_account(ledger, dataset, rng)
+    records = clipped_records(points, domain, on_invalid)
+    if group_by is not None:
+        records = grouped(domain, records, group_by)
+    dtype = precision_of(records)
+    n = domain.manifold.batch_shape(records)[0]
+    if refine:
+        from dpmanifolds.releases.refine import refined_mean
+
+        return refined_mean(
+            records, domain, budget, rounds=refine, mechanism=mechanism, numerics=numerics, unit=unit, account=account
+        )
+    chosen = choose(mean_facts(domain, n, dtype, unit=unit), budget, mechanism=mechanism, numerics=numerics)
+    law = chosen.mechanism
+    statistic = computed_mean(domain, records, dtype).point
+    account.spend("mean", law.guarantee, n=n, mechanism=law.name, numerics=law.numerics, domain=repr(domain))
+    return release_of(
+        law,
+        law.release(statistic, records=records, rng=account.rng),
+        statistic="mean",
+        budget=budget,
+        n=n,
+        reason=chosen.reason,
+        reproducible=account.reproducible,
+    )

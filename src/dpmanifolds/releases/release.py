@@ -1,0 +1,232 @@
+"""What comes out of the front door: a value and everything that is promised about it.
+
+>>> import numpy as np
+>>> import dpmanifolds as dpm
+>>> ball = dpm.Ball(dpm.SPD(2), np.eye(2), radius=1.0)
+>>> release = dpm.private_mean(dpm.SPD(2).random_point(200, rng=0), ball, dpm.PureDP(1.0), rng=1)
+>>> dpm.Release.from_json(release.to_json()) == release
+True
+>>> release.spent
+PureDP(epsilon=1.0)
+"""
+
+from __future__ import annotations
+
+import json
+import math
+from dataclasses import asdict, dataclass, field
+from typing import Any
+
+from dpmanifolds._arrays import Array
+from dpmanifolds.domains import Ball, Domain
+from dpmanifolds.errors import ArgumentError
+from dpmanifolds.manifolds import Manifold
+from dpmanifolds.mechanisms import ExpectedError, Mechanism
+from dpmanifolds.privacy import ApproxDP, Budget, GaussianDP, Guarantee, PureDP, RenyiDP, Sensitivity
+from dpmanifolds.releases._json import (
+    budget_from_json,
+    budget_to_json,
+    domain_from_json,
+    domain_to_json,
+    point_from_json,
+    point_to_json,
+)
+from dpmanifolds.releases._summary import summary_of
+
+__all__ = ["Release"]
+
+_SCHEMA = 1
+
+
+@dataclass(frozen=True, eq=False, kw_only=True)
+class Release:
+    """A private answer. It holds no trace of the un-noised value, no count of clipped records and no seed."""
+
+    statistic: str
+    """What was released: "mean", "median", "variance", "value", …"""
+    value: Any
+    """A point of the manifold (NumPy), or a number."""
+    guarantee: Guarantee
+    """What is promised, in full; of all `stages` together."""
+    budget: Budget
+    """What was asked for."""
+    mechanism: str
+    theorem: str
+    """Why the promise holds."""
+    numerics: str
+    """"rounded", "lattice" or "idealized"; see `numerics_statement`."""
+    sensitivity: Sensitivity
+    scale: float
+    """σ of the noise."""
+    step: float
+    """Of the lattice or grid of coordinates that the value lies on."""
+    n: int | None
+    """The public number of records (persons, where records were grouped); None where it played no part."""
+    domain: Domain
+    """The public promise that every record (or a user's own value) was clipped to."""
+    expected_error: ExpectedError
+    reason: str
+    """Why this mechanism."""
+    reproducible: bool
+    """Made with a seed: for tests and teaching, never for real records. A ledger refuses it."""
+    stages: tuple[Release, ...] = ()
+    """Earlier releases that this one was built on; the guarantee pays for them too."""
+    version: str = field(default="")
+
+    @property
+    def manifold(self) -> Manifold:
+        """Where the records live."""
+        return self.domain.manifold
+
+    @property
+    def spent(self) -> Budget:
+        """The guarantee, read as the kind of budget that was asked for."""
+        if isinstance(self.budget, PureDP):
+            return self.guarantee.as_pure()
+        if isinstance(self.budget, ApproxDP):
+            return self.guarantee.as_approx(self.budget.delta)
+        if isinstance(self.budget, GaussianDP):
+            return self.guarantee.as_gaussian()
+        if isinstance(self.budget, RenyiDP):
+            return self.guarantee.as_renyi(self.budget.alpha)
+        return self.guarantee.as_zcdp()
+
+    @property
+    def clipping_statement(self) -> str:
+        """What clipping did; how many records it touched is private."""
+        where = f"within {self.domain.radius:.4g} of the public centre" if isinstance(self.domain, Ball) else "domain"
+        return (
+            f"Every record was clipped onto the public domain ({where}). How many were moved is private and not told."
+        )
+
+    @property
+    def numerics_statement(self) -> str:
+        """What floating point leaves of the promise."""
+        return {
+            "rounded": "rounded: exactly rounded noise on a public lattice; the promise holds for the bits that are "
+            "shown, given ideal random bits",
+            "lattice": "lattice: integer noise of OpenDP; the promise holds for the bits that are shown, given ideal "
+            "random bits",
+            "idealized": "idealized: the promise holds for real numbers; floating-point draws may leak through "
+            "low-order bits, and the time of a draw may depend on the records",
+        }[self.numerics]
+
+    def summary(self) -> str:
+        """One page in plain language."""
+        return summary_of(self)
+
+    def __repr__(self) -> str:
+        seeded = ", reproducible (not for real records)" if self.reproducible else ""
+        return (
+            f"Release({self.statistic} on {self.manifold!r}, {self.spent!r}, {self.mechanism} ({self.numerics}), "
+            f"n={self.n}, error {self.expected_error.mean:.3g} on average{seeded})"
+        )
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, Release) and self.to_json() == other.to_json()
+
+    def __hash__(self) -> int:
+        return hash(self.to_json())
+
+    def to_json(self, *, indent: int | None = None) -> str:
+        """Everything, every float bit for bit."""
+        return json.dumps(self._as_dict(), ensure_ascii=False, allow_nan=False, indent=indent)
+
+    def _as_dict(self) -> dict[str, Any]:
+        value = self.value
+        error = asdict(self.expected_error)
+        return {
+            "schema": _SCHEMA,
+            "version": self.version,
+            "statistic": self.statistic,
+            "value": {"number": value} if isinstance(value, float) else {"point": point_to_json(value)},
+            "guarantee": json.loads(self.guarantee.to_json()),
+            "budget": budget_to_json(self.budget),
+            "mechanism": self.mechanism,
+            "theorem": self.theorem,
+            "numerics": self.numerics,
+            "sensitivity": asdict(self.sensitivity),
+            "scale": self.scale,
+            "step": self.step,
+            "n": self.n,
+            "domain": domain_to_json(self.domain),
+            # infinity is no JSON number
+            "expected_error": {key: None if entry == math.inf else entry for key, entry in error.items()},
+            "reason": self.reason,
+            "reproducible": self.reproducible,
+            "stages": [stage._as_dict() for stage in self.stages],
+        }
+
+    @classmethod
+    def from_json(cls, text: str) -> Release:
+        """The release that `to_json` wrote; anything else is refused."""
+        try:
+            data = json.loads(text)
+        except (TypeError, ValueError, RecursionError):
+            raise ArgumentError("a release must be JSON as written by Release.to_json.") from None
+        try:
+            return cls._from_dict(data)
+        except (KeyError, TypeError, IndexError, AttributeError, OverflowError) as problem:
+            raise ArgumentError(
+                f"a release in JSON has other fields than these ({problem}); write it with Release.to_json."
+            ) from None
+
+    @classmethod
+    def _from_dict(cls, data: Any) -> Release:
+        if data["schema"] != _SCHEMA:
+            raise ArgumentError(f"this version reads releases of schema {_SCHEMA}; got {data['schema']!r}.")
+        error: dict[str, Any] = {
+            key: math.inf if entry is None else entry for key, entry in data["expected_error"].items()
+        }
+        value = data["value"]
+        given = {key: data[key] for key in ("statistic", "mechanism", "theorem", "numerics", "reason", "version")}
+        if not all(isinstance(entry, str) for entry in given.values()):
+            raise TypeError("text fields")
+        return cls(
+            **given,
+            value=float(value["number"]) if "number" in value else point_from_json(value["point"]),
+            guarantee=Guarantee.from_json(json.dumps(data["guarantee"])),
+            budget=budget_from_json(data["budget"]),
+            sensitivity=Sensitivity(**data["sensitivity"]),
+            scale=float(data["scale"]),
+            step=float(data["step"]),
+            n=data["n"] if data["n"] is None else int(data["n"]),
+            domain=domain_from_json(data["domain"]),
+            expected_error=ExpectedError(**error),
+            reproducible=bool(data["reproducible"]),
+            stages=tuple(cls._from_dict(stage) for stage in data["stages"]),
+        )
+
+
+def release_of(
+    mechanism: Mechanism,
+    value: Array,
+    *,
+    statistic: str,
+    budget: Budget,
+    n: int | None,
+    reason: str,
+    reproducible: bool,
+    domain: Domain | None = None,
+) -> Release:
+    """What one mechanism let out, on its own; `domain` where the value lives elsewhere than the records."""
+    from dpmanifolds import __version__
+
+    return Release(
+        statistic=statistic,
+        value=value,
+        guarantee=mechanism.guarantee,
+        budget=budget,
+        mechanism=mechanism.name,
+        theorem=mechanism.theorem,
+        numerics=mechanism.numerics,
+        sensitivity=mechanism.sensitivity,
+        scale=mechanism.scale,
+        step=mechanism.step,
+        n=n,
+        domain=domain or mechanism.facts.domain,
+        expected_error=mechanism.expected_error,
+        reason=reason,
+        reproducible=reproducible,
+        version=__version__,
+    )

@@ -1,0 +1,102 @@
+"""A user's own manifold-valued summary, with a user's own sensitivity."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from dpmanifolds._arrays import leaves, to_numpy
+from dpmanifolds.domains import Domain
+from dpmanifolds.errors import ArgumentError, NotOnManifoldError
+from dpmanifolds.mechanisms import choose, value_facts
+from dpmanifolds.privacy import Budget, Sensitivity
+from dpmanifolds.releases._entry import Account, checked_budget, checked_domain, open_account
+from dpmanifolds.releases.release import Release, release_of
+
+__all__ = ["privatize"]
+
+
+def privatize(
+    value: Any,
+    domain: Domain,
+    sensitivity: float | Sensitivity,
+    budget: Budget,
+    *,
+    mechanism: str = "auto",
+    numerics: str = "safe",
+    adjacency: str = "replace-one",
+    unit: str = "person",
+    statistic: str = "value",
+    ledger: Any = None,
+    dataset: str | None = None,
+    rng: Any = None,
+) -> Release:
+    """`value`, one point of the domain, with noise for a statistic that moves by at most `sensitivity`.
+
+    The sensitivity is a geodesic distance, and its proof is yours; the release says so. It must hold for values inside
+    of the domain: where the curvature is at most 0 a value outside is projected onto a ball, which never makes it
+    larger, and elsewhere it is refused.
+
+    >>> import dpmanifolds as dpm
+    >>> import numpy as np
+    >>> line = dpm.Ball.from_bounds(dpm.Euclidean(1), [0.0], [120.0])
+    >>> release = dpm.privatize(np.array([37.5]), line, sensitivity=0.5, budget=dpm.PureDP(1.0))
+    >>> release.sensitivity.theorem, round(release.expected_error.mean, 6)
+    ('stated by the user', 0.5)
+    """
+    checked_domain(domain)
+    checked_budget(budget)
+    account = open_account(ledger, dataset, rng)
+    point = _point_of(domain, value)
+    facts = value_facts(domain, sensitivity, adjacency=adjacency, unit=unit)
+    chosen = choose(facts, budget, mechanism=mechanism, numerics=numerics)
+    law = chosen.mechanism
+    account.spend(statistic, law.guarantee, mechanism=law.name, numerics=law.numerics, domain=repr(domain))
+    return release_of(
+        law,
+        law.release(point, rng=account.rng),
+        statistic=statistic,
+        budget=budget,
+        n=None,
+        reason=chosen.reason,
+        reproducible=account.reproducible,
+    )
+
+
+def private_numbers(
+    values: np.ndarray, ball: Domain, sensitivity: Sensitivity, budget: Budget, *, unit: str, account: Account
+) -> Release:
+    """A vector of numbers inside another release, whose whole promise is charged once, by the caller."""
+    chosen = choose(value_facts(ball, sensitivity, unit=unit), budget)
+    return release_of(
+        chosen.mechanism,
+        chosen.mechanism.release(values, rng=account.rng),
+        statistic="numbers",
+        budget=budget,
+        n=None,
+        reason=chosen.reason,
+        reproducible=account.reproducible,
+    )
+
+
+def _point_of(domain: Domain, value: Any) -> Any:
+    """One point of the domain, or an error that says nothing about the value."""
+    manifold = domain.manifold
+    point = manifold.as_points(value, "value")
+    if manifold.batch_shape(point) != ():
+        raise ArgumentError(
+            f"value must be one point of {manifold!r}; got leading axes {manifold.batch_shape(point)}. For several, "
+            "use Power(manifold, m), one ball and one sensitivity."
+        )
+    finite = all(np.all(np.isfinite(to_numpy(leaf))) for leaf in leaves(point))
+    if not finite or not bool(manifold.belongs(point)):
+        raise NotOnManifoldError(f"value must lie on {manifold!r}, and it does not.")
+    if bool(domain.contains(point)):
+        return point
+    if manifold.curvature_bounds[1] > 0 or not manifold.is_hadamard:
+        raise NotOnManifoldError(
+            "value must lie in the domain, and it does not: on this manifold projecting it could break the "
+            "sensitivity. Clip before you bound the sensitivity, or promise a larger ball."
+        )
+    return domain.clip(point)
