@@ -12,18 +12,22 @@ import importlib
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
+    from dpmanifolds.data import DescriptorDomain, image_descriptors, read_points, square_root_map
     from dpmanifolds.distributions import RiemannianGaussian, RiemannianLaplace, WrappedGaussian, WrappedLaplace
     from dpmanifolds.domains import Ball, Domain, validate
     from dpmanifolds.errors import (
         ArgumentError,
+        BudgetExceededError,
         ConvergenceError,
         DPManifoldsError,
+        LedgerError,
         NotAvailableError,
         NotOnManifoldError,
         PrivacyLeakWarning,
         RadiusTooLargeError,
         ScaleOutOfRangeError,
     )
+    from dpmanifolds.ledger import Ledger
     from dpmanifolds.manifolds import (
         SPD,
         Euclidean,
@@ -75,10 +79,12 @@ __all__ = [
     "ArgumentError",
     "Ball",
     "Budget",
+    "BudgetExceededError",
     "ClassMeans",
     "ConfidenceRegion",
     "ConvergenceError",
     "DPManifoldsError",
+    "DescriptorDomain",
     "Domain",
     "Euclidean",
     "ExpectedError",
@@ -86,6 +92,8 @@ __all__ = [
     "Grassmann",
     "Guarantee",
     "Hyperbolic",
+    "Ledger",
+    "LedgerError",
     "Manifold",
     "MeanResult",
     "NotAvailableError",
@@ -115,19 +123,33 @@ __all__ = [
     "convert",
     "frechet_mean",
     "frechet_median",
+    "image_descriptors",
     "population_region",
     "private_class_means",
     "private_mean",
     "private_variance",
     "privatize",
+    "read_points",
     "sensitivity_of_mean",
     "sensitivity_of_mean_at_center",
     "sensitivity_of_variance",
     "split",
+    "square_root_map",
     "validate",
 ]
 
-_ROOMS = ("errors", "manifolds", "domains", "statistics", "distributions", "privacy", "mechanisms", "releases")
+_ROOMS = (
+    "errors",
+    "manifolds",
+    "domains",
+    "statistics",
+    "data",
+    "distributions",
+    "privacy",
+    "ledger",
+    "mechanisms",
+    "releases",
+)
 
 
 def __getattr__(name: str) -> Any:

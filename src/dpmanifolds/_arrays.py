@@ -140,7 +140,7 @@ def transpose(matrix: Array) -> Array:
 
 def sym(matrix: Array) -> Array:
     """The symmetric part, symmetric to the last bit."""
-    return (matrix + transpose(matrix)) / 2
+    return matrix / 2 + transpose(matrix) / 2
 
 
 def dot(a: Array, b: Array) -> Array:

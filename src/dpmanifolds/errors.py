@@ -6,10 +6,14 @@ value, an index or a count.
 
 from __future__ import annotations
 
+from typing import Any
+
 __all__ = [
     "ArgumentError",
+    "BudgetExceededError",
     "ConvergenceError",
     "DPManifoldsError",
+    "LedgerError",
     "NotAvailableError",
     "NotOnManifoldError",
     "PrivacyLeakWarning",
@@ -44,6 +48,23 @@ class NotAvailableError(DPManifoldsError, NotImplementedError):
 
 class ConvergenceError(DPManifoldsError, ArithmeticError):
     """An iteration could not reach what it promised."""
+
+
+class BudgetExceededError(DPManifoldsError, ValueError):
+    """A ledger refuses a release: what was spent, asked for and remains, as budgets (None is nothing)."""
+
+    def __init__(
+        self, message: str, *, dataset: str = "", spent: Any = None, asked: Any = None, remaining: Any = None
+    ) -> None:
+        super().__init__(message)
+        self.dataset = dataset
+        self.spent = spent
+        self.asked = asked
+        self.remaining = remaining
+
+
+class LedgerError(DPManifoldsError, RuntimeError):
+    """The file of a ledger cannot be read, trusted or written; nothing was spent."""
 
 
 class PrivacyLeakWarning(UserWarning):

@@ -11,9 +11,10 @@ from typing import IO, Any
 
 from dpmanifolds.errors import ArgumentError, DPManifoldsError
 
-__all__ = ["DEFAULT_LIMIT", "checked_path", "check_size", "decoding", "read_all"]
+__all__ = ["DEFAULT_LIMIT", "check_size", "checked_path", "chosen_name", "decoding", "read_all", "read_exactly"]
 
 DEFAULT_LIMIT = 1 << 32
+_PIECE = 1 << 20
 
 
 def checked_path(path: Any, limit: int) -> Path:
@@ -53,6 +54,29 @@ def decoding(path: Path, kind: str) -> Iterator[None]:
         raise ArgumentError(
             f"{path.name} cannot be read as {kind}: the file is damaged, cut short or of another kind."
         ) from None
+
+
+def chosen_name(path: Path, names: list[str], key: str | None) -> str:
+    """`key`, or the only name there is."""
+    listed = ", ".join(map(repr, names)) or "none"
+    if key is None:
+        if len(names) == 1:
+            return names[0]
+        raise ArgumentError(f"{path.name} holds several arrays (or none): pass key, one of {listed}.")
+    if key not in names:
+        raise ArgumentError(f"{path.name} holds no array {key!r}; it has {listed}.")
+    return key
+
+
+def read_exactly(stream: IO[bytes], size: int) -> bytearray:
+    """The next `size` bytes, in pieces, so that a header which promises too many costs no memory."""
+    content = bytearray()
+    while len(content) < size:
+        piece = stream.read(min(_PIECE, size - len(content)))
+        if not piece:
+            raise ArgumentError("the file is cut short: its header promises more numbers than follow.")
+        content += piece
+    return content
 
 
 def read_all(path: Path, limit: int) -> bytes:

@@ -32,8 +32,8 @@ def square_root_map(compositions: Any) -> Array:
     xp = namespace(parts)
     if xp.isdtype(parts.dtype, "complex floating") or parts.ndim == 0 or parts.shape[-1] < 2:
         raise ArgumentError(
-            f"compositions must be real numbers of shape (..., d + 1) with at least two parts; got dtype {parts.dtype}, "
-            f"shape {tuple(parts.shape)}."
+            "compositions must be real numbers of shape (..., d + 1) with at least two parts; got dtype "
+            f"{parts.dtype}, shape {tuple(parts.shape)}."
         )
     if not bool(xp.all(xp.isfinite(parts))):
         raise NotOnManifoldError("parts of a composition must be finite; repair or drop such rows first.")

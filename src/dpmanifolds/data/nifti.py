@@ -1,6 +1,7 @@
 """Diffusion tensors from NIfTI files (.nii and .nii.gz, versions 1 and 2), without further packages.
 
->>> import os, struct, tempfile
+>>> import struct, tempfile
+>>> from pathlib import Path
 >>> import numpy as np
 >>> from dpmanifolds.data import read_tensors
 >>> header = bytearray(352)
@@ -11,8 +12,8 @@
 >>> header[344:348] = b"n+1\\0"
 >>> voxels = np.array([[1, 0, 0, 1, 0, 1], [3, 1, 0, 2, 0, 1]], dtype="<f4")
 >>> with tempfile.TemporaryDirectory() as folder:
-...     path = os.path.join(folder, "tensors.nii")
-...     _ = open(path, "wb").write(bytes(header) + voxels.tobytes(order="F"))
+...     path = Path(folder) / "tensors.nii"
+...     _ = path.write_bytes(bytes(header) + voxels.tobytes(order="F"))
 ...     read_tensors(path, layout="upper")[1].tolist()
 [[3.0, 1.0, 0.0], [1.0, 2.0, 0.0], [0.0, 0.0, 1.0]]
 """
@@ -28,7 +29,7 @@ from typing import IO, Any, NamedTuple
 import numpy as np
 
 from dpmanifolds._validate import positive_integer
-from dpmanifolds.data._files import DEFAULT_LIMIT, check_size, checked_path, decoding
+from dpmanifolds.data._files import DEFAULT_LIMIT, check_size, checked_path, decoding, read_exactly
 from dpmanifolds.data._layouts import matrices_from_columns
 from dpmanifolds.errors import ArgumentError
 
@@ -88,9 +89,8 @@ def _read_image(stream: IO[bytes], limit: int, path: Path) -> np.ndarray:
     if header.offset < 348:
         raise ArgumentError(f"{path.name}: the numbers cannot begin inside the header.")
     size = count * header.dtype.itemsize
-    content = (head + stream.read(max(0, header.offset + size - len(head))))[header.offset : header.offset + size]
-    if len(content) != size:
-        raise ArgumentError(f"{path.name} is cut short: its header promises more numbers than follow.")
+    rest = read_exactly(stream, max(0, header.offset + size - len(head)))
+    content = (head + rest)[header.offset : header.offset + size]
     values = np.frombuffer(content, dtype=header.dtype).reshape(header.shape, order="F").astype(np.float64)
     if header.slope not in (0.0, 1.0) or header.intercept != 0.0:
         values = values * (header.slope or 1.0) + header.intercept

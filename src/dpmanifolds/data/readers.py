@@ -1,12 +1,12 @@
 """Points from files: .npy, .npz, .csv, .tsv, .mat, .tps, .nii and .nii.gz.
 
->>> import os, tempfile
->>> import numpy as np
+>>> import tempfile
+>>> from pathlib import Path
 >>> from dpmanifolds import SPD
 >>> from dpmanifolds.data import read_points
 >>> with tempfile.TemporaryDirectory() as folder:
-...     path = os.path.join(folder, "tensors.csv")
-...     _ = open(path, "w").write("xx,xy,yy\\n2,1,3\\n1,0,1\\n")
+...     path = Path(folder) / "tensors.csv"
+...     _ = path.write_text("xx,xy,yy\\n2,1,3\\n1,0,1\\n")
 ...     read_points(path, manifold=SPD(2), layout="upper")[0].tolist()
 [[2.0, 1.0], [1.0, 3.0]]
 """
@@ -21,13 +21,14 @@ from typing import Any
 import numpy as np
 
 from dpmanifolds._validate import choice, positive_integer
-from dpmanifolds.data._array_files import read_mat, read_npy, read_npz
+from dpmanifolds.data._array_files import read_npy, read_npz
 from dpmanifolds.data._files import DEFAULT_LIMIT, checked_path, decoding, read_all
 from dpmanifolds.data._layouts import LAYOUTS, matrices_from_columns
+from dpmanifolds.data._matlab import read_mat
 from dpmanifolds.data.nifti import read_tensors
 from dpmanifolds.data.tps import read_tps
 from dpmanifolds.errors import ArgumentError
-from dpmanifolds.manifolds import Manifold
+from dpmanifolds.manifolds import Manifold, PlanarShapes
 
 __all__ = ["read_points"]
 
@@ -54,10 +55,10 @@ def read_points(
       "no" say it outright).
     - .tps: landmarks; `missing` as in `read_tps`. .nii, .nii.gz: tensors; `layout` and `mask` as in `read_tensors`.
 
-    layout="full", "upper" or "lower" turns rows of numbers into symmetric matrices. With a `manifold` the rows
-    of a table take the shape of its points (landmarks as x1, y1, x2, y2, …), and the result is checked for shape, not for
-    lying on the manifold: `dpmanifolds.validate` does that. Files larger than `max_bytes`, before or after decompression,
-    are refused. Every failure is an `ArgumentError` that quotes nothing of the contents.
+    layout="full", "upper" or "lower" turns rows of numbers into symmetric matrices. With a `manifold` the rows of a
+    table take the shape of its points (landmarks as x1, y1, x2, y2, …), and the result is checked for shape, not for
+    lying on the manifold: `dpmanifolds.validate` does that. Files larger than `max_bytes`, before or after
+    decompression, are refused. Every failure is one of this package's errors, and quotes no record.
     """
     limit = positive_integer("max_bytes", max_bytes)
     if manifold is not None and not isinstance(manifold, Manifold):
@@ -138,6 +139,4 @@ def _points(array: np.ndarray, manifold: Manifold) -> np.ndarray:
 
 
 def _row_shape(manifold: Manifold) -> tuple[int, ...]:
-    from dpmanifolds.manifolds import PlanarShapes
-
     return (manifold.k, 2) if isinstance(manifold, PlanarShapes) else manifold.point_shape

@@ -1,11 +1,12 @@
 """Landmarks from TPS files, as tpsDig and its relatives write them.
 
->>> import os, tempfile
+>>> import tempfile
+>>> from pathlib import Path
 >>> from dpmanifolds.data import read_tps
 >>> text = "LM=3\\r\\n0 0\\r\\n1 0\\r\\n0.3 0.8\\r\\nIMAGE=C:\\\\wings\\\\a.jpg\\r\\nID=first\\r\\nSCALE=0.01\\r\\n"
 >>> with tempfile.TemporaryDirectory() as folder:
-...     path = os.path.join(folder, "wings.tps")
-...     _ = open(path, "w", newline="").write(text)
+...     path = Path(folder) / "wings.tps"
+...     _ = path.write_text(text, newline="")
 ...     specimens = read_tps(path)
 >>> specimens.landmarks.shape, specimens.identifiers, specimens.scales.tolist()
 ((1, 3, 2), ('first',), [0.01])
@@ -13,6 +14,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -61,37 +63,42 @@ class _Specimen:
     expected: int
     points: list[tuple[float, float]] = field(default_factory=list)
     labels: dict[str, str] = field(default_factory=dict)
+    outline_points: int = 0
+
+    def take_label(self, name: str, value: str) -> None:
+        self.labels[name] = value
+        if name == "POINTS":
+            self.outline_points = int(value)
+
+    def take_numbers(self, line: str) -> None:
+        if self.outline_points > 0:
+            self.outline_points -= 1
+        elif len(self.points) < self.expected:
+            self.points.append(_point(line))
+        else:
+            raise ArgumentError("the TPS file has a line of numbers that belongs to no landmark.")
 
 
 def _specimens(content: bytes) -> Iterator[_Specimen]:
     specimen: _Specimen | None = None
-    skipped = 0
     # latin-1 reads any byte: old files keep accents of some code page in their paths
-    for raw in content.decode("latin-1").splitlines():
+    for raw in re.split("\r\n|\r|\n", content.decode("latin-1")):
         line = raw.strip()
         if not line or line.startswith("#"):
             continue
-        name, equals, value = line.partition("=")
-        name = name.strip().upper()
-        if not equals:
-            if skipped > 0:
-                skipped -= 1
-            elif specimen is not None and len(specimen.points) < specimen.expected:
-                specimen.points.append(_point(line))
-            else:
-                raise ArgumentError("the TPS file has a line of numbers that belongs to no landmark.")
-        elif name == "LM":
+        name, equals, value = (part.strip() for part in line.partition("="))
+        if equals and name.upper() == "LM":
             if specimen is not None:
                 yield specimen
-            specimen, skipped = _Specimen(int(value)), 0
-        elif name == "LM3":
+            specimen = _Specimen(int(value))
+        elif equals and name.upper() == "LM3":
             raise ArgumentError("the TPS file holds landmarks in three dimensions (LM3); planar ones (LM) are needed.")
         elif specimen is None:
             raise ArgumentError("the TPS file must begin with a line LM=number.")
-        elif name == "POINTS":
-            skipped = int(value)
+        elif equals:
+            specimen.take_label(name.upper(), value)
         else:
-            specimen.labels[name] = value.strip()
+            specimen.take_numbers(line)
     if specimen is not None:
         yield specimen
 

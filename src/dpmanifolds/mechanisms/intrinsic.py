@@ -15,8 +15,9 @@ numbers, and the draw is put on a public grid before it is shown.
 from __future__ import annotations
 
 import math
+from abc import abstractmethod
 from dataclasses import dataclass
-from functools import cached_property
+from functools import cached_property, lru_cache
 from typing import Any, ClassVar, Self
 
 import numpy as np
@@ -46,6 +47,9 @@ from dpmanifolds.privacy import (
 __all__ = ["KNormGradientMechanism", "RiemannianGaussianMechanism", "RiemannianLaplaceMechanism"]
 
 _UP = 1 + 2.0**-49
+# some laws take half a second to set up, and calibration, planning and the draw all need the same one
+_laplace = lru_cache(maxsize=32)(laplace_law)
+_gaussian = lru_cache(maxsize=32)(gaussian_law)
 _FINENESS = 20
 _SIMULATED_DRAWS = 20_000
 
@@ -83,9 +87,10 @@ class _AroundTheStatistic(_IdealizedMechanism):
         coordinates = self._law.sample_coordinates(1, as_generator(rng))[0]
         return self._shown(move(manifold, point, coordinates))
 
-    @property
+    @cached_property
+    @abstractmethod
     def _law(self) -> TangentLaw:
-        raise NotImplementedError
+        """The law around the statistic."""
 
     @cached_property
     def expected_error(self) -> ExpectedError:
@@ -132,15 +137,15 @@ class RiemannianLaplaceMechanism(_AroundTheStatistic):
         epsilon = affordable_epsilon(budget)
         sigma = laplace_scale(float(facts.in_distance), epsilon)
         try:
-            laplace_law(facts.domain.manifold, sigma)
+            _laplace(facts.domain.manifold, sigma)
         except (ArgumentError, ScaleOutOfRangeError) as reason:
             raise NotAvailableError(f"no Riemannian Laplace at the scale {sigma:.4g}: {reason}") from None
         guarantee = Guarantee.pure(epsilon, **facts.labels)
         return cls._at_scale(facts, sigma, guarantee)
 
-    @property
+    @cached_property
     def _law(self) -> TangentLaw:
-        return laplace_law(self.facts.domain.manifold, self.scale)
+        return _laplace(self.facts.domain.manifold, self.scale)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -175,14 +180,14 @@ class RiemannianGaussianMechanism(_AroundTheStatistic):
             if not isinstance(budget, GaussianDP):
                 # the profile at one ε is below that of its μ: start from there and give the rest back
                 sigma = 1 / largest_affordable(lambda x: promise(x / sigma), budget) * sigma
-            gaussian_law(manifold, sigma)
+            _gaussian(manifold, sigma)
         except (ArgumentError, ScaleOutOfRangeError) as reason:
             raise NotAvailableError(f"no Riemannian Gaussian keeps {budget!r} here: {reason}") from None
         return cls._at_scale(facts, sigma, promise(1 / sigma))
 
-    @property
+    @cached_property
     def _law(self) -> TangentLaw:
-        return gaussian_law(self.facts.domain.manifold, self.scale)
+        return _gaussian(self.facts.domain.manifold, self.scale)
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -7,11 +7,12 @@ from typing import Any
 
 import numpy as np
 
-from dpmanifolds._arrays import Array, leaves, like, namespace, to_numpy
+from dpmanifolds._arrays import Array, is_numpy, leaves, like, namespace, to_numpy
 from dpmanifolds._validate import choice
 from dpmanifolds.domains import Domain
 from dpmanifolds.errors import ArgumentError, ConvergenceError, NotOnManifoldError
 from dpmanifolds.manifolds import Manifold
+from dpmanifolds.mechanisms import host
 from dpmanifolds.noise import as_generator
 from dpmanifolds.privacy import Budget, Guarantee, solver_tolerance
 from dpmanifolds.statistics import MeanResult, frechet_mean
@@ -95,7 +96,7 @@ def precision_of(points: Array) -> str:
 def clipped_records(points: Any, domain: Domain, on_invalid: str) -> Array:
     """Records of the domain, one per row; malformed ones raise, or become the centre."""
     manifold = domain.manifold
-    records = record_array(manifold, points)
+    records = _in_double(record_array(manifold, points))
     if choice("on_invalid", on_invalid, ON_INVALID) == "center":
         records = _mended(manifold, records, domain.center)
     else:
@@ -109,6 +110,18 @@ def clipped_records(points: Any, domain: Domain, on_invalid: str) -> Array:
             f"records must lie on {manifold!r}, and at least one does not. Check them with dpmanifolds.validate, or "
             "pass on_invalid='center'."
         ) from None
+
+
+def _in_double(records: Array) -> Array:
+    """NumPy records of single precision as double: exact, and what single precision would cost in noise is more.
+
+    Other libraries keep their precision, and its rounding is charged.
+    """
+    if isinstance(records, tuple):
+        return tuple(map(_in_double, records))
+    if not is_numpy(records) or records.dtype not in (np.float32, np.complex64):
+        return records
+    return host(records)
 
 
 def _mended(manifold: Manifold, records: Array, center: Array) -> Array:

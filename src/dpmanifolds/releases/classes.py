@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import Any
@@ -10,11 +9,11 @@ from typing import Any
 import numpy as np
 
 from dpmanifolds._arrays import Array, leaves, like, namespace, to_numpy
-from dpmanifolds.domains import Ball, Domain
+from dpmanifolds.domains import Domain
 from dpmanifolds.errors import ArgumentError, NotAvailableError
-from dpmanifolds.manifolds import Euclidean
-from dpmanifolds.mechanisms import Facts, Mechanism, choose, mean_facts, offered, value_facts
-from dpmanifolds.privacy import Budget, Guarantee, Sensitivity, compose, split
+from dpmanifolds.mechanisms import Facts, Mechanism, mean_facts, offered
+from dpmanifolds.privacy import Budget, Guarantee, compose, split
+from dpmanifolds.releases._counts import counts_noise
 from dpmanifolds.releases._entry import (
     Account,
     checked_budget,
@@ -26,14 +25,12 @@ from dpmanifolds.releases._entry import (
     stacked,
 )
 from dpmanifolds.releases.release import Release, release_of
-from dpmanifolds.releases.value import private_numbers
 from dpmanifolds.statistics.blocks import records_at
 
 __all__ = ["ClassMeans", "private_class_means"]
 
 _COUNTS_SHARE = 0.1
 _MARGIN = 2.0
-_COUNTS = Sensitivity(math.sqrt(2), "two classes' counts", "P", "√2: a record leaves one class and enters another")
 
 
 @dataclass(frozen=True)
@@ -131,15 +128,13 @@ class _Request:
     def with_private_labels(self, records: Array, rows: list[np.ndarray], names: tuple[Any, ...]) -> ClassMeans:
         dtype, n = precision_of(records), self.domain.manifold.batch_shape(records)[0]
         counts_part, mean_part = self._best_split(n, dtype, len(names))
-        sizes_ball = Ball(Euclidean(len(names)), np.full(len(names), n / len(names)), float(n))
-        noise = choose(value_facts(sizes_ball, _COUNTS, unit=self.unit), counts_part).mechanism
+        noise = counts_noise(len(names), counts_part, self.unit)
         one = self._laws([mean_facts(self.domain, max(1, n // len(names)), dtype, unit=self.unit)], mean_part)[0][0]
         promise = compose(noise.guarantee, one.guarantee.k_fold(2))
         self.account.spend("class means", promise, classes=len(names), private_labels=True, domain=repr(self.domain))
-        counts = np.array([len(each) for each in rows], dtype=np.float64)
-        counted = private_numbers(counts, sizes_ball, _COUNTS, counts_part, unit=self.unit, account=self.account)
+        counted = noise.release(np.array([len(each) for each in rows]), self.account)
         # a little below the noisy count: dropping a few records costs less than filling up with the centre
-        sizes = [max(1, int(size - _MARGIN * noise.scale)) for size in counted.value]
+        sizes = [max(1, int(size - _MARGIN * noise.deviation)) for size in counted.value]
         groups = [_sized(records, each, size, self.domain.center) for each, size in zip(rows, sizes, strict=True)]
         fixed = replace(self, mechanism=one.name, numerics=one.numerics)
         facts = [mean_facts(self.domain, size, dtype, unit=self.unit) for size in sizes]

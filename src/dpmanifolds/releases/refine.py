@@ -16,18 +16,16 @@ import numpy as np
 from dpmanifolds._arrays import Array, to_numpy
 from dpmanifolds.domains import Ball, Domain
 from dpmanifolds.errors import ArgumentError, DPManifoldsError, NotAvailableError
-from dpmanifolds.manifolds import Euclidean
-from dpmanifolds.mechanisms import Choice, choose, mean_facts, value_facts
-from dpmanifolds.privacy import Budget, Sensitivity, compose, split
+from dpmanifolds.mechanisms import Choice, Mechanism, choose, mean_facts
+from dpmanifolds.privacy import Budget, compose, split
+from dpmanifolds.releases._counts import CountsNoise, counts_noise
 from dpmanifolds.releases._entry import Account, computed_mean, precision_of
 from dpmanifolds.releases.release import Release, release_of
-from dpmanifolds.releases.value import private_numbers
 
 __all__ = ["refined_mean"]
 
 _ROUGH_SHARE, _HISTOGRAM_SHARE = 0.15, 0.1
 _BINS = 24
-_HISTOGRAM = Sensitivity(math.sqrt(2), "two bins of a histogram", "P", "√2: a record leaves one bin and enters another")
 
 
 def refined_mean(
@@ -54,7 +52,7 @@ def refined_mean(
     # the promise of these mechanisms is a function of their part of the budget alone, whatever the ball will be
     mechanism, numerics = planned.name, planned.numerics
     rough = _chosen(domain, n, dtype, parts[0], mechanism, numerics, unit).mechanism
-    histogram = choose(value_facts(_counts_ball(n), _HISTOGRAM, unit=unit), parts[1]).mechanism
+    histogram = counts_noise(_BINS, parts[1], unit)
     promise = compose(rough.guarantee.k_fold(rounds), histogram.guarantee.k_fold(rounds), planned.guarantee)
     computed_mean(domain, records, dtype)
     account.spend("refined mean", promise, n=n, rounds=rounds, domain=repr(domain))
@@ -62,7 +60,7 @@ def refined_mean(
     ball = domain
     for number in range(rounds):
         center = _mean_in(ball, records, parts[2 * number], mechanism, numerics, unit, account)
-        ball, counted = _shrunk(ball, center.value, records, parts[2 * number + 1], parts[-1], unit, account)
+        ball, counted = _shrunk(ball, center.value, records, histogram, planned, account)
         stages += [center, counted]
         records = ball.clip(records)
     last = _mean_in(ball, records, parts[-1], mechanism, numerics, unit, account)
@@ -106,44 +104,35 @@ def _mean_in(
     )
 
 
-def _counts_ball(n: int) -> Ball:
-    """Every histogram of n records: no bin is below 0, and they sum to n."""
-    return Ball(Euclidean(_BINS), np.full(_BINS, n / _BINS), float(n))
-
-
 def _shrunk(
-    ball: Ball, center: Array, records: Array, part: Budget, last: Budget, unit: str, account: Account
+    ball: Ball, center: Array, records: Array, histogram: CountsNoise, planned: Mechanism, account: Account
 ) -> tuple[Ball, Release]:
     """The ball around the rough mean that promises the smallest error, or the old one, and the histogram behind it.
 
-    With outer(ρ) the noisy number of records beyond ρ, clipping to ρ moves the mean by at most
-    (1/n)·Σ (distance − ρ)₊, here from the upper edges of the bins; the noise of the last stage grows with ρ. Their sum
-    is weighed at every edge. All of this is post-processing of the histogram.
+    Clipping to ρ moves the mean by at most (1/n)Σ(distance − ρ)₊, here from the noisy counts and the upper edges of
+    their bins; counts within three deviations of 0 count as none. The noise of the last stage grows with ρ like the
+    sensitivity. Their sum in squares is weighed at every edge. All of this is post-processing of the histogram.
     """
-    n = ball.manifold.batch_shape(records)[0]
-    reach = ball.radius + float(ball.manifold.dist(ball.center, center))
+    manifold = ball.manifold
+    n = manifold.batch_shape(records)[0]
+    reach = ball.radius + float(manifold.dist(ball.center, center))
     edges = reach * 2.0 ** (-np.arange(_BINS) / 2)
-    distances = np.asarray(to_numpy(ball.manifold.dist(center, records)), dtype=np.float64)
+    distances = np.asarray(to_numpy(manifold.dist(center, records)), dtype=np.float64)
     bins = np.clip(np.floor(-2 * np.log2(np.maximum(distances, 1e-300) / reach)), 0, _BINS - 1).astype(int)
-    counts = np.bincount(bins, minlength=_BINS).astype(float)
-    counted = private_numbers(counts, _counts_ball(n), _HISTOGRAM, part, unit=unit, account=account)
-    noise = counted.scale
-    noisy = np.where(counted.value > 2 * noise, counted.value, 0.0)
-    best, smallest = ball, _noise_error(ball, n, last, unit)
+    counted = histogram.release(np.bincount(bins, minlength=_BINS), account)
+    counts = np.where(counted.value > 3 * histogram.deviation, counted.value, 0.0)
+    error_per_move = planned.expected_error.mean / float(planned.sensitivity)
+    best, smallest = ball, error_per_move * float(mean_facts(ball, n).at_center)
     for number in range(1, _BINS):
         radius = float(edges[number])
-        if radius >= ball.radius or radius >= ball.manifold.max_radius:
+        if radius >= min(ball.radius, manifold.max_radius):
             continue
-        beyond = float(np.sum(noisy[:number] * (edges[:number] - radius))) / n
+        beyond = float(np.sum(counts[:number] * (edges[:number] - radius))) / n
         try:
-            candidate = Ball(ball.manifold, center, radius)
-            error = math.hypot(_noise_error(candidate, n, last, unit), beyond)
+            candidate = Ball(manifold, center, radius)
+            error = math.hypot(error_per_move * float(mean_facts(candidate, n).at_center), beyond)
         except DPManifoldsError:
             continue
         if error < smallest:
             best, smallest = candidate, error
     return best, counted
-
-
-def _noise_error(ball: Ball, n: int, last: Budget, unit: str) -> float:
-    return choose(mean_facts(ball, n, unit=unit), last, numerics="rounded").mechanism.expected_error.mean

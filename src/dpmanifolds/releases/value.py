@@ -11,7 +11,7 @@ from dpmanifolds.domains import Domain
 from dpmanifolds.errors import ArgumentError, NotOnManifoldError
 from dpmanifolds.mechanisms import choose, value_facts
 from dpmanifolds.privacy import Budget, Sensitivity
-from dpmanifolds.releases._entry import Account, checked_budget, checked_domain, open_account
+from dpmanifolds.releases._entry import checked_budget, checked_domain, open_account
 from dpmanifolds.releases.release import Release, release_of
 
 __all__ = ["privatize"]
@@ -57,22 +57,6 @@ def privatize(
         law,
         law.release(point, rng=account.rng),
         statistic=statistic,
-        budget=budget,
-        n=None,
-        reason=chosen.reason,
-        reproducible=account.reproducible,
-    )
-
-
-def private_numbers(
-    values: np.ndarray, ball: Domain, sensitivity: Sensitivity, budget: Budget, *, unit: str, account: Account
-) -> Release:
-    """A vector of numbers inside another release, whose whole promise is charged once, by the caller."""
-    chosen = choose(value_facts(ball, sensitivity, unit=unit), budget)
-    return release_of(
-        chosen.mechanism,
-        chosen.mechanism.release(values, rng=account.rng),
-        statistic="numbers",
         budget=budget,
         n=None,
         reason=chosen.reason,

@@ -1,0 +1,305 @@
+"""The account: what each data set may spend, and every release entered before its noise is drawn.
+
+>>> import tempfile, os
+>>> from dpmanifolds.ledger import Ledger
+>>> from dpmanifolds.privacy import GaussianDP, Guarantee
+>>> ledger = Ledger(os.path.join(tempfile.mkdtemp(), "privacy.ledger"))
+>>> dataset = ledger.open_dataset("survey", GaussianDP(1.25))
+>>> receipt = ledger.spend("survey", Guarantee.gaussian(0.75), what="mean")
+>>> ledger.remaining("survey")
+GaussianDP(mu=1.0)
+>>> ledger.spend("survey", Guarantee.gaussian(1.125), what="median")
+Traceback (most recent call last):
+...
+dpmanifolds.errors.BudgetExceededError: data set 'survey': spent GaussianDP(mu=0.75), asked GaussianDP(mu=1.125),
+remaining GaussianDP(mu=1.0), of a total of GaussianDP(mu=1.25). Nothing was recorded; ask for a smaller budget.
+"""
+
+from __future__ import annotations
+
+import csv
+import io
+import json
+import os
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import asdict, dataclass, replace
+from fractions import Fraction
+from typing import Any
+
+from dpmanifolds._validate import choice
+from dpmanifolds.errors import ArgumentError, BudgetExceededError, LedgerError, NotAvailableError
+from dpmanifolds.ledger import _store, filters
+from dpmanifolds.ledger.records import (
+    WHOLE,
+    Dataset,
+    Entry,
+    Receipt,
+    budget_to_dict,
+    canonical,
+    guarantee_to_dict,
+    public_parameters,
+    refuse_reproducible,
+    text,
+)
+from dpmanifolds.ledger.reservation import Reservation
+from dpmanifolds.privacy import Budget, Guarantee, compose
+from dpmanifolds.privacy.guarantee import ADJACENCIES
+
+__all__ = ["Ledger", "as_ledger"]
+
+_NOTHING = (Fraction(0), Fraction(0))
+
+
+@dataclass(frozen=True)
+class _Standing:
+    """A data set and what the log says was spent on it."""
+
+    dataset: Dataset
+    sums: filters.Amount = _NOTHING
+    whole: bool = False
+
+    @property
+    def spent(self) -> Budget | None:
+        return self.dataset.budget if self.whole else filters.told(self.dataset.limit, self.sums)
+
+    @property
+    def remaining(self) -> Budget | None:
+        return None if self.whole else filters.left(self.dataset.limit, self.sums)
+
+    @property
+    def untouched(self) -> bool:
+        return not self.whole and self.sums == _NOTHING
+
+    def after(self, entry: Entry) -> _Standing:
+        charged = entry.charged
+        sums = self.sums if charged is None else filters.add(self.sums, filters.amount(charged))
+        return _Standing(self.dataset, sums, self.whole or entry.takes_whole)
+
+    def affords(self, charged: Budget) -> bool:
+        sums = filters.add(self.sums, filters.amount(charged))
+        return not self.whole and filters.within(self.dataset.limit, sums)
+
+
+@dataclass(frozen=True, init=False)
+class Ledger:
+    """The account in the file at `path`: a value that holds the path and nothing else.
+
+    It can be copied, pickled, cloned and carried over fork; every method is one transaction of its own on the file,
+    safe between threads and processes. The file is made by the first `open_dataset`.
+    """
+
+    path: str
+
+    def __init__(self, path: str | os.PathLike[str]) -> None:
+        name = os.fspath(path) if isinstance(path, str | os.PathLike) else ""
+        if not isinstance(name, str) or name in ("", ":memory:"):
+            raise ArgumentError(f"path must name a file, as only a file outlives a crash; got {path!r}.")
+        object.__setattr__(self, "path", os.path.abspath(name))
+
+    def open_dataset(
+        self,
+        name: str,
+        budget: Budget,
+        *,
+        filter: str = "auto",
+        alpha: float | None = None,
+        fingerprint: str | None = None,
+        adjacency: str = "replace-one",
+        unit: str = "person",
+    ) -> Dataset:
+        """Give the data set `name` its total budget, once; later calls with the same arguments change nothing.
+
+        `filter` fixes how adaptively chosen releases add up (`filters`, docs/ledger.md); it matters for a total of
+        `ApproxDP` only. `alpha` is the order of filter="renyi". `fingerprint` is what `keyed_fingerprint` returned.
+        """
+        text("name", name)
+        text("unit", unit)
+        choice("adjacency", adjacency, ADJACENCIES)
+        if fingerprint is not None:
+            text("fingerprint", fingerprint)
+        wanted = Dataset(name, budget, filters.limit_of(budget, filter, alpha), adjacency, unit, fingerprint)
+        with _store.transaction(self.path, write=True, create=True) as connection:
+            log = _store.read_log(connection, self.path)
+            known = next((entry.as_dataset() for entry in log if (entry.kind, entry.dataset) == ("open", name)), None)
+            if known is None:
+                _store.append(connection, log, "open", name, wanted.to_dict())
+                return wanted
+        # the limit itself is not compared: another version of the package may compute it to other last digits
+        same = known.filter == wanted.filter and (alpha is None or known.limit == wanted.limit)
+        if not same or replace(known, limit=wanted.limit) != wanted:
+            raise ArgumentError(
+                f"data set {name!r} is open already, as {known!r}; asked was {wanted!r}. What was promised once stays: "
+                "use the same arguments, or another name for other records."
+            )
+        return known
+
+    def spend(
+        self,
+        dataset: str,
+        guarantee: Guarantee,
+        *,
+        what: str,
+        parameters: Mapping[str, Any] | None = None,
+        reproducible: bool = False,
+        delta: float | None = None,
+    ) -> Receipt:
+        """Enter a release, durably, before its noise is drawn; refuse it, and write nothing, where it does not fit.
+
+        `what` and `parameters` are public. `reproducible` releases (made with a seed) are refused. `delta` is for
+        filter="basic" alone: the δ at which a release without an (ε, δ) of its own is read. A first release that
+        exceeds the filter but fits the total budget is taken as the only one.
+        """
+        refuse_reproducible(reproducible)
+        details = {"what": text("what", what), "parameters": public_parameters(parameters)}
+        entry = self._charge("spend", dataset, (guarantee,), details, delta)
+        return Receipt(dataset, what, entry.number, entry.when, entry.hash)
+
+    def reserve(
+        self,
+        dataset: str,
+        guarantees: Sequence[Guarantee],
+        *,
+        what: str,
+        parameters: Mapping[str, Any] | None = None,
+        delta: float | None = None,
+    ) -> Reservation:
+        """Enter a plan fixed in advance as one release with the composed promise; each part is then used once.
+
+        On an untouched data set a plan whose privacy-loss distribution fits the total budget may take the whole of
+        it, also where the filter could not read it.
+        """
+        parts = tuple(guarantees)
+        details = {"what": text("what", what), "parameters": public_parameters(parameters)}
+        entry = self._charge("reserve", dataset, parts, details, delta)
+        return Reservation(self.path, dataset, entry.number, parts)
+
+    def remaining(self, dataset: str) -> Budget | None:
+        """What can still be spent in one release, in the kind of the filter; None is nothing."""
+        return self._standing(self._log(), dataset).remaining
+
+    def spent(self, dataset: str) -> Budget | None:
+        """What has been spent, in the kind of the filter; the total budget where one release took the whole."""
+        return self._standing(self._log(), dataset).spent
+
+    def entries(self, dataset: str | None = None) -> tuple[Entry, ...]:
+        """The log, oldest first, of one data set or of all."""
+        log = self._log()
+        if dataset is not None:
+            self._standing(log, dataset)
+        return tuple(entry for entry in log if dataset is None or entry.dataset == dataset)
+
+    def datasets(self) -> tuple[Dataset, ...]:
+        """The data sets, in the order they were opened."""
+        return tuple(entry.as_dataset() for entry in self._log() if entry.kind == "open")
+
+    def verify(self, receipts: Iterable[Receipt] = ()) -> int:
+        """Check pages, hash chain and sums, and that these receipts stand in it; the number of entries.
+
+        The chain shows accidents and edits. Whoever rewrites it from some entry on is shown by a receipt after it.
+        """
+        with _store.transaction(self.path) as connection:
+            _store.check_pages(connection, self.path)
+            log = _store.read_log(connection, self.path)
+        for dataset in {entry.dataset for entry in log}:
+            standing = self._standing(log, dataset)
+            if not filters.within(standing.dataset.limit, standing.sums):
+                raise LedgerError(f"the ledger {self.path} shows more spent on {dataset!r} than its total budget.")
+        for receipt in receipts:
+            if not 0 < receipt.number <= len(log) or log[receipt.number - 1].hash != receipt.hash:
+                raise LedgerError(
+                    f"the ledger {self.path} does not hold the receipt of entry {receipt.number}: it was rewritten, or "
+                    "replaced by an older copy."
+                )
+        return len(log)
+
+    def export(self, format: str = "json") -> str:
+        """The whole log as text, "json" or "csv"."""
+        choice("format", format, ("json", "csv"))
+        rows = [asdict(entry) for entry in self._log()]
+        if format == "json":
+            return json.dumps({"ledger": rows}, indent=2, allow_nan=False)
+        table = io.StringIO()
+        writer = csv.writer(table)
+        writer.writerow(["number", "when", "kind", "dataset", "what", "details", "hash"])
+        for row in rows:
+            details = row["details"]
+            values = [row["number"], row["when"], row["kind"], row["dataset"], details.get("what", "")]
+            writer.writerow([*values, canonical(details), row["hash"]])
+        return table.getvalue()
+
+    def _log(self) -> list[Entry]:
+        with _store.transaction(self.path) as connection:
+            return _store.read_log(connection, self.path)
+
+    def _standing(self, log: list[Entry], dataset: str) -> _Standing:
+        standing: _Standing | None = None
+        for entry in log:
+            if entry.dataset == dataset:
+                standing = _Standing(entry.as_dataset()) if standing is None else standing.after(entry)
+        if standing is None:
+            known = ", ".join(repr(entry.dataset) for entry in log if entry.kind == "open") or "none"
+            raise ArgumentError(
+                f"the ledger {self.path} has no data set {dataset!r}; it has {known}. Call open_dataset first."
+            )
+        return standing
+
+    def _charge(
+        self, kind: str, dataset: str, parts: tuple[Guarantee, ...], details: dict[str, Any], delta: float | None
+    ) -> Entry:
+        whole = compose(*parts)
+        details["guarantees"] = [guarantee_to_dict(part) for part in parts]
+        with _store.transaction(self.path, write=True) as connection:
+            log = _store.read_log(connection, self.path)
+            standing = self._standing(log, dataset)
+            charged = _price(standing, whole, delta, plan=kind == "reserve")
+            details["charged"] = WHOLE if charged is None else budget_to_dict(charged)
+            return _store.append(connection, log, kind, dataset, details)
+
+
+def _price(standing: _Standing, guarantee: Guarantee, delta: float | None, *, plan: bool) -> Budget | None:
+    """What the release is charged, None for the whole budget; or a refusal."""
+    dataset = standing.dataset
+    if (guarantee.adjacency, guarantee.unit) != (dataset.adjacency, dataset.unit):
+        raise ArgumentError(
+            f"data set {dataset.name!r} is accounted for {dataset.adjacency!r} and one {dataset.unit!r} at a time; the "
+            f"release is for {guarantee.adjacency!r} and {guarantee.unit!r}. Promises add up only when both agree."
+        )
+    filters.check_delta(dataset.limit, delta)
+    asked: Budget | None = None
+    too_much = ""
+    try:
+        asked = filters.charge(dataset.limit, guarantee, delta)
+    except NotAvailableError:
+        if not (plan and standing.untouched and guarantee.fits(dataset.budget)):
+            raise
+        return None
+    except ArgumentError as error:
+        too_much = f"what no budget holds ({error})"
+    if asked is not None and standing.affords(asked):
+        return asked
+    # a release that is the only one needs no filter: that it is the first was decided before any output was seen
+    if standing.untouched and guarantee.fits(dataset.budget):
+        return None
+    spent, remaining = standing.spent, standing.remaining
+    raise BudgetExceededError(
+        f"data set {dataset.name!r}: spent {spent or 'nothing'}, asked {asked or too_much}, remaining "
+        f"{remaining or 'nothing'}, of a total of {dataset.budget}. Nothing was recorded; ask for a smaller budget.",
+        dataset=dataset.name,
+        spent=spent,
+        asked=asked,
+        remaining=remaining,
+    )
+
+
+def as_ledger(ledger: Ledger | Reservation | str | os.PathLike[str]) -> Ledger | Reservation:
+    """A path as a `Ledger`; a `Ledger` or a `Reservation` as it is: either has `spend`.
+
+    >>> from dpmanifolds.ledger import Ledger, as_ledger
+    >>> as_ledger("privacy.ledger") == Ledger("privacy.ledger")
+    True
+    """
+    if isinstance(ledger, Ledger | Reservation):
+        return ledger
+    if isinstance(ledger, str | os.PathLike):
+        return Ledger(ledger)
+    raise ArgumentError(f"ledger must be a Ledger, a Reservation or the path of a file; got {ledger!r}.")

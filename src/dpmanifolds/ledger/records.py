@@ -1,0 +1,199 @@
+"""What stands in a ledger, as frozen values, and its one spelling as JSON.
+
+>>> from dpmanifolds.ledger.records import budget_from_dict, budget_to_dict
+>>> from dpmanifolds.privacy import PureDP
+>>> budget_to_dict(PureDP(1.0))
+{'kind': 'PureDP', 'epsilon': 1.0}
+>>> budget_from_dict({"kind": "PureDP", "epsilon": 1.0})
+PureDP(epsilon=1.0)
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from dataclasses import asdict, dataclass
+from typing import Any
+
+from dpmanifolds.errors import ArgumentError
+from dpmanifolds.ledger.filters import filter_of
+from dpmanifolds.privacy import (
+    ApproxDP,
+    Budget,
+    GaussianDP,
+    Guarantee,
+    PureDP,
+    RenyiDP,
+    ZeroConcentratedDP,
+    compose,
+)
+
+__all__ = [
+    "WHOLE",
+    "Dataset",
+    "Entry",
+    "Receipt",
+    "budget_from_dict",
+    "budget_to_dict",
+    "canonical",
+    "guarantee_to_dict",
+    "public_parameters",
+    "refuse_reproducible",
+    "text",
+]
+
+WHOLE = "whole"
+_BUDGETS: dict[str, type[Budget]] = {
+    kind.__name__: kind for kind in (PureDP, ApproxDP, GaussianDP, ZeroConcentratedDP, RenyiDP)
+}
+
+
+def canonical(value: Any) -> str:
+    """The one JSON text of a value: sorted names, no spaces, ASCII, every float as its shortest exact digits."""
+    return json.dumps(value, sort_keys=True, separators=(",", ":"), allow_nan=False)
+
+
+def budget_to_dict(budget: Budget) -> dict[str, Any]:
+    """Names and numbers only."""
+    return {"kind": type(budget).__name__, **asdict(budget)}
+
+
+def budget_from_dict(data: Mapping[str, Any]) -> Budget:
+    """The budget that `budget_to_dict` described."""
+    return _BUDGETS[data["kind"]](**{name: value for name, value in data.items() if name != "kind"})
+
+
+def guarantee_to_dict(guarantee: Guarantee) -> dict[str, Any]:
+    """What `Guarantee.to_json` writes, as a dictionary."""
+    data: dict[str, Any] = json.loads(guarantee.to_json())
+    return data
+
+
+def public_parameters(parameters: Mapping[str, Any] | None) -> dict[str, Any]:
+    """Parameters as plain JSON values, NumPy numbers and arrays included; anything else is refused."""
+
+    def plain(value: Any) -> Any:
+        if hasattr(value, "tolist"):
+            return value.tolist()
+        raise TypeError
+
+    try:
+        data: Any = json.loads(json.dumps({} if parameters is None else parameters, allow_nan=False, default=plain))
+    except (TypeError, ValueError):
+        data = None
+    if not isinstance(data, dict):
+        raise ArgumentError(
+            "parameters must be a dictionary of public facts that JSON can hold: text, finite numbers, True, False, "
+            "None, and lists and dictionaries of these."
+        )
+    return data
+
+
+def refuse_reproducible(reproducible: bool) -> None:
+    """Whoever has the seed of a release can subtract its noise."""
+    if reproducible:
+        raise ArgumentError(
+            "a release made with rng= or random_state= can be drawn again, and its noise subtracted, by whoever has "
+            "the seed: it promises nothing and is not entered. Leave the seed out, or leave the ledger out of a trial."
+        )
+
+
+def text(name: str, value: Any) -> str:
+    """`value` if it is a text that says something, or an error that names the argument."""
+    if not isinstance(value, str) or not value.strip():
+        raise ArgumentError(f"{name} must be a text that is not empty; got {value!r}.")
+    return value
+
+
+@dataclass(frozen=True)
+class Dataset:
+    """A data set of a ledger: its total budget, and the limit of the filter that keeps it."""
+
+    name: str
+    budget: Budget
+    limit: Budget
+    adjacency: str
+    unit: str
+    fingerprint: str | None
+
+    @property
+    def filter(self) -> str:
+        """The name of the filter."""
+        return filter_of(self.limit)
+
+    def to_dict(self) -> dict[str, Any]:
+        """Names and numbers only."""
+        return {
+            "budget": budget_to_dict(self.budget),
+            "limit": budget_to_dict(self.limit),
+            "adjacency": self.adjacency,
+            "unit": self.unit,
+            "fingerprint": self.fingerprint,
+        }
+
+
+@dataclass(frozen=True)
+class Entry:
+    """One line of the ledger: `kind` is "open", "spend", "reserve" or "use", `details` what that kind needs."""
+
+    number: int
+    when: str
+    kind: str
+    dataset: str
+    details: Mapping[str, Any]
+    hash: str
+
+    @property
+    def what(self) -> str | None:
+        """What was released; None for an opening."""
+        return self.details.get("what")
+
+    @property
+    def parameters(self) -> Mapping[str, Any]:
+        """The public facts that were noted with it."""
+        found: Mapping[str, Any] = self.details.get("parameters", {})
+        return found
+
+    @property
+    def parts(self) -> tuple[Guarantee, ...]:
+        """The promises of a plan, in its order; one for a single release, none where nothing was spent."""
+        return tuple(Guarantee.from_json(json.dumps(part)) for part in self.details.get("guarantees", ()))
+
+    @property
+    def guarantee(self) -> Guarantee | None:
+        """The promise that was spent, of all parts together."""
+        return compose(*self.parts) if self.parts else None
+
+    @property
+    def takes_whole(self) -> bool:
+        """Whether the whole budget went into it (docs/ledger.md, "A plan fixed in advance")."""
+        return self.details.get("charged") == WHOLE
+
+    @property
+    def charged(self) -> Budget | None:
+        """What the filter added; None where nothing was spent or the whole budget was."""
+        found = self.details.get("charged")
+        return None if found is None or found == WHOLE else budget_from_dict(found)
+
+    def as_dataset(self) -> Dataset:
+        """The data set that an entry of kind "open" describes."""
+        data = self.details
+        return Dataset(
+            self.dataset,
+            budget_from_dict(data["budget"]),
+            budget_from_dict(data["limit"]),
+            data["adjacency"],
+            data["unit"],
+            data["fingerprint"],
+        )
+
+
+@dataclass(frozen=True)
+class Receipt:
+    """Proof that a spend stands in the ledger: keep it with the release, `Ledger.verify` finds it again."""
+
+    dataset: str
+    what: str
+    number: int
+    when: str
+    hash: str
