@@ -66,6 +66,7 @@ if TYPE_CHECKING:
         population_region,
         private_class_means,
         private_mean,
+        private_median,
         private_variance,
         privatize,
     )
@@ -127,6 +128,7 @@ __all__ = [
     "population_region",
     "private_class_means",
     "private_mean",
+    "private_median",
     "private_variance",
     "privatize",
     "read_points",

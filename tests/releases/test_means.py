@@ -187,3 +187,33 @@ def test_a_summary_tells_the_odds_of_a_guess():
     assert "73.1%" in text
     assert "Someone who knows everyone else's record" in text
     assert "clipped" in text
+
+
+def test_the_median_withstands_outliers_that_move_the_mean():
+    """A fifth of the records far away: the median stays within 0.25 of the bulk, the mean is dragged beyond 0.4."""
+    space = SPD(2)
+    bulk, far = np.eye(2), 20.0 * np.eye(2)
+    records = np.concatenate([tight_cloud(space, bulk, 1600, 0.1), tight_cloud(space, far, 400, 0.1)])
+    ball = Ball(space, 2 * np.eye(2), 4.0)
+    budget = ApproxDP(1.0, 1e-6)
+    release = dpm.private_median(records, ball, budget)
+    assert release.guarantee.fits(budget)
+    assert float(space.dist(bulk, release.value)) < 0.25
+    assert float(space.dist(bulk, dpm.private_mean(records, ball, budget).value)) > 0.4
+    assert dpm.Release.from_json(release.to_json()) == release
+    assert "depends on the records" in release.summary()
+    with pytest.raises(dpm.NotAvailableError, match="median"):
+        dpm.confidence_region(release)
+
+
+def test_the_median_is_charged_and_grouped_like_the_mean(tmp_path):
+    ledger = Ledger(tmp_path / "account.sqlite")
+    ledger.open_dataset("people", GaussianDP(1.0))
+    ball = Ball(Sphere(2), np.array([0.0, 0.0, 1.0]), 0.5)
+    records = ball.clip(Sphere(2).random_point(90, rng=0))
+    account = {"ledger": ledger, "dataset": "people"}
+    release = dpm.private_median(records, ball, GaussianDP(0.6), group_by=np.arange(90) // 3, **account)
+    assert release.n == 30
+    assert ledger.remaining("people").mu == pytest.approx(0.8, rel=1e-6)
+    with pytest.raises(dpm.BudgetExceededError):
+        dpm.private_median(records, ball, GaussianDP(0.9), **account)

@@ -128,7 +128,7 @@ class RiemannianLaplaceMechanism(_AroundTheStatistic):
     """
 
     name: ClassVar[str] = "riemannian-laplace"
-    theorem: ClassVar[str] = "S1 and the Riemannian Laplace on a homogeneous space (MATH.md section 4)"
+    theorem: ClassVar[str] = "S1 and the Riemannian Laplace on a homogeneous space (docs/proofs/mechanisms.md, M1)"
 
     @classmethod
     def calibrate(cls, facts: Facts, budget: Budget, numerics: str) -> Self:
@@ -199,7 +199,7 @@ class KNormGradientMechanism(_IdealizedMechanism):
     """
 
     name: ClassVar[str] = "k-norm-gradient"
-    theorem: ClassVar[str] = "S2 and the exponential mechanism (MATH.md section 4)"
+    theorem: ClassVar[str] = "S2 and the exponential mechanism (docs/proofs/mechanisms.md, M4)"
 
     @property
     def sensitivity(self) -> Sensitivity:

@@ -117,7 +117,7 @@ class WrappedGaussianMechanism(_WrappedMechanism):
     """
 
     name: ClassVar[str] = "wrapped-gaussian"
-    theorem: ClassVar[str] = "S1w and the Gaussian mechanism in R^d (docs/proofs/numerics.md)"
+    theorem: ClassVar[str] = "S1w and the Gaussian mechanism in R^d (docs/proofs/mechanisms.md, M3, and numerics.md)"
 
     @classmethod
     def calibrate(cls, facts: Facts, budget: Budget, numerics: str) -> Self:
@@ -157,7 +157,7 @@ class WrappedLaplaceMechanism(_WrappedMechanism):
     """
 
     name: ClassVar[str] = "wrapped-laplace"
-    theorem: ClassVar[str] = "S1w and the Laplace mechanism in R^d (docs/proofs/numerics.md)"
+    theorem: ClassVar[str] = "S1w and the Laplace mechanism in R^d (docs/proofs/mechanisms.md, M3, and numerics.md)"
 
     @classmethod
     def calibrate(cls, facts: Facts, budget: Budget, numerics: str) -> Self:

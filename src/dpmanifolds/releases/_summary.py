@@ -15,6 +15,7 @@ def summary_of(release: Release) -> str:
     promise = release.guarantee
     guess = (1 + float(promise.delta(0.0))) / 2
     counted = "" if release.n is None else f" of {release.n} records"
+    error = release.expected_error or "it depends on the records, and is not stated"
     stages = ""
     if release.stages:
         stages = f"  It was built on {len(release.stages)} earlier releases; the promise covers all of them together.\n"
@@ -33,7 +34,7 @@ def summary_of(release: Release) -> str:
         f"  right with a probability of at most {guess:.1%} after seeing this release; without it, 50 %.\n"
         f"  It holds whatever else that someone knows or will learn, and whatever is computed from the release.\n"
         f"\nHow good it is\n"
-        f"  Distance to the answer without privacy: {release.expected_error}.\n"
+        f"  Distance to the answer without privacy: {error}.\n"
         f"  {release.clipping_statement}\n"
         f"\nWhat it rests on\n"
         f"  Mechanism: {release.mechanism}, scale {release.scale:.6g} ({release.reason}).\n"

@@ -124,7 +124,7 @@ def _noise_radius(release: Release, domain: Any, level: float) -> float:
     facts = Facts(domain, release.sensitivity, release.sensitivity)
     radius = error_quantile(release.mechanism, release.numerics, facts, release.scale, release.guarantee, level)
     # the statistic, and its noise, were rounded to the lattice
-    return radius + math.sqrt(domain.manifold.dim) * release.step
+    return radius + math.sqrt(domain.manifold.dim) * (release.step or 0.0)
 
 
 def _about(release: Release) -> str:
@@ -134,8 +134,8 @@ def _about(release: Release) -> str:
 def _needs_one_draw(release: Any) -> None:
     if not isinstance(release, Release):
         raise ArgumentError(f"release must be a Release; got {type(release).__name__}.")
-    if release.statistic == "median":
-        raise NotAvailableError("the noise of a descent acts step by step: no region is known for a private median.")
+    if release.expected_error is None or release.statistic == "counts":
+        raise NotAvailableError(f"no region is known for this release of a {release.statistic}.")
 
 
 def _checked_level(level: Any) -> float:

@@ -58,13 +58,14 @@ class Release:
     sensitivity: Sensitivity
     scale: float
     """σ of the noise."""
-    step: float
-    """Of the lattice or grid of coordinates that the value lies on."""
+    step: float | None
+    """Of the lattice or grid of coordinates that the value lies on; None where it lies on none."""
     n: int | None
     """The public number of records (persons, where records were grouped); None where it played no part."""
     domain: Domain
     """The public promise that every record (or a user's own value) was clipped to."""
-    expected_error: ExpectedError
+    expected_error: ExpectedError | None
+    """None where it depends on the records."""
     reason: str
     """Why this mechanism."""
     reproducible: bool
@@ -116,10 +117,11 @@ class Release:
         return summary_of(self)
 
     def __repr__(self) -> str:
+        error = "" if self.expected_error is None else f", error {self.expected_error.mean:.3g} on average"
         seeded = ", reproducible (not for real records)" if self.reproducible else ""
         return (
             f"Release({self.statistic} on {self.manifold!r}, {self.spent!r}, {self.mechanism} ({self.numerics}), "
-            f"n={self.n}, error {self.expected_error.mean:.3g} on average{seeded})"
+            f"n={self.n}{error}{seeded})"
         )
 
     def __eq__(self, other: object) -> bool:
@@ -134,7 +136,7 @@ class Release:
 
     def _as_dict(self) -> dict[str, Any]:
         value = self.value
-        error = asdict(self.expected_error)
+        error = {} if self.expected_error is None else asdict(self.expected_error)
         return {
             "schema": _SCHEMA,
             "version": self.version,
@@ -189,10 +191,10 @@ class Release:
             budget=budget_from_json(data["budget"]),
             sensitivity=Sensitivity(**data["sensitivity"]),
             scale=float(data["scale"]),
-            step=float(data["step"]),
+            step=None if data["step"] is None else float(data["step"]),
             n=data["n"] if data["n"] is None else int(data["n"]),
             domain=domain_from_json(data["domain"]),
-            expected_error=ExpectedError(**error),
+            expected_error=ExpectedError(**error) if error else None,
             reproducible=bool(data["reproducible"]),
             stages=tuple(cls._from_dict(stage) for stage in data["stages"]),
         )

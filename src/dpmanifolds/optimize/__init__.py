@@ -1,0 +1,46 @@
+"""Private Riemannian optimisation: noisy gradient descent with an exact promise, and losses to descend."""
+
+from dpmanifolds.optimize.autograd import AutogradLoss
+from dpmanifolds.optimize.covariance import GaussianCovarianceLoss
+from dpmanifolds.optimize.descent import DescentResult, private_descent
+from dpmanifolds.optimize.embedding import HyperbolicEmbeddingLoss
+from dpmanifolds.optimize.frechet import FrechetMeanLoss, FrechetMedianLoss
+from dpmanifolds.optimize.gradients import gradient_coordinates, riemannian_gradient
+from dpmanifolds.optimize.loss import Loss
+from dpmanifolds.optimize.median import descend_to_median
+from dpmanifolds.optimize.plan import DescentPlan, plan_descent
+from dpmanifolds.optimize.regression import GeodesicRegressionLoss
+from dpmanifolds.optimize.step_sizes import (
+    ConvexSteps,
+    GeometricSteps,
+    PolyakSteps,
+    SmoothSteps,
+    StepRule,
+    StronglyConvexSteps,
+)
+from dpmanifolds.optimize.subspaces import EigenvectorLoss, PCALoss
+
+__all__ = [
+    "AutogradLoss",
+    "ConvexSteps",
+    "DescentPlan",
+    "DescentResult",
+    "EigenvectorLoss",
+    "FrechetMeanLoss",
+    "FrechetMedianLoss",
+    "GaussianCovarianceLoss",
+    "GeodesicRegressionLoss",
+    "GeometricSteps",
+    "HyperbolicEmbeddingLoss",
+    "Loss",
+    "PCALoss",
+    "PolyakSteps",
+    "SmoothSteps",
+    "StepRule",
+    "StronglyConvexSteps",
+    "descend_to_median",
+    "gradient_coordinates",
+    "plan_descent",
+    "private_descent",
+    "riemannian_gradient",
+]

@@ -1,0 +1,101 @@
+"""A user's own loss: per-record gradients by JAX or PyTorch, turned Riemannian by the manifold.
+
+>>> from dpmanifolds import Sphere
+>>> from dpmanifolds.optimize import AutogradLoss
+>>> loss = AutogradLoss(lambda w, x: -((x * w).sum() ** 2), Sphere(2))
+>>> loss.manifold.dim, loss.bound
+(2, None)
+
+The function takes one parameter w (an array, or a tuple of arrays on a `Product`) and one record, and returns one
+number, written in the library of the records. It is differentiated as a function of the ambient array. It must look at
+its one record only: what it remembers from other records would not be private.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from array_api_compat import is_jax_array, is_torch_array
+
+from dpmanifolds._arrays import Array, leaves, to_numpy
+from dpmanifolds.errors import ArgumentError
+from dpmanifolds.manifolds import Manifold
+from dpmanifolds.optimize.gradients import gradient_coordinates
+from dpmanifolds.optimize.loss import Loss, like_point
+
+__all__ = ["AutogradLoss"]
+
+
+@dataclass(frozen=True)
+class AutogradLoss(Loss):
+    """f(w, record) with `vmap(grad(f))` for its gradients; records are JAX or PyTorch arrays.
+
+    `lipschitz` is a proven public bound on the Riemannian norm of the gradients, if there is one; else give `clip`.
+    """
+
+    function: Callable[[Any, Any], Any]
+    manifold: Manifold
+    lipschitz: float | None = None
+
+    @property
+    def bound(self) -> float | None:
+        return self.lipschitz
+
+    def prepare(self, records: Any) -> Array:
+        arrays = super().prepare(records)
+        _library(arrays)
+        return arrays
+
+    def value(self, w: Array, records: Array) -> float:
+        values = _library(records).vmap(self.function, in_dims=(None, 0))(like_point(w, records), records)
+        return float(np.mean(to_numpy(values)))
+
+    def gradients(self, w: Array, records: Array) -> Array:
+        point = like_point(w, records)
+        egrad = _library(records).gradients(self.function, point, records)
+        return gradient_coordinates(self.manifold, point, egrad)
+
+
+class _Torch:
+    @staticmethod
+    def vmap(function: Callable[..., Any], in_dims: tuple[int | None, ...]) -> Callable[..., Any]:
+        from torch.func import vmap
+
+        return vmap(function, in_dims=in_dims)  # type: ignore[no-any-return]
+
+    @classmethod
+    def gradients(cls, function: Callable[..., Any], w: Any, records: Any) -> Any:
+        from torch.func import grad
+
+        return cls.vmap(grad(function), (None, 0))(w, records)
+
+
+class _Jax:
+    @staticmethod
+    def vmap(function: Callable[..., Any], in_dims: tuple[int | None, ...]) -> Callable[..., Any]:
+        import jax
+
+        return jax.vmap(function, in_axes=in_dims)  # type: ignore[no-any-return]
+
+    @classmethod
+    def gradients(cls, function: Callable[..., Any], w: Any, records: Any) -> Any:
+        import jax
+
+        found = cls.vmap(jax.grad(function), (None, 0))(w, records)
+        # of a complex argument JAX gives ∂/∂Re − i·∂/∂Im
+        return jax.tree.map(lambda part: part.conj() if part.dtype.kind == "c" else part, found)
+
+
+def _library(records: Array) -> type[_Torch] | type[_Jax]:
+    parts = leaves(records)
+    if all(map(is_torch_array, parts)):
+        return _Torch
+    if all(map(is_jax_array, parts)):
+        return _Jax
+    raise ArgumentError(
+        "a loss given as a function is differentiated by JAX or PyTorch: pass the records as jax.Array or "
+        "torch.Tensor, or write a Loss with its own gradients."
+    )

@@ -1,0 +1,78 @@
+"""The covariance of centred Gaussian records by maximum likelihood on SPD matrices.
+
+>>> import numpy as np
+>>> from dpmanifolds.optimize import GaussianCovarianceLoss
+>>> loss = GaussianCovarianceLoss(k=2)
+>>> loss.gradients(np.eye(2), np.array([[2.0, 0.0]])).tolist()
+[[-1.5, 0.5, 0.0]]
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from typing import Any
+
+from dpmanifolds._arrays import Array, dot, eye, namespace, transpose
+from dpmanifolds._validate import positive_integer
+from dpmanifolds.errors import ArgumentError
+from dpmanifolds.manifolds import Manifold, SPDAffineInvariant
+from dpmanifolds.manifolds._symmetric import upper_triangle
+from dpmanifolds.optimize.loss import Loss, clip_factors, in_double, like_point
+
+__all__ = ["GaussianCovarianceLoss"]
+
+
+@dataclass(frozen=True)
+class GaussianCovarianceLoss(Loss):
+    """f(Σ, x) = ½(log det Σ + xᵀΣ⁻¹x), geodesically convex in the affine-invariant metric.
+
+    grad f = ½(Σ − xxᵀ); with Σ = LLᵀ and y = L⁻¹x its coordinates are those of ½(I − yyᵀ), of squared length
+    ¼(k − 2|y|² + |y|⁴). It grows with |y|²: give `clip`. At the true Σ a typical length is k/2.
+    """
+
+    k: int
+
+    def __post_init__(self) -> None:
+        positive_integer("k", self.k)
+
+    @property
+    def manifold(self) -> Manifold:  # type: ignore[override]
+        """SPD(k) with the affine-invariant metric."""
+        return SPDAffineInvariant(self.k)
+
+    def magnitude(self, clip: float) -> float:
+        """A share s = min(1, C/length) of the identity and of yyᵀ, with s|y|² ≤ √k + 2C."""
+        return math.sqrt(self.k) + 2 * clip
+
+    def prepare(self, records: Any) -> Array:
+        array = super().prepare(records)
+        if array.ndim != 2 or array.shape[1] != self.k or array.shape[0] == 0:
+            raise ArgumentError(f"records must have shape (n, {self.k}) with n ≥ 1; got {tuple(array.shape)}.")
+        return array
+
+    def value(self, w: Array, records: Array) -> float:
+        xp = namespace(records)
+        factor, seen = _whitened(w, records)
+        half_log_det = float(xp.sum(xp.log(xp.linalg.diagonal(factor))))
+        return half_log_det + float(xp.sum(seen * seen) / (2 * records.shape[0]))
+
+    def gradients(self, w: Array, records: Array) -> Array:
+        _, seen = _whitened(w, records)
+        return upper_triangle((eye(self.k, seen) - seen[:, :, None] * seen[:, None, :]) / 2)
+
+    def clipped_sum(self, w: Array, records: Array, clip: float) -> Array:
+        _, seen = _whitened(w, in_double(records))
+        xp = namespace(seen)
+        square = dot(seen, seen)
+        # k − 2|y|² + |y|⁴ = (|y|² − 1)² + k − 1
+        factors = clip_factors(xp.sqrt((square - 1) * (square - 1) + (self.k - 1)) / 2, clip)
+        moment = transpose(seen) @ (factors[:, None] * seen)
+        return upper_triangle((xp.sum(factors) * eye(self.k, seen) - moment) / 2)
+
+
+def _whitened(w: Array, records: Array) -> tuple[Array, Array]:
+    """L and the rows L⁻¹x, w = LLᵀ."""
+    xp = namespace(records)
+    factor = xp.linalg.cholesky(like_point(w, records))
+    return factor, transpose(xp.linalg.solve(factor, transpose(records)))

@@ -1,0 +1,354 @@
+"""Private Riemannian gradient descent whose promise is exact.
+
+>>> import numpy as np
+>>> from dpmanifolds import ApproxDP, Ball, SPD
+>>> from dpmanifolds.optimize import FrechetMeanLoss, private_descent
+>>> manifold = SPD(3)
+>>> ball = Ball(manifold, np.eye(3), radius=2.0)
+>>> records = manifold.random_point(2000, rng=0)
+>>> result = private_descent(
+...     FrechetMeanLoss(ball), records, manifold, start=ball.center, budget=ApproxDP(1.0, 1e-6), steps=5, step_size=0.5
+... )
+>>> result.guarantee.fits(ApproxDP(1.0, 1e-6)), result.point.shape
+(True, (3, 3))
+
+w_{t+1} = exp_{w_t}(−η_t ζ_t), where ζ_t is the mean of the per-record Riemannian gradients, each clipped to the norm C
+around a public vector, plus noise N(0, σ²I) in orthonormal coordinates of the tangent space at w_t (Han et al. 2022,
+Algorithm 1). Everything but the records is public: start, step sizes, C, T, σ, n. All iterates w_1, …, w_T together
+carry the promise (docs/proofs/descent.md), so callbacks may look at them.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import os
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from dpmanifolds._arrays import Array, is_numpy, leaves, to_numpy
+from dpmanifolds._validate import choice, positive_number
+from dpmanifolds.domains import Domain
+from dpmanifolds.errors import ArgumentError, NotOnManifoldError
+from dpmanifolds.manifolds import Manifold
+from dpmanifolds.noise import as_generator
+from dpmanifolds.optimize._noisy import NoisyGradient, lattice_slack, lattice_step
+from dpmanifolds.optimize.loss import Loss, like_point, rounding_slack
+from dpmanifolds.optimize.moves import move
+from dpmanifolds.optimize.plan import DescentPlan, plan_descent
+from dpmanifolds.optimize.state import StateFile
+from dpmanifolds.optimize.step_sizes import StepRule, step_sizes
+from dpmanifolds.privacy import Budget, Guarantee, Sensitivity
+
+__all__ = ["DescentResult", "private_descent"]
+
+OUTPUTS = ("last", "random", "average", "weighted-average")
+_PROBE = 256
+
+
+@dataclass(frozen=True, eq=False)
+class DescentResult:
+    """What a private run gives away: a point and the public numbers behind it."""
+
+    point: Array
+    guarantee: Guarantee
+    manifold: Manifold
+    noise: float
+    """σ per coordinate of each mean gradient (the scale of the ℓ2-Laplace under a pure budget)."""
+    sensitivity: Sensitivity
+    """Of one step's mean gradient."""
+    clip: float
+    steps: int
+    """Steps taken; the guarantee also covers `lost_steps`."""
+    batch_size: int | None
+    sampling: str
+    law: str
+    output: str
+    numerics: str
+    reproducible: bool
+    lost_steps: int = 0
+
+
+def private_descent(
+    loss: Loss | Callable[[Any, Any], Any],
+    records: Any,
+    manifold: Manifold,
+    *,
+    start: Any,
+    budget: Budget | None = None,
+    steps: int | None = None,
+    step_size: float | StepRule | Callable[[int], float] | Any,
+    clip: float | None = None,
+    noise: float | None = None,
+    batch_size: int | None = None,
+    sampling: str = "poisson",
+    output: str = "last",
+    retraction: bool = False,
+    within: Domain | None = None,
+    numerics: str = "rounded",
+    unit: str | None = None,
+    callback: Callable[[int, Any], object] | None = None,
+    progress: bool = False,
+    state: str | os.PathLike[str] | None = None,
+    ledger: Any = None,
+    dataset: str | None = None,
+    rng: Any = None,
+) -> DescentResult:
+    """T noisy gradient steps under a promise that composes them exactly.
+
+    Give two of `budget`, `steps` and `noise` (σ on the mean gradient); the third is solved for, and the guarantee fits
+    the budget. `clip` is C; without it the loss's own proven bound is used. `batch_size` b: random batches of mean
+    size b, each record with probability b/n ("poisson", the sum divided by b whatever came), or exactly b
+    ("without-replacement").
+
+    `output`: w_T; a uniformly random one of w_0, …, w_{T−1}; or the geodesic average w̄_{t+1} = exp_{w̄_t}(a·log w_{t+1})
+    with a = 1/(t+1) or 2/(t+1). `within`: a public domain to which every iterate is clipped. `numerics="rounded"` puts
+    the mean gradient on a public lattice and adds noise whose law is exact; "idealized" uses floating-point noise,
+    faster in very high dimension, and says so in the result.
+
+    `callback(t, w)` sees each iterate. `state` is a path: the run saves its public state there before every draw and,
+    called again after a crash, goes on; a step whose noise may have been drawn is paid for (from the budget: one
+    step less; without a budget: one step more in the guarantee). `ledger.spend` is called before the first draw.
+
+    Errors about records (a gradient that is not finite, records off the manifold) name no record and stand outside
+    of the guarantee.
+    """
+    loss = _as_loss(loss, manifold)
+    w = _checked_start(manifold, start)
+    choice("output", output, OUTPUTS)
+    choice("numerics", numerics, ("rounded", "idealized"))
+    if "average" in output and manifold.max_radius == 0:
+        raise ArgumentError(
+            f"output={output!r} needs logarithms, which {manifold!r} lacks far from a point: use 'last'."
+        )
+    if within is not None and not (isinstance(within, Domain) and within.manifold == manifold):
+        raise ArgumentError(f"within must be a Domain of {manifold!r}; got {within!r}.")
+    if state is not None and rng is not None:
+        raise ArgumentError("a run with state= must draw fresh noise after a crash: leave rng out.")
+    if ledger is not None and dataset is None:
+        raise ArgumentError("a ledger needs dataset=, the name under which these records are accounted for.")
+    arrays = loss.prepare(records)
+    clip = _clip_norm(loss, clip)
+    n = leaves(arrays)[0].shape[0]
+    slack = rounding_slack(loss, arrays, clip) + (lattice_slack() if numerics == "rounded" else 0.0)
+    plan = plan_descent(
+        n=n,
+        clip=clip,
+        budget=budget,
+        steps=steps,
+        noise=noise,
+        batch_size=batch_size,
+        sampling=sampling,
+        unit=unit or loss.unit,
+        slack=slack,
+    )
+    sizes = step_sizes(step_size, steps=plan.steps, noise=plan.noise, dim=manifold.dim)
+    lattice = lattice_step(2 * clip / plan.divisor, manifold.dim)
+    source = NoisyGradient(loss, arrays, plan, numerics, lattice, as_generator(rng))
+    _probe(loss, w, arrays)
+    run = _Run(manifold, plan, sizes, output, retraction, within, source, callback, progress, budget is not None)
+    settings = run.public_settings(w)
+
+    def spend(guarantee: Guarantee) -> None:
+        if ledger is not None:
+            told = {name: value for name, value in settings.items() if name not in ("start", "step_sizes")}
+            ledger.spend(dataset, guarantee, what="descent", parameters=told, reproducible=rng is not None)
+
+    with StateFile(state, settings) if state is not None else contextlib.nullcontext() as file:
+        outcome = run.go(w, file, spend)
+    return DescentResult(
+        point=_returned(outcome.point, arrays),
+        guarantee=outcome.guarantee,
+        manifold=manifold,
+        noise=plan.noise,
+        sensitivity=plan.sensitivity,
+        clip=clip,
+        steps=outcome.steps,
+        batch_size=plan.batch_size,
+        sampling=sampling if plan.batch_size else "full batch",
+        law=plan.law,
+        output=output,
+        numerics=numerics,
+        reproducible=rng is not None,
+        lost_steps=outcome.lost,
+    )
+
+
+def _as_loss(loss: Any, manifold: Manifold) -> Loss:
+    if not isinstance(manifold, Manifold):
+        raise ArgumentError(f"manifold must be a Manifold such as SPD(3); got {manifold!r}.")
+    if not isinstance(loss, Loss):
+        if not callable(loss):
+            raise ArgumentError(f"loss must be a Loss or a function loss(w, record); got {loss!r}.")
+        from dpmanifolds.optimize.autograd import AutogradLoss
+
+        return AutogradLoss(loss, manifold)
+    if loss.manifold != manifold:
+        raise ArgumentError(f"the loss is for parameters on {loss.manifold!r}; manifold is {manifold!r}.")
+    return loss
+
+
+def _checked_start(manifold: Manifold, start: Any) -> Any:
+    """One point of the manifold, as NumPy in double precision."""
+    point = manifold.as_points(start, "start")
+    if manifold.batch_shape(point) != ():
+        raise ArgumentError(f"start must be one point of {manifold!r}; got leading axes {manifold.batch_shape(point)}.")
+    w = _on_host(point)
+    if not (all(np.all(np.isfinite(leaf)) for leaf in leaves(w)) and bool(manifold.belongs(w))):
+        raise NotOnManifoldError(f"start does not lie on {manifold!r}; use manifold.project to put it there.")
+    return w
+
+
+def _returned(point: Any, records: Array) -> Any:
+    """The point in the library of the records; NumPy keeps double precision."""
+    return point if all(map(is_numpy, leaves(records))) else like_point(point, records)
+
+
+def _on_host(point: Any) -> Any:
+    if isinstance(point, tuple):
+        return tuple(_on_host(part) for part in point)
+    array = to_numpy(point)
+    return array.astype(np.complex128 if array.dtype.kind == "c" else np.float64)
+
+
+def _clip_norm(loss: Loss, clip: float | None) -> float:
+    if clip is not None:
+        return positive_number("clip", clip)
+    if loss.bound is None:
+        raise ArgumentError(
+            "this loss has no proven bound on its gradients: give clip, the public norm to which per-record gradients "
+            "are shortened. It must not be read off the records."
+        )
+    return loss.bound
+
+
+def _probe(loss: Loss, w: Any, records: Array) -> None:
+    """Shape and finiteness of a few gradients before anything is spent."""
+    few = _head(records)
+    rows = loss.gradients(w, few)
+    expected = (leaves(few)[0].shape[0], loss.manifold.dim)
+    if getattr(rows, "shape", None) is None or tuple(rows.shape) != expected:
+        raise ArgumentError(
+            f"gradients must be coordinates of shape (records, dim) = {expected}; got {getattr(rows, 'shape', None)}. "
+            "Use manifold.to_coordinates(w, gradient) for tangent vectors."
+        )
+    if not np.all(np.isfinite(to_numpy(rows))):
+        raise NotOnManifoldError("the loss gave gradients that are not finite at the start. Check the records and it.")
+
+
+def _head(records: Array) -> Array:
+    return tuple(map(_head, records)) if isinstance(records, tuple) else records[:_PROBE, ...]
+
+
+@dataclass(frozen=True)
+class _Outcome:
+    point: Any
+    guarantee: Guarantee
+    steps: int
+    lost: int
+
+
+@dataclass(frozen=True)
+class _Run:
+    """The loop, once everything is checked."""
+
+    manifold: Manifold
+    plan: DescentPlan
+    sizes: np.ndarray
+    output: str
+    retraction: bool
+    within: Domain | None
+    source: NoisyGradient
+    callback: Callable[[int, Any], object] | None
+    progress: bool
+    has_budget: bool
+
+    def public_settings(self, start: Any) -> dict[str, Any]:
+        """What tells this run from others; JSON."""
+        plan = self.plan
+        parts = [np.asarray(leaf).view(np.float64).ravel().tolist() for leaf in leaves(start)]
+        return {
+            "loss": type(self.source.loss).__name__,
+            "manifold": repr(self.manifold),
+            "n": plan.n,
+            "steps": plan.steps,
+            "noise": plan.noise,
+            "clip": plan.clip,
+            "law": plan.law,
+            "batch_size": plan.batch_size,
+            "sampling": plan.sampling,
+            "output": self.output,
+            "retraction": self.retraction,
+            "numerics": self.source.numerics,
+            "start": parts,
+            "step_sizes": self.sizes.tolist(),
+        }
+
+    def go(self, start: Any, file: StateFile | None, spend: Callable[[Guarantee], None]) -> _Outcome:
+        saved = file.read() if file is not None else None
+        first_mean = None
+        if saved is None:
+            points = {"point": start, "chosen": start}
+            finished, lost = 0, 0
+            if self.plan.batch_size is None:
+                # a gradient that is not finite shows here, while nothing is spent
+                first_mean = self.source.mean(start)
+            spend(self.plan.guarantee)
+        else:
+            finished, lost, points = saved["finished"], saved["lost"], saved["points"]
+            if saved["unfinished"] and not self.has_budget:
+                spend(self.plan.guarantee_of(1))
+        goal = self.plan.steps - (lost if self.has_budget else 0)
+        with self._bar(goal - finished) as advance:
+            while finished < goal:
+                if file is not None:
+                    file.write(finished=finished, started=finished + 1, lost=lost, points=points)
+                w = points["point"]
+                mean = self.source.mean(w) if first_mean is None else first_mean
+                first_mean = None
+                direction = self.source.private(w, mean)
+                points = self._advanced(points, direction, finished)
+                finished += 1
+                if self.callback is not None:
+                    self.callback(finished, points["point"])
+                advance()
+        if file is not None:
+            file.write(finished=finished, started=finished, lost=lost, points=points)
+        paid = self.plan.guarantee if self.has_budget or not lost else self.plan.guarantee_of(self.plan.steps + lost)
+        return _Outcome(points["point" if self.output == "last" else "chosen"], paid, finished, lost)
+
+    def _advanced(self, points: dict[str, Any], direction: np.ndarray, t: int) -> dict[str, Any]:
+        """w_{t+1} and the output so far, from w_t."""
+        w = points["point"]
+        following = move(self.manifold, w, -self.sizes[t] * direction, self.retraction)
+        if self.within is not None:
+            following = _clipped(self.within, following)
+        return {"point": following, "chosen": self._chosen(points["chosen"], w, following, t)}
+
+    def _chosen(self, so_far: Any, w: Any, following: Any, t: int) -> Any:
+        if self.output == "random":
+            # each of w_0, …, w_t with probability 1/(t+1)
+            return w if self.source.rng.random() * (t + 1) < 1 else so_far
+        if self.output == "last" or t == 0:
+            return following
+        share = min(1.0, (1 if self.output == "average" else 2) / (t + 1))
+        return self.manifold.geodesic(so_far, following, share)
+
+    @contextlib.contextmanager
+    def _bar(self, steps: int) -> Iterator[Callable[[], object]]:
+        if not self.progress:
+            yield lambda: None
+            return
+        from rich.progress import Progress
+
+        with Progress(transient=True) as bar:
+            task = bar.add_task("private descent", total=steps)
+            yield lambda: bar.advance(task)
+
+
+def _clipped(domain: Domain, point: Any) -> Any:
+    batched = tuple(part[None] for part in point) if isinstance(point, tuple) else point[None]
+    clipped = domain.clip(batched)
+    return tuple(part[0] for part in clipped) if isinstance(clipped, tuple) else clipped[0]

@@ -1,0 +1,141 @@
+"""What a loss must bring to be descended privately: per-record Riemannian gradients in orthonormal coordinates.
+
+>>> import numpy as np
+>>> from dpmanifolds import Ball, SPD
+>>> from dpmanifolds.optimize import FrechetMeanLoss
+>>> loss = FrechetMeanLoss(Ball(SPD(2), np.eye(2), 1.0))
+>>> loss.gradients(np.eye(2), np.array([[[2.0, 0.0], [0.0, 1.0]]])).round(6).tolist()
+[[-0.693147, -0.0, -0.0]]
+
+The mean loss is F(w) = (1/n)Σf(w, x_i). A step needs Σ over records of the gradients, each pulled to within C of a
+public vector a(w), the `anchor` (zero unless the loss says otherwise). One record moves that sum by at most 2C, and
+takes part in it with at most C: this holds for replaced records, and for records that a random batch leaves out. As
+every row is computed from one record and the public w alone, errors in computing it cost nothing; only the rounding of
+the sum does.
+"""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from typing import Any
+
+import numpy as np
+from array_api_compat import is_jax_array
+
+from dpmanifolds._arrays import Array, leaves, like, namespace, norm, to_numpy
+from dpmanifolds._validate import numeric_array
+from dpmanifolds.errors import ArgumentError
+from dpmanifolds.manifolds import Manifold
+from dpmanifolds.statistics.blocks import longest_sum, map_blocks
+
+__all__ = ["Loss", "clip_factors", "clipped_total", "in_double", "like_point", "rounding_slack"]
+
+
+class Loss(ABC):
+    """f(w, x) for w on `manifold` and one record x; a value that holds no records."""
+
+    manifold: Manifold
+    """Where w lives."""
+
+    unit: str = "person"
+    """What one record is, in the words of the guarantee."""
+
+    @property
+    def bound(self) -> float | None:
+        """A proven C with ‖grad f(w, x) − a(w)‖ ≤ C for all w and prepared x: clipping there changes nothing."""
+        return None
+
+    def prepare(self, records: Any) -> Array:
+        """The records as arrays with one leading axis, each brought into the domain of the loss on its own."""
+        if isinstance(records, tuple):
+            parts = tuple(numeric_array("records", part) for part in records)
+            if not parts or any(part.ndim == 0 or part.shape[0] != parts[0].shape[0] for part in parts):
+                raise ArgumentError("records given as a tuple must be arrays with the same leading axis.")
+            return parts
+        array = numeric_array("records", records)
+        if array.ndim == 0:
+            raise ArgumentError("records must be an array with one leading axis of records; got a single number.")
+        return array
+
+    def anchor(self, w: Array) -> np.ndarray | None:
+        """The public vector a(w) around which gradients are clipped, in coordinates; None for zero."""
+        return None
+
+    @abstractmethod
+    def value(self, w: Array, records: Array) -> float:
+        """F(w) over these records. Not private."""
+
+    @abstractmethod
+    def gradients(self, w: Array, records: Array) -> Array:
+        """Coordinates (n, dim) of the Riemannian gradients at w, one row per record. Not private."""
+
+    def clipped_sum(self, w: Array, records: Array, clip: float) -> Array:
+        """Σ over records of grad f(w, x) − a(w), each shortened to the norm `clip`: (dim,). Not private."""
+        rows = in_double(self.gradients(w, records))
+        anchor = self.anchor(w)
+        if anchor is not None:
+            rows = rows - like(anchor, rows)
+        return clip_factors(norm(rows), clip) @ rows
+
+    def magnitude(self, clip: float) -> float:
+        """A bound on the size of the numbers that `clipped_sum` adds up, per record; C unless a fused form says so."""
+        return clip
+
+
+def clip_factors(lengths: Array, clip: float) -> Array:
+    """min(1, C/length): rows times this have length ≤ C; not a number where the length is none."""
+    xp = namespace(lengths)
+    return clip / xp.maximum(lengths, xp.full_like(lengths, clip))
+
+
+def in_double(array: Array) -> Array:
+    """`array` in double precision where its library has one: sums of many records are taken there."""
+    xp = namespace(array)
+    if array.dtype == xp.float64 or (is_jax_array(array) and not _jax_has_doubles()):
+        return array
+    return xp.astype(array, xp.float64)
+
+
+def _jax_has_doubles() -> bool:
+    import jax
+
+    return bool(jax.config.jax_enable_x64)
+
+
+def clipped_total(loss: Loss, w: Array, records: Array, clip: float) -> np.ndarray:
+    """`loss.clipped_sum` over all records, block by block with threads where they are NumPy arrays."""
+    count = leaves(records)[0].shape[0]
+    if count == 0:
+        return np.zeros(loss.manifold.dim)
+
+    def block_sum(_: int, block: Array, __: Array) -> np.ndarray:
+        # what is not finite shows in the total, which is checked
+        with np.errstate(invalid="ignore", over="ignore"):
+            return np.asarray(to_numpy(loss.clipped_sum(w, block, clip)), dtype=np.float64)
+
+    parts = map_blocks(block_sum, records, np.broadcast_to(0.0, (count,)))
+    total = next(parts)
+    for part in parts:
+        total = total + part
+    return total
+
+
+def rounding_slack(loss: Loss, records: Array, clip: float) -> float:
+    """What the rounding of the sum adds to the sensitivity 2C, relative to it; a function of shapes and dtype.
+
+    A sum of m numbers in any order is off by at most m·u times the sum of their sizes (u the unit of rounding), on both
+    sides of a pair of neighbours: n·m·u·magnitude/C. Clipping itself is off by (dim + 4)u.
+    """
+    reference = leaves(records)[0]
+    count = reference.shape[0]
+    unit = 2.0**-23 if is_jax_array(reference) and not _jax_has_doubles() else 2.0**-52
+    terms = longest_sum(records) + loss.manifold.dim + 16
+    return float(unit * (count * terms * max(1.0, loss.magnitude(clip) / clip) + loss.manifold.dim + 16))
+
+
+def like_point(w: Any, records: Array) -> Any:
+    """The public point w in the library, device and precision of the records."""
+    reference = leaves(records)[0]
+    if isinstance(w, tuple):
+        return tuple(like_point(part, records) for part in w)
+    return like(w, reference)

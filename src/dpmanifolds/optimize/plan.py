@@ -1,0 +1,248 @@
+"""How much noise, how many steps, which promise: any one of the three from the other two, before a record is read.
+
+>>> from dpmanifolds.optimize import plan_descent
+>>> from dpmanifolds.privacy import ApproxDP
+>>> plan = plan_descent(n=10_000, clip=1.0, budget=ApproxDP(1.0, 1e-6), steps=100)
+>>> plan.guarantee.fits(ApproxDP(1.0, 1e-6)), round(plan.noise, 6)
+(True, 0.008449)
+>>> plan_descent(n=10_000, clip=1.0, budget=ApproxDP(1.0, 1e-6), noise=plan.noise).steps
+100
+
+One step releases the mean of per-record gradients, each within C of a public vector, plus N(0, σ²I) in orthonormal
+coordinates. Full batch: T steps are exactly μ-Gaussian-DP with μ = 2C√T/(nσ) (docs/proofs/descent.md). Random batches
+go through `poisson_descent` and `fixed_size_descent`. A `PureDP` budget gets ℓ2-Laplace noise of scale 2CT/(nε).
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any
+
+from dpmanifolds._validate import choice, positive_integer, positive_number
+from dpmanifolds.errors import ArgumentError
+from dpmanifolds.privacy import (
+    ApproxDP,
+    Budget,
+    GaussianDP,
+    Guarantee,
+    PureDP,
+    RenyiDP,
+    Sensitivity,
+    ZeroConcentratedDP,
+    fixed_size_descent,
+    full_batch_descent,
+    laplace_scale,
+    mu_for,
+    poisson_descent,
+)
+
+__all__ = ["SAMPLINGS", "DescentPlan", "plan_descent"]
+
+SAMPLINGS = ("poisson", "without-replacement")
+_MOST_STEPS = 10**9
+_PRECISION = 5e-4
+_UP = 1 + 2.0**-46
+
+
+@dataclass(frozen=True)
+class DescentPlan:
+    """The public numbers of a run. `noise` is σ per coordinate of the mean gradient (the scale of the ℓ2-Laplace)."""
+
+    n: int
+    steps: int
+    noise: float
+    clip: float
+    guarantee: Guarantee
+    law: str = "gaussian"
+    batch_size: int | None = None
+    sampling: str = "poisson"
+    slack: float = 0.0
+    """What rounding adds to the sensitivity, relative to it; charged in the guarantee."""
+
+    @property
+    def rate(self) -> float:
+        """The probability with which a record takes part in a step, as it is drawn and accounted."""
+        return _rate(self.n, self.batch_size or self.n)
+
+    @property
+    def divisor(self) -> float:
+        """What the sum of gradients is divided by: n, b, or q·n under Poisson sampling; never a realised number."""
+        if self.batch_size is None:
+            return float(self.n)
+        return self.rate * self.n if self.sampling == "poisson" else float(self.batch_size)
+
+    @property
+    def sensitivity(self) -> Sensitivity:
+        """The most that one record can move the mean gradient of one step."""
+        statement = "2C/n for per-record gradients within C of a public vector, and the rounding of their sum"
+        return Sensitivity(2 * self.clip * (1 + self.slack) / self.divisor, "S4", "P", statement)
+
+    def guarantee_of(self, steps: int) -> Guarantee:
+        """What `steps` steps of this plan promise."""
+        return _promise(
+            self.law, self.n, steps, self.noise, self.clip * (1 + self.slack), self.batch_size, self.sampling, self.unit
+        )
+
+    @property
+    def unit(self) -> str:
+        """What one record is."""
+        return self.guarantee.unit
+
+
+def plan_descent(
+    *,
+    n: int,
+    clip: float,
+    budget: Budget | None = None,
+    steps: int | None = None,
+    noise: float | None = None,
+    batch_size: int | None = None,
+    sampling: str = "poisson",
+    unit: str = "person",
+    slack: float = 0.0,
+) -> DescentPlan:
+    """Exactly two of `budget`, `steps` and `noise` are given; the third follows, and the promise fits the budget.
+
+    The smallest noise (up to 5e−4 of itself for random batches), or the most steps. Public numbers only.
+    """
+    n, clip = positive_integer("n", n), positive_number("clip", clip)
+    choice("sampling", sampling, SAMPLINGS)
+    if (budget is None) + (steps is None) + (noise is None) != 1:
+        given = [name for name, value in (("budget", budget), ("steps", steps), ("noise", noise)) if value is not None]
+        raise ArgumentError(
+            f"give exactly two of budget, steps and noise, the third follows from them; got {given or 'none of them'}."
+        )
+    if budget is not None and not isinstance(budget, Budget):
+        raise ArgumentError(f"budget must be PureDP, ApproxDP, GaussianDP, …; got {budget!r}.")
+    steps = None if steps is None else positive_integer("steps", steps)
+    noise = None if noise is None else positive_number("noise", noise)
+    batch_size = _batch(batch_size, n)
+    law = "laplace" if isinstance(budget, PureDP) else "gaussian"
+    if law == "laplace" and batch_size is not None:
+        raise ArgumentError(
+            "a PureDP budget needs the full batch: Gaussian noise has no pure ε, and ℓ2-Laplace noise gains nothing "
+            "here from random batches. Leave batch_size out, or give an ApproxDP, GaussianDP or zCDP budget."
+        )
+    charged = clip * (1 + slack)
+
+    def promise(count: int, scale: float) -> Guarantee:
+        return _promise(law, n, count, scale, charged, batch_size, sampling, unit)
+
+    if noise is None:
+        assert budget is not None
+        assert steps is not None
+        size = batch_size or n
+        noise = _least_noise(budget, steps, 2 * charged / size, promise, size / n)
+    elif steps is None:
+        assert budget is not None
+        steps = _most_steps(budget, noise, 2 * charged / (batch_size or n), promise, batch_size is not None)
+    return DescentPlan(n, steps, noise, clip, promise(steps, noise), law, batch_size, sampling, slack)
+
+
+def _batch(batch_size: Any, n: int) -> int | None:
+    if batch_size is None:
+        return None
+    size = positive_integer("batch_size", batch_size)
+    if size > n:
+        raise ArgumentError(f"batch_size is at most the number of records, {n}; got {size}.")
+    return size if size < n else None
+
+
+def _rate(n: int, size: int) -> float:
+    """size/n on the grid of 2^−53 on which uniform numbers are drawn, so that P(U < rate) is the rate itself."""
+    return math.floor(math.ldexp(size / n, 53)) * 2.0**-53
+
+
+def _promise(
+    law: str, n: int, steps: int, noise: float, clip: float, batch_size: int | None, sampling: str, unit: str
+) -> Guarantee:
+    if law == "laplace":
+        return Guarantee.pure(laplace_scale(2 * clip / n, noise), unit=unit).k_fold(steps)
+    if batch_size is None:
+        return full_batch_descent(n=n, steps=steps, clip=clip, sigma=noise, unit=unit)
+    if sampling == "poisson":
+        return poisson_descent(n=n, rate=_rate(n, batch_size), steps=steps, clip=clip, sigma=noise, unit=unit)
+    return fixed_size_descent(n=n, batch=batch_size, steps=steps, clip=clip, sigma=noise, unit=unit)
+
+
+def _allowed_mu(budget: Budget) -> float:
+    """The largest μ such that μ-Gaussian-DP keeps the budget."""
+    if isinstance(budget, GaussianDP):
+        return budget.mu
+    if isinstance(budget, ApproxDP):
+        return mu_for(budget.epsilon, budget.delta)
+    if isinstance(budget, ZeroConcentratedDP):
+        return math.sqrt(2 * budget.rho)
+    if isinstance(budget, RenyiDP):
+        return math.sqrt(2 * budget.epsilon / budget.alpha)
+    raise ArgumentError(f"budget must be PureDP, ApproxDP, GaussianDP, ZeroConcentratedDP or RenyiDP; got {budget!r}.")
+
+
+def _least_noise(
+    budget: Budget, steps: int, sensitivity: float, promise: Callable[[int, float], Guarantee], share: float
+) -> float:
+    """The closed form without sampling; with it, bisection from that noise times the share b/n of a batch."""
+    if isinstance(budget, PureDP):
+        noise = sensitivity * steps / budget.epsilon * _UP
+    else:
+        noise = sensitivity * math.sqrt(steps) / _allowed_mu(budget) * _UP
+    margin = 2.0**-46
+    while not promise(steps, noise).fits(budget):
+        if margin > 1e-3:
+            raise ArgumentError(
+                f"no amount of noise was found that keeps {steps} steps within {budget}. Use fewer steps or a larger "
+                "budget."
+            )
+        margin *= 4
+        noise *= 1 + margin
+    # a μ or a ρ of a sampled step is not known to be below that of the full step: nothing to gain
+    if share == 1 or isinstance(budget, (GaussianDP, ZeroConcentratedDP)):
+        return noise
+    # the noise of full batches, on the same scale, is where random ones end up at best
+    low = high = noise * share
+    while high < noise and not promise(steps, high).fits(budget):
+        low, high = high, min(2 * high, noise)
+    while high > low * (1 + _PRECISION):
+        middle = math.sqrt(low * high)
+        if promise(steps, middle).fits(budget):
+            high = middle
+        else:
+            low = middle
+    return high
+
+
+def _most_steps(
+    budget: Budget, noise: float, sensitivity: float, promise: Callable[[int, float], Guarantee], sampled: bool
+) -> int:
+    """The largest T that fits; at least what full batches would allow, from where on it doubles and bisects."""
+    if not promise(1, noise).fits(budget):
+        raise ArgumentError(
+            f"not even one step with noise {noise:g} keeps {budget}. Use more noise, a smaller clip or more records."
+        )
+    ratio = noise / sensitivity
+    guess = ratio * budget.epsilon if isinstance(budget, PureDP) else (ratio * _allowed_mu(budget)) ** 2
+    if guess > _MOST_STEPS:
+        raise ArgumentError(
+            f"the budget allows more than {_MOST_STEPS:g} steps at noise {noise:g}: give steps instead."
+        )
+    low = max(1, int(guess * (1 + 1e-9)))
+    while low > 1 and not promise(low, noise).fits(budget):
+        low -= 1
+    if not sampled or isinstance(budget, (GaussianDP, ZeroConcentratedDP)):
+        return low
+    high = 2 * low
+    while promise(high, noise).fits(budget):
+        low, high = high, 2 * high
+        if high > _MOST_STEPS:
+            raise ArgumentError(
+                f"the budget allows more than {_MOST_STEPS:g} steps at noise {noise:g}: give steps instead."
+            )
+    while high - low > 1:
+        middle = (low + high) // 2
+        if promise(middle, noise).fits(budget):
+            low = middle
+        else:
+            high = middle
+    return low

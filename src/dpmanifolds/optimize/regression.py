@@ -1,0 +1,104 @@
+"""Geodesic regression: a response on a manifold that moves along a geodesic with a covariate in [0, 1].
+
+>>> import numpy as np
+>>> from dpmanifolds import Sphere
+>>> from dpmanifolds.optimize import GeodesicRegressionLoss
+>>> loss = GeodesicRegressionLoss(Sphere(2))
+>>> ends = np.array([[0.0, 0.0, 1.0], [1.0, 0.0, 0.0]])
+>>> halfway = np.array([[np.sqrt(0.5), 0.0, np.sqrt(0.5)]])
+>>> bool(np.allclose(loss.gradients(ends, (np.array([0.5]), halfway)), 0.0))
+True
+
+The parameter is the pair of end points (a, b) of γ, a point of M × M (`Power(M, 2)`): unlike a point and a velocity it
+needs no metric on the tangent bundle. f((a,b), (t,y)) = ½ρ²(γ(t), y), γ the geodesic with γ(0) = a, γ(1) = b.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+from dpmanifolds._arrays import Array, dot, namespace, norm, safe_divide, sinc, sinhc
+from dpmanifolds.errors import ArgumentError, NotAvailableError
+from dpmanifolds.manifolds import FlatManifold, Hyperbolic, Manifold, Power, Sphere
+from dpmanifolds.optimize.loss import Loss, like_point
+from dpmanifolds.statistics.records import check_block, record_array
+
+__all__ = ["GeodesicRegressionLoss"]
+
+
+@dataclass(frozen=True)
+class GeodesicRegressionLoss(Loss):
+    """½ρ²(γ(t), y) for records (t, y); spheres, hyperbolic spaces and flat spaces, where Jacobi fields are closed.
+
+    Moving a by u moves γ(t) by the Jacobi field with J(0) = u, J(1) = 0: parallel along γ, times 1 − t in the direction
+    of γ and s((1−t)ℓ)/s(ℓ) across it, ℓ the length of γ and s = sin(√κ·), sinh(√−κ·) or the identity; so b with t.
+    The gradient is that map's transpose applied to −log_γ(t) y. Its length has no public bound unless responses and
+    iterates stay in a ball: give `clip`. Covariates are clipped to [0, 1]: scale them by a public range.
+    """
+
+    response: Manifold
+
+    def __post_init__(self) -> None:
+        if not isinstance(self.response, (Sphere, Hyperbolic, FlatManifold)):
+            raise NotAvailableError(
+                f"geodesic regression is offered on spheres, hyperbolic and flat spaces; got {self.response!r}, whose "
+                "Jacobi fields are not of one factor. Use SPD(k, metric='log-euclidean') for matrices."
+            )
+
+    @property
+    def manifold(self) -> Manifold:  # type: ignore[override]
+        """Pairs of end points."""
+        return Power(self.response, 2)
+
+    def prepare(self, records: Any) -> Array:
+        """(t, y): covariates (n,) clipped to [0, 1], and responses (n, *point)."""
+        if not isinstance(records, (tuple, list)) or len(records) != 2:
+            raise ArgumentError("records must be a pair (covariates, responses).")
+        responses = record_array(self.response, records[1])
+        check_block(self.response, responses)
+        (covariates,) = super().prepare((records[0],))
+        if covariates.shape != (responses.shape[0],):
+            raise ArgumentError(
+                f"covariates must have shape ({responses.shape[0]},), one per response; got {tuple(covariates.shape)}."
+            )
+        xp = namespace(covariates)
+        return xp.clip(covariates, 0.0, 1.0), responses
+
+    def value(self, w: Array, records: Array) -> float:
+        times, responses = records
+        a, b = _ends(w, responses)
+        distance = self.response.dist(self.response.geodesic(a, b, times), responses)
+        return float(namespace(distance).mean(distance * distance)) / 2
+
+    def gradients(self, w: Array, records: Array) -> Array:
+        times, responses = records
+        a, b = _ends(w, responses)
+        xp = namespace(responses)
+        fitted = self.response.geodesic(a, b, times)
+        pull = self.response.log(fitted, responses)
+        parts = []
+        for end, share in ((a, 1 - times), (b, times)):
+            other = b if end is a else a
+            towards = self.response.to_coordinates(end, self.response.log(end, other))
+            length = norm(towards)
+            seen = self.response.to_coordinates(end, self.response.transport(fitted, end, pull))
+            unit = safe_divide(towards, length)
+            along = dot(seen, unit)[:, None] * unit
+            parts.append(-(share[:, None] * along + self._across(share, length)[:, None] * (seen - along)))
+        return xp.concat(parts, axis=-1)
+
+    def _across(self, share: Array, length: Array) -> Array:
+        """s(share·ℓ)/s(ℓ)."""
+        if isinstance(self.response, Sphere) and self.response.dim > 1:
+            angle = length / self.response.sphere_radius
+            return share * sinc(share * angle) / sinc(angle)
+        if isinstance(self.response, Hyperbolic):
+            angle = length / self.response.scale_length
+            return share * sinhc(share * angle) / sinhc(angle)
+        return share
+
+
+def _ends(w: Array, responses: Array) -> tuple[Array, Array]:
+    ends = like_point(w, responses)
+    return ends[0, ...], ends[1, ...]
