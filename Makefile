@@ -4,7 +4,7 @@ VENV := .venv
 BIN := $(VENV)/bin
 PIP := $(BIN)/python -m pip --disable-pip-version-check -q
 
-.PHONY: demo test lint types check certify test-statistical test-backends bench freeze-oracles clean
+.PHONY: demo test lint types check certify test-statistical test-backends torture bench freeze-oracles clean
 
 demo: $(VENV)/.demo
 	$(BIN)/python -m dpmanifolds.demo
@@ -24,6 +24,10 @@ test-backends: $(VENV)-backends/.ready
 certify: $(VENV)/.test
 	$(BIN)/python certificates/sensitivity.py
 
+# the ledger under concurrent processes, kill -9, a full disk and damaged files
+torture: $(VENV)/.test
+	$(BIN)/python -m tests.ledger.torture
+
 lint: $(VENV)/.lint
 	$(BIN)/ruff check .
 	$(BIN)/ruff format --check .
@@ -40,6 +44,9 @@ bench: $(VENV)-bench/.ready
 	$(VENV)-bench/bin/python benchmarks/memory.py
 	$(VENV)-bench/bin/python benchmarks/sampling.py --plot out/sampling.png
 	$(VENV)-bench/bin/python benchmarks/accounting.py
+	$(VENV)-bench/bin/python benchmarks/descriptors.py
+	$(VENV)-bench/bin/python benchmarks/utility.py
+	$(VENV)-bench/bin/python benchmarks/descent.py
 
 freeze-oracles: $(VENV)-bench/.ready
 	$(VENV)-bench/bin/python tests/manifolds/freeze_oracles.py

@@ -167,6 +167,39 @@ def test_delta_names_where_the_basic_filter_reads_a_release(ledger):
         ledger.spend("survey", Guarantee.gaussian(0.05), what="mean")
 
 
+@pytest.mark.parametrize("name", ["renyi", "zcdp", "gaussian", "basic", "pure"])
+def test_pure_releases_of_a_quarter_fit_four_times_whatever_the_filter(ledger, name):
+    ledger.open_dataset("survey", ApproxDP(1.0, 1e-6), filter=name)
+    assert ledger.remaining("survey", pure=True) == PureDP(1.0)
+    assert fill(ledger, Guarantee.laplace(0.25)) == 4
+    assert (ledger.spent("survey"), ledger.remaining("survey", pure=True)) == (PureDP(1.0), None)
+    assert ledger.verify() == 5
+
+
+def test_beyond_the_filter_only_pure_releases_go_on(ledger):
+    ledger.open_dataset("survey", ApproxDP(1.0, 1e-6))
+    for _ in range(3):
+        ledger.spend("survey", Guarantee.pure(0.25), what="mean")
+    assert ledger.remaining("survey") == ledger.remaining("survey", pure=True) == PureDP(0.25)
+    with pytest.raises(BudgetExceededError):
+        ledger.spend("survey", Guarantee.gaussian(1e-6), what="mean")
+    ledger.spend("survey", Guarantee.pure(0.25), what="mean")
+
+
+def test_a_release_without_a_pure_promise_closes_the_way_by_pure_sums(ledger):
+    ledger.open_dataset("survey", ApproxDP(1.0, 1e-6))
+    ledger.spend("survey", Guarantee.gaussian(1e-6), what="mean")
+    assert ledger.remaining("survey", pure=True) is None
+    assert fill(ledger, Guarantee.pure(0.25)) == 2
+
+
+def test_a_refusal_also_tells_the_pure_remainder(ledger):
+    ledger.open_dataset("survey", ApproxDP(1.0, 1e-6))
+    ledger.spend("survey", Guarantee.pure(0.25), what="mean")
+    with pytest.raises(BudgetExceededError, match=r"remaining RenyiDP\(.*\) \(or PureDP\(epsilon=0.75\)\), of a total"):
+        ledger.spend("survey", Guarantee.gaussian(0.5), what="mean")
+
+
 def test_a_first_release_of_the_whole_budget_is_the_only_one(ledger):
     total = ApproxDP(1.0, 1e-6)
     ledger.open_dataset("survey", total)

@@ -164,6 +164,13 @@ def test_a_file_that_is_no_database_is_refused_and_left_alone(tmp_path):
     assert path.read_bytes() == before
 
 
+def test_a_damaged_schema_whose_text_is_no_text_is_a_damaged_ledger(ledger):
+    path = Path(ledger.path)
+    path.write_bytes(path.read_bytes().replace(b"CREATE TRIGGER no_update", b"CREATE \xcc\xccIGGER no_update"))
+    with pytest.raises(LedgerError, match="the file is damaged"):
+        spend(ledger)
+
+
 @pytest.mark.parametrize("version", [0, 1, 5])
 def test_another_database_is_refused_and_left_alone(tmp_path, version):
     path = tmp_path / "other.db"

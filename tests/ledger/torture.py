@@ -10,7 +10,6 @@ import argparse
 import contextlib
 import os
 import random
-import resource
 import shutil
 import signal
 import subprocess
@@ -189,6 +188,8 @@ def full_disk(folder: Path) -> Score:
 
         def work(pipe: int) -> None:
             if not mounted:
+                import resource
+
                 resource.setrlimit(resource.RLIMIT_FSIZE, (48 * 1024, 48 * 1024))
             spend_until_told_otherwise(path, allowed, 10_000, pipe)
 

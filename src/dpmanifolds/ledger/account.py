@@ -23,11 +23,10 @@ import json
 import os
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import asdict, dataclass, replace
-from fractions import Fraction
 from typing import Any
 
 from dpmanifolds._validate import choice
-from dpmanifolds.errors import ArgumentError, BudgetExceededError, LedgerError, NotAvailableError
+from dpmanifolds.errors import ArgumentError, LedgerError
 from dpmanifolds.ledger import _store, filters
 from dpmanifolds.ledger.records import (
     WHOLE,
@@ -42,42 +41,11 @@ from dpmanifolds.ledger.records import (
     text,
 )
 from dpmanifolds.ledger.reservation import Reservation
+from dpmanifolds.ledger.standing import Standing, pure_epsilon
 from dpmanifolds.privacy import Budget, Guarantee, compose
 from dpmanifolds.privacy.guarantee import ADJACENCIES
 
 __all__ = ["Ledger", "as_ledger"]
-
-_NOTHING = (Fraction(0), Fraction(0))
-
-
-@dataclass(frozen=True)
-class _Standing:
-    """A data set and what the log says was spent on it."""
-
-    dataset: Dataset
-    sums: filters.Amount = _NOTHING
-    whole: bool = False
-
-    @property
-    def spent(self) -> Budget | None:
-        return self.dataset.budget if self.whole else filters.told(self.dataset.limit, self.sums)
-
-    @property
-    def remaining(self) -> Budget | None:
-        return None if self.whole else filters.left(self.dataset.limit, self.sums)
-
-    @property
-    def untouched(self) -> bool:
-        return not self.whole and self.sums == _NOTHING
-
-    def after(self, entry: Entry) -> _Standing:
-        charged = entry.charged
-        sums = self.sums if charged is None else filters.add(self.sums, filters.amount(charged))
-        return _Standing(self.dataset, sums, self.whole or entry.takes_whole)
-
-    def affords(self, charged: Budget) -> bool:
-        sums = filters.add(self.sums, filters.amount(charged))
-        return not self.whole and filters.within(self.dataset.limit, sums)
 
 
 @dataclass(frozen=True, init=False)
@@ -173,12 +141,17 @@ class Ledger:
         entry = self._charge("reserve", dataset, parts, details, delta)
         return Reservation(self.path, dataset, entry.number, parts)
 
-    def remaining(self, dataset: str) -> Budget | None:
-        """What can still be spent in one release, in the kind of the filter; None is nothing."""
-        return self._standing(self._log(), dataset).remaining
+    def remaining(self, dataset: str, *, pure: bool = False) -> Budget | None:
+        """What can still be spent in one release, in the kind of the filter; None is nothing.
+
+        With a total of (ε, δ) and pure releases only, Σε ≤ ε is enough (`standing`): `pure=True` tells what that
+        leaves, and so does `pure=False` once the filter has nothing left.
+        """
+        standing = self._standing(self._log(), dataset)
+        return standing.remaining_pure if pure else standing.remaining
 
     def spent(self, dataset: str) -> Budget | None:
-        """What has been spent, in the kind of the filter; the total budget where one release took the whole."""
+        """What has been spent, in the kind of the filter; as pure ε beyond it; the total where one release took all."""
         return self._standing(self._log(), dataset).spent
 
     def entries(self, dataset: str | None = None) -> tuple[Entry, ...]:
@@ -202,7 +175,7 @@ class Ledger:
             log = _store.read_log(connection, self.path)
         for dataset in {entry.dataset for entry in log}:
             standing = self._standing(log, dataset)
-            if not filters.within(standing.dataset.limit, standing.sums):
+            if not standing.sound:
                 raise LedgerError(f"the ledger {self.path} shows more spent on {dataset!r} than its total budget.")
         for receipt in receipts:
             if not 0 < receipt.number <= len(log) or log[receipt.number - 1].hash != receipt.hash:
@@ -231,11 +204,11 @@ class Ledger:
         with _store.transaction(self.path) as connection:
             return _store.read_log(connection, self.path)
 
-    def _standing(self, log: list[Entry], dataset: str) -> _Standing:
-        standing: _Standing | None = None
+    def _standing(self, log: list[Entry], dataset: str) -> Standing:
+        standing: Standing | None = None
         for entry in log:
             if entry.dataset == dataset:
-                standing = _Standing(entry.as_dataset()) if standing is None else standing.after(entry)
+                standing = Standing(entry.as_dataset()) if standing is None else standing.after(entry)
         if standing is None:
             known = ", ".join(repr(entry.dataset) for entry in log if entry.kind == "open") or "none"
             raise ArgumentError(
@@ -246,49 +219,15 @@ class Ledger:
     def _charge(
         self, kind: str, dataset: str, parts: tuple[Guarantee, ...], details: dict[str, Any], delta: float | None
     ) -> Entry:
-        whole = compose(*parts)
+        together = compose(*parts)
+        details["pure"] = pure_epsilon(together)
         details["guarantees"] = [guarantee_to_dict(part) for part in parts]
         with _store.transaction(self.path, write=True) as connection:
             log = _store.read_log(connection, self.path)
             standing = self._standing(log, dataset)
-            charged = _price(standing, whole, delta, plan=kind == "reserve")
+            charged = standing.priced(together, delta, plan=kind == "reserve")
             details["charged"] = WHOLE if charged is None else budget_to_dict(charged)
             return _store.append(connection, log, kind, dataset, details)
-
-
-def _price(standing: _Standing, guarantee: Guarantee, delta: float | None, *, plan: bool) -> Budget | None:
-    """What the release is charged, None for the whole budget; or a refusal."""
-    dataset = standing.dataset
-    if (guarantee.adjacency, guarantee.unit) != (dataset.adjacency, dataset.unit):
-        raise ArgumentError(
-            f"data set {dataset.name!r} is accounted for {dataset.adjacency!r} and one {dataset.unit!r} at a time; the "
-            f"release is for {guarantee.adjacency!r} and {guarantee.unit!r}. Promises add up only when both agree."
-        )
-    filters.check_delta(dataset.limit, delta)
-    asked: Budget | None = None
-    too_much = ""
-    try:
-        asked = filters.charge(dataset.limit, guarantee, delta)
-    except NotAvailableError:
-        if not (plan and standing.untouched and guarantee.fits(dataset.budget)):
-            raise
-        return None
-    except ArgumentError as error:
-        too_much = f"what no budget holds ({error})"
-    if asked is not None and standing.affords(asked):
-        return asked
-    # a release that is the only one needs no filter: that it is the first was decided before any output was seen
-    if standing.untouched and guarantee.fits(dataset.budget):
-        return None
-    spent, remaining = standing.spent, standing.remaining
-    raise BudgetExceededError(
-        f"data set {dataset.name!r}: spent {spent or 'nothing'}, asked {asked or too_much}, remaining "
-        f"{remaining or 'nothing'}, of a total of {dataset.budget}. Nothing was recorded; ask for a smaller budget.",
-        dataset=dataset.name,
-        spent=spent,
-        asked=asked,
-        remaining=remaining,
-    )
 
 
 def as_ledger(ledger: Ledger | Reservation | str | os.PathLike[str]) -> Ledger | Reservation:
