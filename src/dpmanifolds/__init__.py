@@ -12,6 +12,7 @@ import importlib
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
+    from dpmanifolds.auditing import audit
     from dpmanifolds.data import DescriptorDomain, image_descriptors, read_points, square_root_map
     from dpmanifolds.distributions import RiemannianGaussian, RiemannianLaplace, WrappedGaussian, WrappedLaplace
     from dpmanifolds.domains import Ball, Domain, validate
@@ -26,6 +27,16 @@ if TYPE_CHECKING:
         PrivacyLeakWarning,
         RadiusTooLargeError,
         ScaleOutOfRangeError,
+    )
+    from dpmanifolds.estimators import (
+        PrivateEigenvector,
+        PrivateFrechetMean,
+        PrivateFrechetMedian,
+        PrivateMDM,
+        PrivatePCA,
+        PrivateTangentPCA,
+        PrivateTangentSpace,
+        UnprotectedScoreWarning,
     )
     from dpmanifolds.ledger import Ledger
     from dpmanifolds.manifolds import (
@@ -42,6 +53,8 @@ if TYPE_CHECKING:
         Stiefel,
     )
     from dpmanifolds.mechanisms import ExpectedError
+    from dpmanifolds.optimize import private_descent
+    from dpmanifolds.planning import plan
     from dpmanifolds.privacy import (
         ApproxDP,
         Budget,
@@ -102,6 +115,13 @@ __all__ = [
     "PlanarShapes",
     "Power",
     "PrivacyLeakWarning",
+    "PrivateEigenvector",
+    "PrivateFrechetMean",
+    "PrivateFrechetMedian",
+    "PrivateMDM",
+    "PrivatePCA",
+    "PrivateTangentPCA",
+    "PrivateTangentSpace",
     "Product",
     "PureDP",
     "RadiusTooLargeError",
@@ -114,10 +134,12 @@ __all__ = [
     "SpecialOrthogonal",
     "Sphere",
     "Stiefel",
+    "UnprotectedScoreWarning",
     "WrappedGaussian",
     "WrappedLaplace",
     "ZeroConcentratedDP",
     "__version__",
+    "audit",
     "ball_from_reference",
     "compose",
     "confidence_region",
@@ -125,8 +147,10 @@ __all__ = [
     "frechet_mean",
     "frechet_median",
     "image_descriptors",
+    "plan",
     "population_region",
     "private_class_means",
+    "private_descent",
     "private_mean",
     "private_median",
     "private_variance",
@@ -150,7 +174,11 @@ _ROOMS = (
     "privacy",
     "ledger",
     "mechanisms",
+    "optimize",
     "releases",
+    "estimators",
+    "planning",
+    "auditing",
 )
 
 

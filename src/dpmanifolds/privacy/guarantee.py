@@ -80,6 +80,10 @@ class Guarantee:
             )
         object.__setattr__(self, "terms", _collected(self.terms))
 
+    def __getstate__(self) -> dict[str, Any]:
+        # what was computed along the way holds closures, which cannot be pickled
+        return {"terms": self.terms, "adjacency": self.adjacency, "unit": self.unit}
+
     @classmethod
     def pure(cls, epsilon: float, **labels: str) -> Guarantee:
         """ε-DP; also the claim of ℓ2-Laplace noise in R^d and of the Riemannian Laplace."""

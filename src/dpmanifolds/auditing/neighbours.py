@@ -1,0 +1,113 @@
+"""Pairs of data sets that differ in one record and move the Fréchet mean as far as it goes.
+
+>>> import numpy as np
+>>> from dpmanifolds import Ball, Sphere
+>>> from dpmanifolds.auditing.neighbours import worst_neighbours
+>>> from dpmanifolds.privacy import sensitivity_of_mean
+>>> ball = Ball(Sphere(2), np.array([0.0, 0.0, 1.0]), radius=np.pi / 8)
+>>> pair = max(worst_neighbours(ball, 30, rng=0), key=lambda pair: pair.moved)
+>>> round(pair.moved / float(sensitivity_of_mean(ball, 30)), 3)
+0.998
+
+In a plane of the largest curvature κ > 0 the other records stand at ±r·e₂, and the last one moves from r·e₁ to −r·e₁:
+this attains Theorem S1 as n grows. Where κ ≤ 0 the mean moves by the full 2r/n when the others stand at the centre.
+Laws that live on the ball alone are worst off with the mean near its edge. Which plane is the worst is not asked of a
+theorem: axes, diagonals and random directions are tried.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Any
+
+import numpy as np
+
+from dpmanifolds._arrays import Array
+from dpmanifolds._validate import positive_integer
+from dpmanifolds.distributions import move
+from dpmanifolds.domains import Ball
+from dpmanifolds.errors import ArgumentError
+from dpmanifolds.mechanisms._frames import coordinates_at, host
+from dpmanifolds.noise import as_generator
+from dpmanifolds.statistics import frechet_mean
+
+__all__ = ["Neighbours", "worst_neighbours"]
+
+_INSIDE = 1 - 1e-12
+_ONE_SIDE = np.array([1.0])
+_BOTH_SIDES = np.array([1.0, -1.0])
+
+
+@dataclass(frozen=True, eq=False)
+class Neighbours:
+    """Two data sets of n records in a ball that differ in the last record."""
+
+    ball: Ball
+    first: Array
+    second: Array
+    description: str
+
+    @cached_property
+    def means(self) -> tuple[Array, Array]:
+        """The Fréchet means, as a release computes them."""
+        one, other = (host(frechet_mean(self.ball.manifold, each).point) for each in (self.first, self.second))
+        return one, other
+
+    @cached_property
+    def coordinates(self) -> tuple[np.ndarray, np.ndarray]:
+        """The means in orthonormal coordinates at the centre."""
+        center = host(self.ball.center)
+        one, other = (coordinates_at(self.ball.manifold, center, mean) for mean in self.means)
+        return one, other
+
+    @cached_property
+    def moved(self) -> float:
+        """How far the mean moves, as a distance on the manifold."""
+        return float(self.ball.manifold.dist(*self.means))
+
+
+def worst_neighbours(ball: Ball, n: int, *, random_pairs: int = 4, rng: Any = None) -> list[Neighbours]:
+    """Candidates for the worst pair; the same whatever mechanism is attacked."""
+    if not isinstance(ball, Ball):
+        raise ArgumentError(f"worst-case neighbours are known in a Ball; got {type(ball).__name__}.")
+    n = positive_integer("n", n, at_least=2)
+    return [
+        _pair(ball, n, along, others, signs, description)
+        for along, others, signs, description in _directions(ball, as_generator(rng), random_pairs)
+    ]
+
+
+def _directions(
+    ball: Ball, rng: np.random.Generator, random_pairs: int
+) -> Iterator[tuple[np.ndarray, np.ndarray | None, np.ndarray, str]]:
+    """Unit vectors: where the record moves along, where the others stand (None: at the centre) with which signs."""
+    dim, curved = ball.manifold.dim, ball.manifold.curvature_bounds[1] > 0
+    axes, diagonal = np.eye(dim), np.full(dim, 1 / math.sqrt(dim))
+    yield axes[0], None, _BOTH_SIDES, "the others at the centre, one moves along an axis"
+    yield axes[0], axes[0], _ONE_SIDE, "the others at one point of the edge, one moves from there to the opposite point"
+    if dim == 1:
+        return
+    yield diagonal, None, _BOTH_SIDES, "the others at the centre, one moves along the diagonal"
+    if curved:
+        for other in sorted({1, dim // 2, dim - 1}):
+            yield axes[0], axes[other], _BOTH_SIDES, f"the others at ± axis {other + 1}, one moves along axis 1"
+        folded = np.where(np.arange(dim) % 2 == 0, 1.0, -1.0) / math.sqrt(dim)
+        across = folded - (folded @ diagonal) * diagonal
+        yield diagonal, across / np.linalg.norm(across), _BOTH_SIDES, "the others across, one moves along the diagonal"
+    for number in range(random_pairs):
+        frame, _ = np.linalg.qr(rng.standard_normal((dim, 2)))
+        yield frame[:, 0], frame[:, 1] if curved else None, _BOTH_SIDES, f"random directions, number {number + 1}"
+
+
+def _pair(
+    ball: Ball, n: int, along: np.ndarray, others: np.ndarray | None, signs: np.ndarray, description: str
+) -> Neighbours:
+    rest = np.resize(signs, n - 1)[:, None] * (np.zeros_like(along) if others is None else others)
+    sets = []
+    for side in (1.0, -1.0):
+        coordinates = ball.radius * _INSIDE * np.concatenate([rest, side * along[None]])
+        sets.append(ball.clip(move(ball.manifold, host(ball.center), coordinates)))
+    return Neighbours(ball, sets[0], sets[1], description)

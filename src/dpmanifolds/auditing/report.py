@@ -1,0 +1,86 @@
+"""What an audit found."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from dpmanifolds.auditing.bounds import LowerBound
+from dpmanifolds.auditing.claims import Claim
+
+__all__ = ["AuditReport"]
+
+
+@dataclass(frozen=True, eq=False, kw_only=True)
+class AuditReport:
+    """An attack on a mechanism, held against its promise."""
+
+    mechanism: str
+    numerics: str
+    domain: str
+    n: int
+    claim: Claim
+    """What is promised."""
+    bound: LowerBound
+    """What the attack showed, at `confidence`."""
+    confidence: float
+    draws: int
+    """Releases of each neighbour; half of them chose the event, half were counted."""
+    noise_factor: float
+    """1 for the mechanism as it is; 0.7 for one with 30 % too little noise."""
+    pair: str
+    """The neighbours that were told apart."""
+    profile: np.ndarray
+    """Columns ε, estimated δ, lower band, upper band, claimed δ (see `profile_bands`)."""
+    histogram: tuple[np.ndarray, np.ndarray, np.ndarray]
+    """Edges of the scores, and the shares of both neighbours between them."""
+
+    @property
+    def claimed(self) -> float:
+        return self.claim.value
+
+    @property
+    def lower_bound(self) -> float:
+        """With `confidence`, the mechanism keeps no smaller number than this."""
+        return self.bound.value
+
+    @property
+    def flagged(self) -> bool:
+        """Whether the promise is broken: the lower bound exceeds it, or the profile's lower band does somewhere."""
+        return bool(self.lower_bound > self.claimed or np.any(self.profile[:, 2] > self.profile[:, 4]))
+
+    @property
+    def verdict(self) -> str:
+        if self.flagged:
+            return "broken: the attack shows more than is promised"
+        share = self.lower_bound / self.claimed
+        return f"not broken: the attack reaches {share:.0%} of what is promised"
+
+    def __str__(self) -> str:
+        noise = "" if self.noise_factor == 1 else f", noise × {self.noise_factor:g}"
+        return (
+            f"{self.mechanism} ({self.numerics}{noise}) on {self.domain}, n = {self.n}\n"
+            f"  promised: {self.claim}\n"
+            f"  attacked: {self.claim.name} ≥ {self.lower_bound:.4g} with confidence {self.confidence:.0%}, "
+            f"{self.draws} releases of each neighbour\n"
+            f"  neighbours: {self.pair}\n"
+            f"  {self.verdict}"
+        )
+
+    def plot(self, ax: Any = None) -> Any:
+        """The estimated profile with its bands, and the promised one; returns the axes."""
+        if ax is None:
+            import matplotlib.pyplot as plt
+
+            _, ax = plt.subplots()
+        epsilon, estimate, low, high, claimed = self.profile.T
+        ax.fill_between(epsilon, low, high, alpha=0.3, label=f"attack, {self.confidence:.0%} band")
+        ax.plot(epsilon, estimate, label="attack")
+        ax.plot(epsilon, claimed, color="black", linestyle="--", label="promised")
+        ax.set_xlabel("ε")
+        ax.set_ylabel("δ")
+        ax.set_title(f"{self.mechanism} ({self.numerics}) on {self.domain}")
+        ax.legend()
+        return ax

@@ -1,0 +1,136 @@
+"""The nearest private class mean: pyRiemann's MDM, with differential privacy.
+
+>>> import numpy as np
+>>> import dpmanifolds as dpm
+>>> from dpmanifolds.estimators import PrivateMDM
+>>> space = dpm.SPD(2)
+>>> X = np.concatenate([space.random_point(300, rng=0), 3 * space.random_point(300, rng=1)])
+>>> y = np.repeat(["small", "large"], 300)
+>>> model = PrivateMDM(dpm.Ball(space, 2 * np.eye(2), radius=2.0), dpm.PureDP(1.0)).fit(X, y)
+>>> model.predict(np.stack([np.eye(2), 4 * np.eye(2)])).tolist()
+['small', 'large']
+"""
+# ruff: noqa: N803
+
+from __future__ import annotations
+
+import warnings
+from collections.abc import Sequence
+from typing import Any, Self
+
+import numpy as np
+from scipy import special
+
+from dpmanifolds._arrays import Array
+from dpmanifolds.domains import Domain
+from dpmanifolds.errors import PrivacyLeakWarning
+from dpmanifolds.estimators._base import PrivateClassifier
+from dpmanifolds.privacy import Budget, Guarantee
+from dpmanifolds.releases import ClassMeans, private_class_means
+
+__all__ = ["PrivateMDM", "UnprotectedScoreWarning"]
+
+
+class UnprotectedScoreWarning(PrivacyLeakWarning):
+    """A score was computed from records without noise: fine on public records, a leak on private ones."""
+
+
+class PrivateMDM(PrivateClassifier):
+    """Minimum distance to the private mean of each class: `private_class_means` behind scikit-learn's interface.
+
+    With public labels each class spends the whole budget, and one record is a "person within class";
+    `private_labels=True` protects labels too and needs `classes`. Whatever is computed from the fitted means is free,
+    but `predict`, `predict_proba` and `transform` say something about the records they are given: they are for new
+    records, or for their owners.
+
+    Model selection: every fit spends the budget again, so that `cross_val_score` with k folds makes k releases, and
+    the scores themselves have no noise and no promise. Choose parameters on public or simulated records. `score` on
+    any records warns with `UnprotectedScoreWarning`; where they are public, filter that class out:
+
+        warnings.filterwarnings("ignore", category=UnprotectedScoreWarning)
+    """
+
+    classes_: np.ndarray
+    means_: Array
+    """The private means (classes, *point_shape)."""
+    class_means_: ClassMeans
+    """The releases behind them."""
+    guarantee_: Guarantee
+
+    def __init__(
+        self,
+        domain: Domain,
+        budget: Budget,
+        *,
+        private_labels: bool = False,
+        classes: Sequence[Any] | None = None,
+        mechanism: str = "auto",
+        numerics: str = "safe",
+        on_invalid: str = "raise",
+        unit: str = "person",
+        random_state: Any = None,
+        ledger: Any = None,
+        dataset: str | None = None,
+    ) -> None:
+        self.domain = domain
+        self.budget = budget
+        self.private_labels = private_labels
+        self.classes = classes
+        self.mechanism = mechanism
+        self.numerics = numerics
+        self.on_invalid = on_invalid
+        self.unit = unit
+        self.random_state = random_state
+        self.ledger = ledger
+        self.dataset = dataset
+
+    def fit(self, X: Any, y: Any) -> Self:
+        """Release the mean of each class of X (n, *point_shape) with labels y (n,)."""
+        self.class_means_ = private_class_means(
+            X,
+            y,
+            self.domain,
+            self.budget,
+            # scorers of scikit-learn count on sorted classes
+            classes=None if self.classes is None else np.sort(np.asarray(self.classes)).tolist(),
+            private_labels=self.private_labels,
+            mechanism=self.mechanism,
+            numerics=self.numerics,
+            **self._terms(),
+        )
+        self.manifold_ = self.domain.manifold
+        self.classes_ = np.asarray(self.class_means_.classes)
+        self.means_ = self.class_means_.means
+        self.guarantee_ = self.class_means_.guarantee
+        self._n_features_out = len(self.classes_)
+        return self
+
+    @property
+    def covmeans_(self) -> Array:
+        """`means_` under the name that pyRiemann gives them."""
+        return self.means_
+
+    def transform(self, X: Any) -> np.ndarray:
+        """The distance of each record to each class mean (n, classes)."""
+        points = self._points(X)
+        means = [release.value for release in self.class_means_.releases]
+        return np.stack([self.manifold_.dist(mean, points) for mean in means], axis=1)
+
+    def predict(self, X: Any) -> np.ndarray:
+        """The class of the nearest mean."""
+        nearest: np.ndarray = self.classes_[np.argmin(self.transform(X), axis=1)]
+        return nearest
+
+    def predict_proba(self, X: Any) -> np.ndarray:
+        """softmax(−distance²), as pyRiemann has it."""
+        return np.asarray(special.softmax(-(self.transform(X) ** 2), axis=1))
+
+    def score(self, X: Any, y: Any, sample_weight: Any = None) -> float:
+        """The share of records classified correctly, without noise: warns with `UnprotectedScoreWarning`."""
+        warnings.warn(
+            "this score is computed from the records it was given, without noise. On public records that is fine; on "
+            "private ones it leaks, and so does everything chosen by it.",
+            UnprotectedScoreWarning,
+            stacklevel=2,
+        )
+        return float(super().score(X, y, sample_weight))

@@ -1,0 +1,223 @@
+"""Principal components of ordinary vectors, by a noisy second moment or by private descent on subspaces.
+
+>>> import numpy as np
+>>> from dpmanifolds import ApproxDP
+>>> from dpmanifolds.estimators.pca import PrivatePCA
+>>> X = np.random.default_rng(0).standard_normal((5000, 6)) * [3.0, 2.0, 0.3, 0.3, 0.3, 0.3]
+>>> pca = PrivatePCA(2, ApproxDP(1.0, 1e-6), radius=8.0).fit(X)
+>>> pca.solver_, pca.components_.shape, pca.guarantee_.fits(ApproxDP(1.0, 1e-6))
+('covariance', (2, 6), True)
+
+Vectors are shifted by a public `center` and shortened to the public norm `radius` R. "covariance" releases (1/n)Σxxᵀ,
+which moves by at most √2·R²/n in Frobenius norm between neighbours (`sensitivity_of_second_moment`), and takes its
+eigenvectors. "descent" runs `private_descent` on the Grassmannian, whose gradients are bounded by R²/2.
+"""
+# ruff: noqa: N803
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from typing import Any, Self
+
+import numpy as np
+from sklearn.base import BaseEstimator, ClassNamePrefixFeaturesOutMixin, TransformerMixin
+from sklearn.utils.validation import check_is_fitted
+
+from dpmanifolds._arrays import to_numpy
+from dpmanifolds._validate import choice, numeric_array, positive_integer, positive_number
+from dpmanifolds.domains import Ball
+from dpmanifolds.errors import ArgumentError
+from dpmanifolds.estimators._base import rows_of
+from dpmanifolds.estimators.tangent_pca import _second_moment, sensitivity_of_second_moment
+from dpmanifolds.manifolds import Euclidean, Grassmann
+from dpmanifolds.manifolds._symmetric import from_upper_triangle, upper_triangle
+from dpmanifolds.noise import as_generator
+from dpmanifolds.optimize import DescentResult, PCALoss, StepRule, private_descent
+from dpmanifolds.optimize.subspaces import bounded_vectors
+from dpmanifolds.privacy import Budget, Guarantee, PureDP
+from dpmanifolds.releases import Release, privatize
+from dpmanifolds.releases._entry import checked_budget
+
+__all__ = ["PrivateEigenvector", "PrivatePCA"]
+
+_LARGEST_MATRIX = 3000
+_STEPS, _PURE_STEPS = 60, 15
+
+
+@dataclass(frozen=True)
+class _SubspaceSteps(StepRule):
+    """From 10/R², or less where noise would turn the subspace by more than half a radian per step, down to a tenth."""
+
+    radius: float
+
+    def sizes(self, steps: int, noise: float, dim: int) -> np.ndarray:
+        first = min(10 / self.radius**2, 0.5 / (noise * math.sqrt(dim)))
+        return np.geomspace(first, first / 10, steps)
+
+
+class PrivatePCA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator):  # type: ignore[misc]
+    """Principal subspaces of vectors (n, p) under a budget, with scikit-learn's interface.
+
+    `radius` and `center` must come from public knowledge (pixel ranges, units), never from X; the components are those
+    of the second moment around `center`. `solver="auto"` takes "covariance" up to 3000 columns:
+    under Gaussian noise the part of the second moment that turns the subspace errs by R²/(nμ) per entry either way
+    (√2·R²/(nμ) on orthonormal coordinates, R²√T/(nμ) on each of T gradients), but a descent must also converge.
+    """
+
+    components_: np.ndarray
+    """Orthonormal rows (n_components, p)."""
+    explained_variance_: np.ndarray | None
+    """Their eigenvalues in the noisy second moment, none below 0; None for "descent", which does not release them."""
+    mean_: np.ndarray
+    """The public centre."""
+    solver_: str
+    release_: Release | DescentResult
+    guarantee_: Guarantee
+
+    def __init__(
+        self,
+        n_components: int,
+        budget: Budget,
+        radius: float,
+        *,
+        center: Any = None,
+        solver: str = "auto",
+        steps: int | None = None,
+        unit: str = "person",
+        random_state: Any = None,
+        ledger: Any = None,
+        dataset: str | None = None,
+    ) -> None:
+        self.n_components = n_components
+        self.budget = budget
+        self.radius = radius
+        self.center = center
+        self.solver = solver
+        self.steps = steps
+        self.unit = unit
+        self.random_state = random_state
+        self.ledger = ledger
+        self.dataset = dataset
+
+    def fit(self, X: Any, y: Any = None) -> Self:
+        """Release the principal components of X (n, p). `y` is not used."""
+        checked_budget(self.budget)
+        choice("solver", self.solver, ("auto", "covariance", "descent"))
+        radius = positive_number("radius", self.radius)
+        table = np.asarray(to_numpy(numeric_array("X", X)), dtype=np.float64)
+        if table.ndim != 2 or table.shape[1] < 2:
+            raise ArgumentError(f"X must be a table of shape (n, p) with p ≥ 2; got {table.shape}.")
+        features = table.shape[1]
+        kept = positive_integer("n_components", self.n_components)
+        if kept >= features:
+            raise ArgumentError(f"n_components must be below the number of columns, {features}; got {kept}.")
+        center = np.zeros(features) if self.center is None else np.asarray(self.center, dtype=np.float64)
+        if center.shape != (features,) or not np.all(np.isfinite(center)):
+            raise ArgumentError(f"center must be {features} finite numbers from public knowledge.")
+        vectors = bounded_vectors(table - center, features, radius)
+        self.solver_ = self._chosen(features)
+        self.mean_, self.n_features_in_, self._n_features_out = center, features, kept
+        if self.solver_ == "covariance":
+            self._by_covariance(vectors, radius, kept)
+        else:
+            self._by_descent(vectors, radius, kept)
+        self.guarantee_ = self.release_.guarantee
+        return self
+
+    def _chosen(self, features: int) -> str:
+        if self.solver != "auto":
+            return self.solver
+        return "covariance" if features <= _LARGEST_MATRIX else "descent"
+
+    def _terms(self) -> dict[str, Any]:
+        rng = None if self.random_state is None else as_generator(self.random_state)
+        return {"unit": self.unit, "ledger": self.ledger, "dataset": self.dataset, "rng": rng}
+
+    def _by_covariance(self, vectors: np.ndarray, radius: float, kept: int) -> None:
+        count, features = vectors.shape
+        space = Euclidean(features * (features + 1) // 2)
+        ball = Ball(space, np.zeros(space.dim), radius**2)
+        moved = sensitivity_of_second_moment(radius, count, features)
+        moment = upper_triangle(_second_moment(vectors, radius))
+        release = privatize(moment, ball, moved, self.budget, statistic="second moment", **self._terms())
+        values, frame = np.linalg.eigh(from_upper_triangle(release.value, features))
+        self.components_ = np.ascontiguousarray(frame[:, ::-1][:, :kept].T)
+        self.explained_variance_ = np.maximum(values[::-1][:kept], 0.0)
+        self.release_ = release
+
+    def _by_descent(self, vectors: np.ndarray, radius: float, kept: int) -> None:
+        space = Grassmann(vectors.shape[1], kept)
+        default = _PURE_STEPS if isinstance(self.budget, PureDP) else _STEPS
+        # any public start will do, as long as no principal direction is likely to be orthogonal to it
+        start = space.project(np.random.default_rng(0).standard_normal(space.point_shape))
+        result = private_descent(
+            PCALoss(space, radius),
+            vectors,
+            space,
+            start=start,
+            budget=self.budget,
+            steps=default if self.steps is None else self.steps,
+            step_size=_SubspaceSteps(radius),
+            retraction=True,
+            **self._terms(),
+        )
+        self.components_ = np.ascontiguousarray(result.point.T)
+        self.explained_variance_ = None
+        self.release_ = result
+
+    def transform(self, X: Any) -> np.ndarray:
+        """Coordinates along the components (n, n_components), 0 at the centre. Not private: it shows the records."""
+        check_is_fitted(self)
+        return np.asarray((rows_of(X, self.n_features_in_) - self.mean_) @ self.components_.T)
+
+    def inverse_transform(self, X: Any) -> np.ndarray:
+        """The vectors of the principal subspace with these coordinates."""
+        check_is_fitted(self)
+        return np.asarray(rows_of(X, len(self.components_)) @ self.components_ + self.mean_)
+
+
+class PrivateEigenvector(PrivatePCA):
+    """The leading eigenvector of the second moment around a public centre.
+
+    >>> import numpy as np
+    >>> from dpmanifolds import GaussianDP
+    >>> from dpmanifolds.estimators.pca import PrivateEigenvector
+    >>> X = np.random.default_rng(0).standard_normal((5000, 4)) * [3.0, 0.3, 0.3, 0.3]
+    >>> leading = PrivateEigenvector(GaussianDP(1.0), radius=8.0, random_state=0).fit(X).eigenvector_
+    >>> abs(float(leading[0])) > 0.99
+    True
+    """
+
+    def __init__(
+        self,
+        budget: Budget,
+        radius: float,
+        *,
+        center: Any = None,
+        solver: str = "auto",
+        steps: int | None = None,
+        unit: str = "person",
+        random_state: Any = None,
+        ledger: Any = None,
+        dataset: str | None = None,
+    ) -> None:
+        super().__init__(
+            1,
+            budget,
+            radius,
+            center=center,
+            solver=solver,
+            steps=steps,
+            unit=unit,
+            random_state=random_state,
+            ledger=ledger,
+            dataset=dataset,
+        )
+
+    @property
+    def eigenvector_(self) -> np.ndarray:
+        """A unit vector (p,), its largest entry above 0."""
+        check_is_fitted(self)
+        vector = self.components_[0]
+        return np.asarray(vector * np.sign(vector[np.argmax(np.abs(vector))]))

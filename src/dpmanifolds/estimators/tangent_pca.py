@@ -1,0 +1,211 @@
+"""Principal directions of curved records, around a private mean.
+
+>>> import numpy as np
+>>> import dpmanifolds as dpm
+>>> from dpmanifolds.estimators import PrivateTangentPCA
+>>> X = dpm.SPD(2).random_point(5000, rng=0)
+>>> pca = PrivateTangentPCA(dpm.Ball(dpm.SPD(2), np.eye(2), radius=2.0), dpm.GaussianDP(1.0), n_components=1).fit(X)
+>>> pca.transform(X).shape, pca.components_.shape, pca.guarantee_.fits(dpm.GaussianDP(1.0))
+((5000, 1), (1, 3), True)
+
+Two releases share the budget. First the mean m. Then the second moment M = (1/n)Σ v_i v_iᵀ of the tangent coordinates
+v_i = log_m x_i, each clipped to |v_i| ≤ C. Replacing a record replaces one of its terms vvᵀ by wwᵀ, and
+
+    ‖vvᵀ − wwᵀ‖² = |v|⁴ + |w|⁴ − 2(v·w)² ≤ 2C⁴   (Frobenius norm; C⁴ in one dimension, where (v·w)² = v²w²),
+
+so M moves by at most √2·C²/n whatever m is, attained by orthogonal v and w of length C. M lies in the ball of radius C²
+around 0 of the symmetric matrices, which are R^{d(d+1)/2} in orthonormal coordinates; noise goes there. Eigenvectors of
+the noisy matrix are post-processing.
+"""
+# ruff: noqa: N803
+
+from __future__ import annotations
+
+import math
+from typing import Any, Self
+
+import numpy as np
+from sklearn.utils.validation import check_is_fitted
+
+from dpmanifolds._arrays import Array
+from dpmanifolds._validate import number_between, positive_integer, positive_number
+from dpmanifolds.distributions import move
+from dpmanifolds.domains import Ball, Domain
+from dpmanifolds.errors import ArgumentError, NotAvailableError
+from dpmanifolds.estimators._base import PrivateTransformer, rows_of
+from dpmanifolds.manifolds import Euclidean
+from dpmanifolds.manifolds._symmetric import from_upper_triangle, upper_triangle
+from dpmanifolds.mechanisms import Mechanism, choose, coordinates_at, host, mean_facts, value_facts
+from dpmanifolds.privacy import Budget, Guarantee, Sensitivity, compose, split
+from dpmanifolds.privacy.solver import coordinate_rounding
+from dpmanifolds.releases import Release, private_mean, privatize
+from dpmanifolds.releases._entry import checked_budget, checked_domain, clipped_records, open_account
+
+__all__ = ["PrivateTangentPCA", "sensitivity_of_second_moment"]
+
+_BLOCK = 4096
+_EPS = 2.0**-52
+# what clipping in floating point leaves of |v| ≤ C
+_SLACK = 2.0**-40
+
+
+def sensitivity_of_second_moment(clip_norm: float, n: int, dim: int, *, rounding: float = 0.0) -> Sensitivity:
+    """How far (1/n)Σ v_i v_iᵀ moves in Frobenius norm between neighbours with |v_i| ≤ C: √2·C²/n, or C²/n for dim 1.
+
+    `rounding` e: the v_i of unchanged records may differ by e, each of which moves the matrix by 2Ce/n. Sums of blocks
+    of 4096 records add (4096 + n/4096)·eps·C² on either side.
+
+    >>> round(float(sensitivity_of_second_moment(2.0, 1000, 3)), 6)
+    0.005657
+    """
+    square = clip_norm * clip_norm
+    exact = square * (math.sqrt(2) if dim > 1 else 1.0) / n
+    summation = 2 * (min(n, _BLOCK) + math.ceil(n / _BLOCK) + 2) * _EPS * square
+    return Sensitivity(
+        exact * (1 + 4 * _SLACK) + summation + 2 * clip_norm * rounding,
+        "second moment of clipped vectors",
+        "P",
+        "√2·C²/n in Frobenius norm (C²/n in one dimension) for vectors of length at most C",
+    )
+
+
+class PrivateTangentPCA(PrivateTransformer):
+    """Principal components of log at a private mean: `mean_share` of the budget goes to the mean, the rest to them.
+
+    `clip_norm` C is the public length to which tangent coordinates are clipped, by default the domain's radius: the
+    noise grows with C², while clipping turns no direction. As in `PrivateTangentSpace`, `transform` shows the records
+    that it is given.
+    """
+
+    mean_: Array
+    components_: np.ndarray
+    """The principal directions (n_components, dim), by falling variance, as coordinates at the mean."""
+    explained_variance_: np.ndarray
+    """Their eigenvalues, none below 0."""
+    explained_variance_ratio_: np.ndarray
+    """These over the sum of all of them that are above 0."""
+    releases_: tuple[Release, Release]
+    """The mean, and the second moment as coordinates."""
+    guarantee_: Guarantee
+    """What both together promise."""
+
+    def __init__(
+        self,
+        domain: Domain,
+        budget: Budget,
+        n_components: int,
+        *,
+        mean_share: float = 0.3,
+        clip_norm: float | None = None,
+        numerics: str = "safe",
+        on_invalid: str = "raise",
+        unit: str = "person",
+        random_state: Any = None,
+        ledger: Any = None,
+        dataset: str | None = None,
+    ) -> None:
+        self.domain = domain
+        self.budget = budget
+        self.n_components = n_components
+        self.mean_share = mean_share
+        self.clip_norm = clip_norm
+        self.numerics = numerics
+        self.on_invalid = on_invalid
+        self.unit = unit
+        self.random_state = random_state
+        self.ledger = ledger
+        self.dataset = dataset
+
+    def fit(self, X: Any, y: Any = None) -> Self:
+        """Release the mean and the second moment of X (n, *point_shape). `y` is not used."""
+        domain = checked_domain(self.domain)
+        manifold = domain.manifold
+        kept = positive_integer("n_components", self.n_components)
+        if kept > manifold.dim:
+            raise ArgumentError(f"n_components must be at most {manifold.dim}, the dimension; got {kept}.")
+        clip_norm = domain.radius if self.clip_norm is None else positive_number("clip_norm", self.clip_norm)
+        account = open_account(self.ledger, self.dataset, self._generator())
+        records = clipped_records(host(manifold.as_points(X)), domain, self.on_invalid)
+        n = manifold.batch_shape(records)[0]
+        moved = sensitivity_of_second_moment(clip_norm, n, manifold.dim, rounding=2 * coordinate_rounding(domain))
+        plane = Euclidean(manifold.dim * (manifold.dim + 1) // 2)
+        ball = Ball(plane, np.zeros(plane.dim), clip_norm**2)
+        parts, mean_law, moment_law = self._planned(n, ball, moved)
+        promise = compose(mean_law.guarantee, moment_law.guarantee)
+        account.spend("tangent PCA", promise, n=n, clip_norm=clip_norm, domain=repr(domain))
+        mean = private_mean(
+            records,
+            domain,
+            parts[0],
+            mechanism=mean_law.name,
+            numerics=mean_law.numerics,
+            unit=self.unit,
+            rng=account.rng,
+        )
+        moment = privatize(
+            upper_triangle(_second_moment(coordinates_at(manifold, mean.value, records), clip_norm)),
+            ball,
+            moved,
+            parts[1],
+            mechanism=moment_law.name,
+            numerics=moment_law.numerics,
+            unit=self.unit,
+            statistic="second moment",
+            rng=account.rng,
+        )
+        self.manifold_ = manifold
+        self.releases_ = (mean, moment)
+        self.mean_ = mean.value
+        self.guarantee_ = promise
+        self._keep(from_upper_triangle(moment.value, manifold.dim), kept)
+        return self
+
+    def _planned(self, n: int, ball: Ball, moved: Sensitivity) -> tuple[tuple[Budget, ...], Mechanism, Mechanism]:
+        """The cut of the budget whose second moment errs least, and the mechanisms of its parts: all public."""
+        share = number_between("mean_share", self.mean_share, 0.0, 1.0)
+        if share in (0.0, 1.0):
+            raise ArgumentError(f"mean_share must leave something for either part: above 0 and below 1; got {share:g}.")
+        found = []
+        for parts in split(checked_budget(self.budget), [share, 1 - share]):
+            try:
+                mean = choose(mean_facts(self.domain, n, unit=self.unit), parts[0], numerics=self.numerics)
+                moment = choose(value_facts(ball, moved, unit=self.unit), parts[1], numerics=self.numerics)
+            except NotAvailableError as reason:
+                refusal = reason
+                continue
+            found.append((parts, mean.mechanism, moment.mechanism))
+        if not found:
+            raise refusal
+        return min(found, key=lambda way: way[2].expected_error.mean)
+
+    def _keep(self, matrix: np.ndarray, count: int) -> None:
+        """Eigenvalues and eigenvectors of the noisy second moment, the largest entry of each vector above 0."""
+        values, vectors = np.linalg.eigh(matrix)
+        values, vectors = np.maximum(values[::-1], 0.0), vectors.T[::-1]
+        largest = np.take_along_axis(vectors, np.argmax(np.abs(vectors), axis=1)[:, None], axis=1)
+        self.components_ = (vectors * np.where(largest < 0, -1.0, 1.0))[:count]
+        self.explained_variance_ = values[:count]
+        total = float(values.sum())
+        self.explained_variance_ratio_ = self.explained_variance_ / total if total > 0 else np.zeros(count)
+        self._n_features_out = count
+
+    def transform(self, X: Any) -> np.ndarray:
+        """Coordinates of each record along the components (n, n_components), 0 at the private mean."""
+        points = self._points(X)
+        return np.asarray(coordinates_at(self.manifold_, self.mean_, points) @ self.components_.T)
+
+    def inverse_transform(self, X: Any) -> Array:
+        """The points of the principal geodesic subspace with these coordinates."""
+        check_is_fitted(self)
+        return move(self.manifold_, self.mean_, rows_of(X, len(self.components_)) @ self.components_)
+
+
+def _second_moment(vectors: np.ndarray, clip_norm: float) -> np.ndarray:
+    """(1/n)Σ v vᵀ of vectors clipped to this length, added up in blocks of a fixed size."""
+    lengths = np.linalg.norm(vectors, axis=1, keepdims=True)
+    clipped = vectors * np.minimum(1.0, clip_norm * (1 - _SLACK) / np.maximum(lengths, 1e-300))
+    total = np.zeros((vectors.shape[1], vectors.shape[1]))
+    for start in range(0, len(clipped), _BLOCK):
+        block = clipped[start : start + _BLOCK]
+        total += block.T @ block
+    return (total + total.T) / (2 * len(clipped))

@@ -1,0 +1,262 @@
+"""Expected errors of every mechanism, numerics and budget, from public facts alone.
+
+>>> import numpy as np
+>>> from dpmanifolds import Ball, Hyperbolic, PureDP
+>>> from dpmanifolds.planning import plan
+>>> ball = Ball(Hyperbolic(2), Hyperbolic(2).origin, radius=3.0)
+>>> print(plan(ball, n=1000, budgets=[PureDP(0.5), PureDP(1.0)], mechanisms="wrapped-laplace"))
+Expected error of the private mean of 1000 records in Ball(Hyperbolic(2, -1.0), radius=3)
+budget  mechanism                  sensitivity  scale     mean     90 %     at edge  price  note
+ε=0.5   wrapped-laplace (rounded)  0.006        0.012     0.024    0.04668  0.05593  1      chosen
+ε=0.5   wrapped-laplace (lattice)  0.006        0.01697   0.02755  0.0538   0.0642   1.15   quantile from draws
+ε=1     wrapped-laplace (rounded)  0.006        0.006     0.012    0.02334  0.02796  1      chosen
+ε=1     wrapped-laplace (lattice)  0.006        0.008485  0.01377  0.0269   0.0321   1.15   quantile from draws
+Curvature: noise of one size at the centre moves points near the edge of the domain up to 2.3 times as far.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING, Any
+
+from dpmanifolds._validate import choice, positive_integer
+from dpmanifolds.domains import Domain
+from dpmanifolds.errors import ArgumentError, DPManifoldsError, NotAvailableError
+from dpmanifolds.mechanisms import (
+    MECHANISMS,
+    ExpectedError,
+    Facts,
+    KNormGradientMechanism,
+    Mechanism,
+    RiemannianGaussianMechanism,
+    RiemannianLaplaceMechanism,
+    WrappedGaussianMechanism,
+    WrappedLaplaceMechanism,
+    calibrate,
+    mean_facts,
+)
+from dpmanifolds.planning import _show
+from dpmanifolds.planning.inverse import budget_for
+from dpmanifolds.privacy import Budget, PureDP, Sensitivity, split
+
+if TYPE_CHECKING:
+    from rich.table import Table
+
+__all__ = ["Plan", "PlanRow", "plan", "split_plan"]
+
+_OFFERED: dict[str, tuple[str, ...]] = {
+    family.name: family.offered_numerics
+    for family in (
+        WrappedGaussianMechanism,
+        WrappedLaplaceMechanism,
+        RiemannianGaussianMechanism,
+        RiemannianLaplaceMechanism,
+        KNormGradientMechanism,
+    )
+}
+_KINDS = {
+    "safe": ("rounded", "lattice"),
+    "rounded": ("rounded",),
+    "lattice": ("lattice",),
+    "idealized": ("idealized", "rounded"),
+    "all": ("rounded", "lattice", "idealized"),
+}
+_USUAL_BUDGETS = (PureDP(0.1), PureDP(0.3), PureDP(1.0), PureDP(3.0))
+
+
+@dataclass(frozen=True)
+class PlanRow:
+    """One mechanism with one numerics within one budget; no numbers where it is not available."""
+
+    mechanism: str
+    numerics: str
+    budget: Budget
+    scale: float | None = None
+    """σ of the noise."""
+    sensitivity: Sensitivity | None = None
+    """What σ was made from."""
+    error: ExpectedError | None = None
+    price: float | None = None
+    """The expected error over the smallest one planned for this budget. With numerics="all" the idealized laws
+    compete, and the price of a safe mechanism is what safe numerics cost."""
+    chosen: bool = False
+    """Whether `private_mean` would take it (under "all": with its default numerics, "safe")."""
+    note: str = ""
+    """Why it is not available, or what to know about it."""
+
+    @property
+    def available(self) -> bool:
+        """Whether the mechanism keeps the budget here."""
+        return self.error is not None
+
+
+@dataclass(frozen=True)
+class Plan:
+    """A table of expected errors. Every number is public: made of the domain, n and the budgets."""
+
+    domain: Domain
+    n: int
+    rows: tuple[PlanRow, ...]
+
+    @property
+    def budgets(self) -> tuple[Budget, ...]:
+        """In the order they were planned."""
+        return tuple(dict.fromkeys(row.budget for row in self.rows))
+
+    def best(self, budget: Budget | None = None) -> PlanRow:
+        """The row that `private_mean` would take within this budget; without one, the best of all budgets."""
+        if budget is not None and budget not in self.budgets:
+            planned = ", ".join(map(repr, self.budgets))
+            raise ArgumentError(f"budget must be one that was planned: {planned}; got {budget!r}.")
+        rows = [row for row in self.rows if row.chosen and budget in (None, row.budget)]
+        if not rows:
+            raise NotAvailableError(
+                "nothing that was planned keeps the budget: "
+                + " ".join(dict.fromkeys(row.note for row in self.rows if budget in (None, row.budget)))
+            )
+        return min(rows, key=_mean)
+
+    def to_rows(self) -> list[dict[str, Any]]:
+        """One flat dictionary per row, for tables and data frames."""
+        return [_show.flat(row) for row in self.rows]
+
+    def to_csv(self) -> str:
+        """The rows as text, with a header."""
+        return _show.csv_text(self.to_rows())
+
+    def plot(self, ax: Any = None) -> Any:
+        """Expected error against the budget, a line per mechanism, on matplotlib axes; those are returned."""
+        return _show.draw(self, ax)
+
+    def __str__(self) -> str:
+        return _show.text(self)
+
+    def __rich__(self) -> Table:
+        return _show.rich_table(self)
+
+
+def plan(
+    domain: Domain,
+    n: int,
+    budgets: Budget | Iterable[Budget] | None = None,
+    *,
+    errors: float | Iterable[float] | None = None,
+    mechanisms: str | Iterable[str] = "all",
+    numerics: str = "safe",
+    dtype: Any = "float64",
+) -> Plan:
+    """What `private_mean` of n records in the domain would err, for every mechanism and budget. No data is touched.
+
+    `errors` adds, for each, the smallest pure ε that brings the expected error down to it. Without budgets or errors,
+    ε = 0.1, 0.3, 1 and 3 are planned. `numerics` is one that `private_mean` knows, or "all". Expected errors are of
+    noise before projection to the domain; what a mechanism cannot do is listed with the reason. Some idealized laws are
+    simulated, with a fixed seed, which takes seconds in high dimension.
+
+    >>> import numpy as np
+    >>> from dpmanifolds import SPD, Ball
+    >>> table = plan(Ball(SPD(2), np.eye(2), radius=1.5), n=500, errors=0.01)
+    >>> row = table.best()
+    >>> row.mechanism, round(row.budget.epsilon, 6), round(row.error.mean, 6)
+    ('wrapped-laplace', 1.8, 0.01)
+    """
+    n = positive_integer("n", n)
+    names = _names(mechanisms)
+    kinds = _KINDS[choice("numerics", numerics, tuple(_KINDS))]
+    facts = mean_facts(domain, n, dtype)
+    planned = _budgets(budgets) if budgets is not None else []
+    if errors is not None:
+        wanted = errors if isinstance(errors, Iterable) else [errors]
+        way = {
+            "mechanism": names[0] if len(names) == 1 else "auto",
+            "numerics": "safe" if numerics == "all" else numerics,
+            "dtype": dtype,
+        }
+        planned += [budget_for(domain, n, error, **way) for error in wanted]
+    if budgets is None and errors is None:
+        planned = list(_USUAL_BUDGETS)
+    rows: list[PlanRow] = []
+    for budget in dict.fromkeys(planned):
+        rows += _marked([row for name in names for row in _rows(name, kinds, facts, budget)], numerics)
+    return Plan(domain, n, tuple(rows))
+
+
+def split_plan(
+    domain: Domain, n: int, budget: Budget, releases: int, *, numerics: str = "safe", dtype: Any = "float64"
+) -> Plan:
+    """What each of several equal releases would err when together they may spend `budget` (`privacy.split`).
+
+    A point (ε, δ) is cut as the pure ε and as the Gaussian μ that it affords; `best()` tells which cut errs less.
+
+    >>> import numpy as np
+    >>> from dpmanifolds import ApproxDP, Ball, SPD
+    >>> ball = Ball(SPD(3, "log-euclidean"), np.eye(3), radius=1.0)
+    >>> for count in (2, 50):
+    ...     row = split_plan(ball, 1000, ApproxDP(1.0, 1e-6), releases=count).best()
+    ...     print(row.mechanism, round(row.error.mean, 3))
+    wrapped-laplace 0.024
+    wrapped-gaussian 0.14
+    """
+    count = positive_integer("releases", releases)
+    parts = [way[0] for way in split(budget, [1 / count] * count)]
+    return plan(domain, n, parts, numerics=numerics, dtype=dtype)
+
+
+def _names(mechanisms: str | Iterable[str]) -> tuple[str, ...]:
+    if isinstance(mechanisms, str):
+        mechanisms = MECHANISMS if mechanisms == "all" else (mechanisms,)
+    return tuple(choice("mechanisms", name, MECHANISMS) for name in mechanisms)
+
+
+def _budgets(budgets: Budget | Iterable[Budget]) -> list[Budget]:
+    found = [budgets] if isinstance(budgets, Budget) else list(budgets) if isinstance(budgets, Iterable) else [None]
+    if not found or not all(isinstance(budget, Budget) for budget in found):
+        raise ArgumentError(
+            "budgets must be one or more of PureDP, ApproxDP, GaussianDP, ZeroConcentratedDP, RenyiDP; got "
+            f"{budgets!r}."
+        )
+    return [budget for budget in found if budget is not None]
+
+
+def _rows(name: str, kinds: Sequence[str], facts: Facts, budget: Budget) -> list[PlanRow]:
+    """The mechanism with each of the numerics asked for that it has, or the reason why it is left out."""
+    offered = [kind for kind in kinds if kind in _OFFERED[name]]
+    if offered:
+        return [_row(name, kind, facts, budget) for kind in offered]
+    own = _OFFERED[name][0]
+    return [PlanRow(name, own, budget, note=f"offered with numerics {own!r} only: plan with numerics='all' to see it.")]
+
+
+def _row(name: str, kind: str, facts: Facts, budget: Budget) -> PlanRow:
+    try:
+        mechanism = calibrate(name, facts, budget, kind)
+        error = mechanism.expected_error
+    except DPManifoldsError as reason:
+        return PlanRow(name, kind, budget, note=str(reason))
+    return PlanRow(name, kind, budget, mechanism.scale, mechanism.sensitivity, error, note=_note(mechanism))
+
+
+def _note(mechanism: Mechanism) -> str:
+    error, domain = mechanism.expected_error, mechanism.facts.domain
+    notes = []
+    if error.mean > domain.radius and not isinstance(mechanism, KNormGradientMechanism):
+        notes.append("more noise than the domain is wide: the centre alone is as good")
+    if error.simulated:
+        notes.append("quantile from draws" if isinstance(mechanism, WrappedLaplaceMechanism) else "from draws")
+    return "; ".join(notes)
+
+
+def _marked(rows: list[PlanRow], numerics: str) -> list[PlanRow]:
+    """With prices, and the choice of `private_mean`."""
+    available = [row for row in rows if row.available]
+    if not available:
+        return rows
+    smallest = min(map(_mean, available))
+    allowed = _KINDS["safe" if numerics == "all" else numerics]
+    usual = [row for row in available if row.numerics in allowed]
+    best = min(usual, key=_mean) if usual else None
+    return [replace(row, price=_mean(row) / smallest, chosen=row is best) if row.available else row for row in rows]
+
+
+def _mean(row: PlanRow) -> float:
+    return float("inf") if row.error is None else row.error.mean
