@@ -35,6 +35,8 @@ LAYERS = {
     "demo": 8,
     "page": 8,
     "plotting": 8,
+    "report": 8,
+    "__main__": 8,
     "experiments": 8,
 }
 

@@ -160,8 +160,7 @@ class Ball(Domain):
         """
         if not isinstance(manifold, Euclidean):
             raise ArgumentError(f"from_bounds needs a Euclidean space; got {manifold!r}.")
-        low = manifold.as_points(np.asarray(lower, dtype=float), "lower")
-        high = manifold.as_points(np.asarray(upper, dtype=float), "upper")
+        low, high = manifold.as_points(lower, "lower"), manifold.as_points(upper, "upper")
         if not (np.all(np.isfinite(low)) and np.all(np.isfinite(high)) and np.all(low < high)):
             raise ArgumentError("lower and upper must be finite, and lower below upper in every coordinate.")
         return cls(manifold, (low + high) / 2, float(np.linalg.norm(high - low)) / 2)
@@ -216,6 +215,8 @@ def validate(points: Any, domain: Domain) -> ValidationReport:
     3 records: 1 not finite, 1 off the manifold, 1 outside the domain (to be clipped); largest distance to the
     centre 9. This report is private: do not publish it.
     """
+    if not isinstance(domain, Domain):
+        raise ArgumentError(f"domain must be a Domain such as Ball; got {type(domain).__name__}.")
     manifold = domain.manifold
     array = manifold.as_points(points)
     if len(manifold.batch_shape(array)) != 1:

@@ -33,7 +33,8 @@ def test_the_answer_without_privacy_is_covered_as_often_as_stated(space, mechani
     release = dpm.private_mean(records, ball, PureDP(2.0), mechanism=mechanism, numerics=numerics)
     law = calibrate(release.mechanism, mean_facts(ball, 60), PureDP(2.0), release.numerics)
     region = dpm.confidence_region(release, 0.8)
-    drawn = (replace(release, value=law.release(truth, rng=None)) for _ in range(400))
+    draws = (law.draw(truth) for _ in range(400))
+    drawn = (replace(release, value=draw.point, coordinates=draw.coordinates) for draw in draws)
     hits = sum(bool(replace(region, release=one).contains(truth)) for one in drawn)
     assert hits >= stats.binom.ppf(5e-7, 400, 0.8)
     assert hits <= stats.binom.ppf(1 - 5e-7, 400, 0.8) or region.radius > 0.3 * ball.radius

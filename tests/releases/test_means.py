@@ -76,7 +76,7 @@ def test_refining_a_loose_ball_more_than_halves_the_error(budget):
 def test_a_refined_release_shows_the_ball_it_used():
     space = Euclidean(3)
     release = dpm.private_mean(
-        tight_cloud(space, np.ones(3), 4000, 0.1), Ball(space, np.zeros(3), 50.0), PureDP(1.0), refine=1
+        tight_cloud(space, np.ones(3), 4000, 0.1), Ball(space, np.zeros(3), 50.0), PureDP(1.0), refine=1, rng=0
     )
     assert release.domain.radius < 10
     assert release.stages[0].domain.radius == 50.0

@@ -25,7 +25,7 @@ from dpmanifolds import (
     Stiefel,
     frechet_mean,
 )
-from dpmanifolds.statistics import blocks
+from dpmanifolds.statistics import sources
 from tests.manifolds.cases import SMOOTH
 
 
@@ -142,7 +142,7 @@ def test_the_error_bound_covers_the_true_error():
 def test_results_do_not_depend_on_the_number_of_threads(monkeypatch):
     records = cloud(SPD(3), 20_000, 1.0)
     several = frechet_mean(SPD(3), records).point
-    monkeypatch.setattr(blocks, "_cores", lambda: 1)
+    monkeypatch.setattr(sources, "cores", lambda: 1)
     assert np.array_equal(several, frechet_mean(SPD(3), records).point)
 
 

@@ -2,17 +2,24 @@
 
 from dpmanifolds.auditing.audit import audit
 from dpmanifolds.auditing.bounds import LowerBound, lower_bound, profile_bands
+from dpmanifolds.auditing.canaries import CanaryReport, audit_descent, one_run_bound
 from dpmanifolds.auditing.claims import Claim
+from dpmanifolds.auditing.neighbours import Neighbours, worst_neighbours
 from dpmanifolds.auditing.precision import PrecisionReport, precision_attack
 from dpmanifolds.auditing.report import AuditReport
 
 __all__ = [
     "AuditReport",
+    "CanaryReport",
     "Claim",
     "LowerBound",
+    "Neighbours",
     "PrecisionReport",
     "audit",
+    "audit_descent",
     "lower_bound",
+    "one_run_bound",
     "precision_attack",
     "profile_bands",
+    "worst_neighbours",
 ]

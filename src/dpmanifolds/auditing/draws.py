@@ -24,10 +24,10 @@ from dpmanifolds.mechanisms import (
     WrappedGaussianMechanism,
     WrappedLaplaceMechanism,
 )
-from dpmanifolds.mechanisms._frames import coordinates_at, host, point_at
+from dpmanifolds.mechanisms._frames import coordinates_at, host
 from dpmanifolds.noise import as_generator
 
-_PILOT = 4000
+_PILOT = 1500
 
 __all__ = ["releases", "scores", "worst_of"]
 
@@ -41,7 +41,7 @@ def releases(mechanism: Mechanism, pair: Neighbours, which: int, count: int, rng
         values = np.rint(coordinates / mechanism.step).astype(np.int64)
         source = None if rng is None else as_generator(rng)
         drawn = np.stack([mechanism._noisy(values, source) for _ in range(count)])
-        return point_at(domain, drawn * mechanism.step)
+        return mechanism.point_of(drawn * mechanism.step)
     if isinstance(mechanism, RiemannianLaplaceMechanism | RiemannianGaussianMechanism):
         drawn = mechanism._law.sample_coordinates(count, as_generator(rng))
         return mechanism._shown(move(domain.manifold, statistic, drawn))

@@ -37,6 +37,7 @@ from dpmanifolds.statistics import frechet_mean
 __all__ = ["Neighbours", "worst_neighbours"]
 
 _INSIDE = 1 - 1e-12
+_PLANES, _NARROWINGS = 200, 12
 _ONE_SIDE = np.array([1.0])
 _BOTH_SIDES = np.array([1.0, -1.0])
 
@@ -94,12 +95,34 @@ def _directions(
     if curved:
         for other in sorted({1, dim // 2, dim - 1}):
             yield axes[0], axes[other], _BOTH_SIDES, f"the others at ± axis {other + 1}, one moves along axis 1"
+        if ball.manifold.curvature_bounds[0] != ball.manifold.curvature_bounds[1]:
+            yield (
+                *_most_curved_plane(ball, rng),
+                _BOTH_SIDES,
+                "the others across, in the most curved plane found",
+            )
         folded = np.where(np.arange(dim) % 2 == 0, 1.0, -1.0) / math.sqrt(dim)
         across = folded - (folded @ diagonal) * diagonal
         yield diagonal, across / np.linalg.norm(across), _BOTH_SIDES, "the others across, one moves along the diagonal"
     for number in range(random_pairs):
         frame, _ = np.linalg.qr(rng.standard_normal((dim, 2)))
         yield frame[:, 0], frame[:, 1] if curved else None, _BOTH_SIDES, f"random directions, number {number + 1}"
+
+
+def _most_curved_plane(ball: Ball, rng: np.random.Generator) -> tuple[np.ndarray, np.ndarray]:
+    """Orthonormal u, v for which exp(r·u) and exp(r·v) come closest: a random search that narrows down."""
+    dim, center = ball.manifold.dim, host(ball.center)
+
+    def distance(frames: np.ndarray) -> np.ndarray:
+        ends = (move(ball.manifold, center, ball.radius * frames[..., side]) for side in (0, 1))
+        return np.asarray(ball.manifold.dist(*ends))
+
+    best, width = np.linalg.qr(rng.standard_normal((dim, 2)))[0], 1.0
+    for _ in range(_NARROWINGS):
+        frames = np.linalg.qr(best + width * rng.standard_normal((_PLANES, dim, 2)))[0]
+        frames[0] = best
+        best, width = frames[int(np.argmin(distance(frames)))], 0.7 * width
+    return best[:, 0], best[:, 1]
 
 
 def _pair(

@@ -18,7 +18,7 @@ x'; like every attack here it chooses its event on one half of the draws and cou
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import Any
 
@@ -87,10 +87,12 @@ def precision_attack(
     counted = [each[each.shape[0] // 2 :] for each in outputs]
     shifts = [np.zeros(1), *(np.atleast_1d(np.asarray(each, dtype=np.float64)) for each in offsets)]
     best, chosen = 0.0, None
-    for event in _events(trained, shifts):
-        value = event.implied(trained, claim, min(error, _CHOOSING_ERROR))
-        if value > best:
-            best, chosen = value, event
+    for entry in range(outputs[0].shape[1]):
+        for shift in shifts:
+            amount = float(shift[entry % shift.size])
+            value, event = _best_event(trained, entry, amount, claim, min(error, _CHOOSING_ERROR))
+            if value > best:
+                best, chosen = value, event
     if chosen is None:
         return PrecisionReport(claim, 0.0, "none that tells them apart", (math.nan, math.nan))
     seen = [float(np.mean(chosen.happens(each))) for each in counted]
@@ -108,28 +110,44 @@ class _Event:
     of: int
 
     def happens(self, outputs: np.ndarray) -> np.ndarray:
-        scaled = np.ldexp(outputs[:, self.entry] - self.shift, -self.exponent)
-        return np.asarray((scaled == np.rint(scaled)) != self.negated)
+        return np.asarray(_is_multiple(outputs[:, self.entry] - self.shift, self.exponent) != self.negated)
 
     def implied(self, outputs: list[np.ndarray], claim: Claim, error: float) -> float:
-        happened = [self.happens(each) for each in outputs]
-        right, wrong = happened[self.of], happened[1 - self.of]
-        misses = upper_rate(right.size - int(right.sum()), right.size, error)
-        alarms = upper_rate(int(wrong.sum()), wrong.size, error)
-        return float(claim.implied(alarms, misses))
+        counts = [np.array(np.sum(self.happens(each))) for each in outputs]
+        sizes = [each.shape[0] for each in outputs]
+        return float(_implied(counts, sizes, self.of, claim, error))
 
     def __str__(self) -> str:
-        less = f" − {self.shift:.4g}" if self.shift else ""
+        less = f" − {self.shift:.4g}" if self.shift > 0 else f" + {-self.shift:.4g}" if self.shift < 0 else ""
         return f"entry {self.entry + 1}{less} is {'no' if self.negated else 'a'} multiple of 2^{self.exponent}"
 
 
-def _events(outputs: list[np.ndarray], shifts: list[np.ndarray]) -> Iterator[_Event]:
-    for entry in range(outputs[0].shape[1]):
-        largest = max(float(np.max(np.abs(each[:, entry]))) for each in outputs)
-        top = math.frexp(largest)[1] if largest > 0 else 0
-        for shift in shifts:
-            amount = float(shift[entry % shift.size])
-            for step in _STEPS:
-                for negated in (False, True):
-                    for of in (0, 1):
-                        yield _Event(entry, amount, top - int(step), negated, of)
+def _is_multiple(numbers: np.ndarray, exponent: int) -> np.ndarray:
+    scaled = np.ldexp(numbers, -exponent)
+    return np.asarray(scaled == np.rint(scaled))
+
+
+def _implied(counts: list[np.ndarray], sizes: list[int], of: int, claim: Claim, error: float) -> np.ndarray:
+    """What an event seen so often implies when it is an alarm for the neighbour `of`."""
+    misses = upper_rate(sizes[of] - counts[of], sizes[of], error)
+    alarms = upper_rate(counts[1 - of], sizes[1 - of], error)
+    return claim.implied(alarms, misses)
+
+
+def _best_event(
+    outputs: list[np.ndarray], entry: int, shift: float, claim: Claim, error: float
+) -> tuple[float, _Event]:
+    """The exponent, the side and the neighbour that tell most, for one entry and one offset."""
+    numbers = [each[:, entry] - shift for each in outputs]
+    largest = max(float(np.max(np.abs(each))) for each in numbers)
+    exponents = (math.frexp(largest)[1] if largest > 0 else 0) - _STEPS
+    seen = [np.array([np.sum(_is_multiple(each, int(k))) for k in exponents]) for each in numbers]
+    sizes = [each.size for each in numbers]
+    found = []
+    for negated in (False, True):
+        counts = [size - count if negated else count for size, count in zip(sizes, seen, strict=True)]
+        for of in (0, 1):
+            values = _implied(counts, sizes, of, claim, error)
+            at = int(np.argmax(values))
+            found.append((float(values[at]), _Event(entry, shift, int(exponents[at]), negated, of)))
+    return max(found, key=lambda each: each[0])

@@ -48,8 +48,8 @@ class AuditReport:
 
     @property
     def flagged(self) -> bool:
-        """Whether the promise is broken: the lower bound exceeds it, or the profile's lower band does somewhere."""
-        return bool(self.lower_bound > self.claimed or np.any(self.profile[:, 2] > self.profile[:, 4]))
+        """Whether the promise is broken: happens to a promise that is kept with probability 1 − confidence at most."""
+        return self.lower_bound > self.claimed
 
     @property
     def verdict(self) -> str:

@@ -11,6 +11,7 @@ import math
 import time
 from collections.abc import Iterable
 from concurrent.futures import ProcessPoolExecutor
+from contextlib import ExitStack
 from dataclasses import dataclass
 from functools import partial
 from multiprocessing import get_context
@@ -125,8 +126,10 @@ def _lines(rows: Iterable[Row], draws: int, jobs: int) -> list[str]:
         "|---|---|---|---|---|---|---|---|---|",
     ]
     print("\n".join(lines), flush=True)
-    with ProcessPoolExecutor(jobs, mp_context=get_context("spawn")) as pool:
-        for line in pool.map(partial(_line, draws=draws), rows):
+    work = partial(_line, draws=draws)
+    with ExitStack() as stack:
+        spread = stack.enter_context(ProcessPoolExecutor(jobs, get_context("spawn"))).map if jobs > 1 else map
+        for line in spread(work, rows):
             print(line, flush=True)
             lines.append(line)
     return lines

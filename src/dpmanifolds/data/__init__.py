@@ -4,6 +4,7 @@ from dpmanifolds.data.compositions import inverse_square_root_map, square_root_m
 from dpmanifolds.data.descriptor_domain import DescriptorDomain
 from dpmanifolds.data.descriptors import feature_names, image_descriptors
 from dpmanifolds.data.nifti import read_nifti, read_tensors
+from dpmanifolds.data.nifti_space import read_affine, write_nifti
 from dpmanifolds.data.readers import read_points
 from dpmanifolds.data.tps import TpsSpecimens, read_tps
 
@@ -13,9 +14,11 @@ __all__ = [
     "feature_names",
     "image_descriptors",
     "inverse_square_root_map",
+    "read_affine",
     "read_nifti",
     "read_points",
     "read_tensors",
     "read_tps",
     "square_root_map",
+    "write_nifti",
 ]

@@ -1,7 +1,7 @@
 """Mechanisms: a law of noise calibrated to a budget and a sensitivity, with its promise and its expected error."""
 
 from dpmanifolds.mechanisms._frames import coordinates_at, host
-from dpmanifolds.mechanisms.base import ExpectedError, Facts, Mechanism
+from dpmanifolds.mechanisms.base import Draw, ExpectedError, Facts, Mechanism
 from dpmanifolds.mechanisms.choose import (
     MECHANISMS,
     NUMERICS,
@@ -24,6 +24,7 @@ __all__ = [
     "MECHANISMS",
     "NUMERICS",
     "Choice",
+    "Draw",
     "ExpectedError",
     "Facts",
     "KNormGradientMechanism",

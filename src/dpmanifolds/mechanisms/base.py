@@ -6,7 +6,7 @@ import math
 from abc import ABC, abstractmethod
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Any, ClassVar, Self
+from typing import Any, ClassVar, NamedTuple, Self
 
 import numpy as np
 from scipy import integrate, special
@@ -15,7 +15,7 @@ from dpmanifolds._arrays import Array
 from dpmanifolds.domains import Domain
 from dpmanifolds.privacy import Budget, Guarantee, Sensitivity
 
-__all__ = ["ExpectedError", "Facts", "Mechanism", "edge_factor"]
+__all__ = ["Draw", "ExpectedError", "Facts", "Mechanism", "edge_factor"]
 
 
 @dataclass(frozen=True)
@@ -64,6 +64,15 @@ class ExpectedError:
         return f"{self.mean:.4g} on average, within {self.radius_90:.4g} in 90 % of releases{edge}"
 
 
+class Draw(NamedTuple):
+    """What a mechanism lets out."""
+
+    point: Array
+    """In the domain: the best guess of the statistic."""
+    coordinates: np.ndarray | None
+    """The noisy coordinates at the centre that the point was made of, where noise was added to coordinates."""
+
+
 @dataclass(frozen=True, kw_only=True)
 class Mechanism(ABC):
     """A law of noise calibrated to a budget, for a statistic with these facts."""
@@ -98,8 +107,12 @@ class Mechanism(ABC):
         """Computed from public facts."""
 
     @abstractmethod
+    def draw(self, statistic: Array, *, records: Array | None = None, rng: Any = None) -> Draw:
+        """One draw, and the point of the domain made of it. Each call spends the guarantee once."""
+
     def release(self, statistic: Array, *, records: Array | None = None, rng: Any = None) -> Array:
-        """One draw: the noisy statistic as a point of the domain. Each call spends the guarantee once."""
+        """The noisy statistic as a point of the domain. Each call spends the guarantee once."""
+        return self.draw(statistic, records=records, rng=rng).point
 
     def error_quantile(self, probability: float) -> float:
         """The error that a release keeps with this probability, measured as `error_metric` says."""

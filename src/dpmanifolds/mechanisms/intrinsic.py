@@ -30,7 +30,7 @@ from dpmanifolds.domains import Ball
 from dpmanifolds.errors import ArgumentError, NotAvailableError, ScaleOutOfRangeError
 from dpmanifolds.manifolds import Hyperbolic, Power, Product, Sphere
 from dpmanifolds.mechanisms._frames import coordinates_at, host, point_at
-from dpmanifolds.mechanisms.base import ExpectedError, Facts, Mechanism, simulated_error
+from dpmanifolds.mechanisms.base import Draw, ExpectedError, Facts, Mechanism, simulated_error
 from dpmanifolds.noise import as_generator
 from dpmanifolds.privacy import (
     Budget,
@@ -82,10 +82,10 @@ class _AroundTheStatistic(_IdealizedMechanism):
     def sensitivity(self) -> Sensitivity:
         return self.facts.in_distance
 
-    def release(self, statistic: Array, *, records: Array | None = None, rng: Any = None) -> Array:
+    def draw(self, statistic: Array, *, records: Array | None = None, rng: Any = None) -> Draw:
         manifold, point = self.facts.domain.manifold, host(statistic)
         coordinates = self._law.sample_coordinates(1, as_generator(rng))[0]
-        return self._shown(move(manifold, point, coordinates))
+        return Draw(self._shown(move(manifold, point, coordinates)), None)
 
     @cached_property
     @abstractmethod
@@ -220,11 +220,12 @@ class KNormGradientMechanism(_IdealizedMechanism):
         guarantee = Guarantee.pure(epsilon, **facts.labels)
         return cls._at_scale(facts, sigma, guarantee)
 
-    def release(self, statistic: Array, *, records: Array | None = None, rng: Any = None) -> Array:
+    def draw(self, statistic: Array, *, records: Array | None = None, rng: Any = None) -> Draw:
         if records is None:
             raise ArgumentError("the K-norm gradient mechanism needs the clipped records, not the mean alone.")
-        law = self._law(records, statistic)
-        return self._shown(host(law.sample(rng=rng)))
+        # the estimate centres the proposals only, and any point of the ball will do
+        law = self._law(records, self.facts.domain.clip(statistic))
+        return Draw(self._shown(host(law.sample(rng=rng))), None)
 
     def _law(self, records: Array, estimate: Array) -> KNormGradientLaw:
         ball = self.facts.domain

@@ -29,10 +29,12 @@ from scipy import integrate, special
 from dpmanifolds._arrays import Array
 from dpmanifolds._validate import choice
 from dpmanifolds.distributions import FlatGaussian, FlatLaplace
+from dpmanifolds.domains import Ball
 from dpmanifolds.errors import ScaleOutOfRangeError
 from dpmanifolds.manifolds import Euclidean
+from dpmanifolds.mechanisms._estimate import shrunk_length
 from dpmanifolds.mechanisms._frames import coordinates_at, host, point_at
-from dpmanifolds.mechanisms.base import ExpectedError, Facts, Mechanism, edge_factor
+from dpmanifolds.mechanisms.base import Draw, ExpectedError, Facts, Mechanism, edge_factor
 from dpmanifolds.noise import LatticeGaussian, LatticeLaplace, RoundedGaussian, RoundedLaplace
 from dpmanifolds.privacy import (
     Budget,
@@ -67,11 +69,31 @@ class _WrappedMechanism(Mechanism):
         """How many coordinates get noise."""
         return self.facts.domain.manifold.dim
 
-    def release(self, statistic: Array, *, records: Array | None = None, rng: Any = None) -> Array:
+    def draw(self, statistic: Array, *, records: Array | None = None, rng: Any = None) -> Draw:
         domain = self.facts.domain
         coordinates = coordinates_at(domain.manifold, host(domain.center), host(statistic))
         values = np.rint(coordinates / self.step).astype(np.int64)
-        return point_at(domain, self._noisy(values, rng) * self.step)
+        noisy = self._noisy(values, rng) * self.step
+        return Draw(self.point_of(noisy), noisy)
+
+    def point_of(self, coordinates: np.ndarray) -> Array:
+        """The best guess of the statistic from noisy coordinates (..., dim): post-processing, see `_estimate`."""
+        domain = self.facts.domain
+        if not isinstance(domain, Ball) or self._is_coordinatewise:
+            return point_at(domain, coordinates)
+        lengths = np.linalg.norm(coordinates, axis=-1)
+        gaussian = isinstance(self, WrappedGaussianMechanism)
+        wanted = [
+            shrunk_length(length, dim=self.dim, radius=domain.radius, scale=self.scale, gaussian=gaussian)
+            for length in lengths.ravel().tolist()
+        ]
+        factors = np.reshape(wanted, lengths.shape) / np.maximum(lengths, 1e-300)
+        return point_at(domain, coordinates * factors[..., None])
+
+    @property
+    def _is_coordinatewise(self) -> bool:
+        """Whether the noise is not isotropic."""
+        return False
 
     @abstractmethod
     def _noisy(self, values: np.ndarray, rng: Any) -> np.ndarray:
@@ -179,16 +201,20 @@ class WrappedLaplaceMechanism(_WrappedMechanism):
             return LatticeLaplace(self.dim, self.scale / self.step).release(values, rng)
         return RoundedLaplace(self.dim, self.scale / self.step).release(values, rng)
 
+    @property
+    def _is_coordinatewise(self) -> bool:
+        return self.numerics == "lattice" and self.dim > 1
+
     @cached_property
     def expected_error(self) -> ExpectedError:
-        if self.numerics == "lattice" and self.dim > 1:
+        if self._is_coordinatewise:
             mean = self.scale * _mean_norm_of_laplaces(self.dim)
             return self._with_edge(mean, self.error_quantile(0.9), simulated=True)
         law = FlatLaplace(Euclidean(self.dim), self.scale)
         return self._with_edge(law.distance_moment(1), law.distance_quantile(0.9))
 
     def error_quantile(self, probability: float) -> float:
-        if self.numerics == "lattice" and self.dim > 1:
+        if self._is_coordinatewise:
             count = max(1000, min(40_000, _SIMULATED_NUMBERS // self.dim))
             draws = np.random.default_rng(0).laplace(scale=self.scale, size=(count, self.dim))
             return float(np.quantile(np.linalg.norm(draws, axis=-1), probability))

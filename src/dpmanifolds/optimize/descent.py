@@ -31,12 +31,12 @@ import numpy as np
 from dpmanifolds._arrays import Array, is_numpy, leaves, to_numpy
 from dpmanifolds._validate import choice, positive_number
 from dpmanifolds.domains import Domain
-from dpmanifolds.errors import ArgumentError, NotOnManifoldError
+from dpmanifolds.errors import ArgumentError, NotOnManifoldError, ScaleOutOfRangeError
 from dpmanifolds.manifolds import Manifold
 from dpmanifolds.noise import as_generator
 from dpmanifolds.optimize._noisy import NoisyGradient, lattice_slack, lattice_step
 from dpmanifolds.optimize.loss import Loss, like_point, rounding_slack
-from dpmanifolds.optimize.moves import move
+from dpmanifolds.optimize.moves import move, shortened
 from dpmanifolds.optimize.plan import DescentPlan, plan_descent
 from dpmanifolds.optimize.state import StateFile
 from dpmanifolds.optimize.step_sizes import StepRule, step_sizes
@@ -87,6 +87,7 @@ def private_descent(
     output: str = "last",
     retraction: bool = False,
     within: Domain | None = None,
+    longest_step: float | None = None,
     numerics: str = "rounded",
     unit: str | None = None,
     callback: Callable[[int, Any], object] | None = None,
@@ -101,12 +102,14 @@ def private_descent(
     Give two of `budget`, `steps` and `noise` (σ on the mean gradient); the third is solved for, and the guarantee fits
     the budget. `clip` is C; without it the loss's own proven bound is used. `batch_size` b: random batches of mean
     size b, each record with probability b/n ("poisson", the sum divided by b whatever came), or exactly b
-    ("without-replacement").
+    ("without-replacement"). Budgets in μ or ρ gain nothing from random batches: no number below that of the full
+    batch is known for these, so give them (ε, δ).
 
     `output`: w_T; a uniformly random one of w_0, …, w_{T−1}; or the geodesic average w̄_{t+1} = exp_{w̄_t}(a·log w_{t+1})
-    with a = 1/(t+1) or 2/(t+1). `within`: a public domain to which every iterate is clipped. `numerics="rounded"` puts
-    the mean gradient on a public lattice and adds noise whose law is exact; "idealized" uses floating-point noise,
-    faster in very high dimension, and says so in the result.
+    with a = 1/(t+1) or 2/(t+1). `within`: a public domain to which every iterate is clipped; `longest_step` cuts
+    the length of every step (on a `Power` of each copy). `numerics="rounded"` puts the mean gradient on a public
+    lattice and adds noise whose law is exact; "idealized" uses floating-point noise, faster in very high dimension,
+    and says so in the result.
 
     `callback(t, w)` sees each iterate. `state` is a path: the run saves its public state there before every draw and,
     called again after a crash, goes on; a step whose noise may have been drawn is paid for (from the budget: one
@@ -129,6 +132,7 @@ def private_descent(
         raise ArgumentError("a run with state= must draw fresh noise after a crash: leave rng out.")
     if ledger is not None and dataset is None:
         raise ArgumentError("a ledger needs dataset=, the name under which these records are accounted for.")
+    longest = None if longest_step is None else positive_number("longest_step", longest_step)
     arrays = loss.prepare(records)
     clip = _clip_norm(loss, clip)
     n = leaves(arrays)[0].shape[0]
@@ -148,7 +152,9 @@ def private_descent(
     lattice = lattice_step(2 * clip / plan.divisor, manifold.dim)
     source = NoisyGradient(loss, arrays, plan, numerics, lattice, as_generator(rng))
     _probe(loss, w, arrays)
-    run = _Run(manifold, plan, sizes, output, retraction, within, source, callback, progress, budget is not None)
+    run = _Run(
+        manifold, plan, sizes, output, retraction, within, longest, source, callback, progress, budget is not None
+    )
     settings = run.public_settings(w)
 
     def spend(guarantee: Guarantee) -> None:
@@ -260,6 +266,7 @@ class _Run:
     output: str
     retraction: bool
     within: Domain | None
+    longest: float | None
     source: NoisyGradient
     callback: Callable[[int, Any], object] | None
     progress: bool
@@ -281,6 +288,8 @@ class _Run:
             "sampling": plan.sampling,
             "output": self.output,
             "retraction": self.retraction,
+            "within": repr(self.within),
+            "longest_step": self.longest,
             "numerics": self.source.numerics,
             "start": parts,
             "step_sizes": self.sizes.tolist(),
@@ -322,7 +331,16 @@ class _Run:
     def _advanced(self, points: dict[str, Any], direction: np.ndarray, t: int) -> dict[str, Any]:
         """w_{t+1} and the output so far, from w_t."""
         w = points["point"]
-        following = move(self.manifold, w, -self.sizes[t] * direction, self.retraction)
+        step = -self.sizes[t] * direction
+        if self.longest is not None:
+            step = shortened(self.manifold, step, self.longest)
+        with np.errstate(over="ignore", invalid="ignore"):
+            following = move(self.manifold, w, step, self.retraction)
+        if not all(np.all(np.isfinite(leaf)) for leaf in leaves(following)):
+            raise ScaleOutOfRangeError(
+                f"step {t + 1} of size {self.sizes[t]:g} left the range of floating-point numbers. Use smaller step "
+                "sizes, longest_step= or within=; the steps so far are spent."
+            )
         if self.within is not None:
             following = _clipped(self.within, following)
         return {"point": following, "chosen": self._chosen(points["chosen"], w, following, t)}

@@ -80,8 +80,7 @@ class HyperbolicEmbeddingLoss(Loss):
         return np.asarray(self.space.exp(self.space.origin, tangent))
 
     def value(self, w: Array, records: Array) -> float:
-        distance, usable = self._distances(w, records)
-        scores = np.where(usable, -distance, -np.inf)
+        scores = self._scores(records, self.space.dist(w[records[:, :1]], w[records[:, 1:]]))
         return float(np.mean(np.logaddexp.reduce(scores, axis=1) - scores[:, 0]))
 
     def gradients(self, w: Array, records: Array) -> Array:
@@ -97,31 +96,29 @@ class HyperbolicEmbeddingLoss(Loss):
         size = np.linalg.norm(parts, axis=-1)
         length = np.sqrt(size[:, 0] ** 2 + size[:, 1] ** 2 + np.sum(size[:, 2:], axis=1) ** 2)
         parts = parts * clip_factors(length, clip)[:, None, None]
-        total = np.zeros((self.nodes, self.space.dim))
-        np.add.at(total, nodes.ravel(), parts.reshape(-1, self.space.dim))
-        return total.ravel()
+        at, flat = nodes.ravel(), parts.reshape(-1, self.space.dim)
+        columns = [np.bincount(at, flat[:, i], self.nodes) for i in range(self.space.dim)]
+        return np.stack(columns, axis=-1).ravel()
 
-    def _distances(self, w: Array, records: Array) -> tuple[np.ndarray, np.ndarray]:
-        """ρ(u, ·) to v and the negatives, and which of these count."""
+    def _scores(self, records: Array, distance: np.ndarray) -> np.ndarray:
+        """−ρ(u, ·) to v and the negatives, minus infinity for negatives that do not count."""
         targets = records[:, 1:]
         usable = (targets != records[:, :1]) & (targets != records[:, 1:2])
         usable[:, 0] = True
-        return self.space.dist(w[records[:, :1]], w[targets]), usable
+        return np.where(usable, -distance, -np.inf)
 
     def _parts(self, w: Array, records: Array) -> tuple[np.ndarray, np.ndarray]:
         """Gradient coordinates (n, 2 + K, d) at u, v and the negatives, and their nodes (n, 2 + K)."""
         here, there = w[records[:, :1]], w[records[:, 1:]]
-        distance, usable = self._distances(w, records)
-        scores = np.where(usable, -distance, -np.inf)
+        outward, inward = self._logs(here, there), self._logs(there, here)
+        distance = np.linalg.norm(outward, axis=-1)
+        scores = self._scores(records, distance)
         weights = np.exp(scores - np.logaddexp.reduce(scores, axis=1)[:, None])
         pull = -weights
         pull[:, 0] += 1.0
-        outward = self._unit_pull(here, there, distance)
-        first = np.sum(pull[:, :, None] * outward, axis=1)[:, None]
-        others = pull[:, :, None] * self._unit_pull(there, here, distance)
-        return np.concatenate([first, others], axis=1), records
+        # ∇ρ(·, y) is minus the unit logarithm, 0 where the points coincide
+        share = -safe_divide(pull, distance)[:, :, None]
+        return np.concatenate([np.sum(share * outward, axis=1)[:, None], share * inward], axis=1), records
 
-    def _unit_pull(self, base: Array, point: Array, distance: np.ndarray) -> np.ndarray:
-        """∇ρ(·, point) at the base: minus the unit logarithm, in coordinates; 0 where they coincide."""
-        logs = self.space.to_coordinates(base, self.space.log(base, point))
-        return np.asarray(-safe_divide(logs, distance[..., None]))
+    def _logs(self, base: Array, point: Array) -> np.ndarray:
+        return np.asarray(self.space.to_coordinates(base, self.space.log(base, point)))

@@ -12,7 +12,9 @@ from __future__ import annotations
 
 from functools import singledispatch
 
-from dpmanifolds._arrays import Array, namespace, sym, transpose
+import numpy as np
+
+from dpmanifolds._arrays import Array, namespace, norm, sym, transpose
 from dpmanifolds.manifolds import (
     FlatManifold,
     Manifold,
@@ -21,8 +23,9 @@ from dpmanifolds.manifolds import (
     SPDAffineInvariant,
 )
 from dpmanifolds.manifolds.spd import SPDBase
+from dpmanifolds.optimize.loss import clip_factors
 
-__all__ = ["move", "retract"]
+__all__ = ["move", "retract", "shortened"]
 
 
 def move(manifold: Manifold, w: Array, coordinates: Array, retraction: bool) -> Array:
@@ -31,6 +34,13 @@ def move(manifold: Manifold, w: Array, coordinates: Array, retraction: bool) -> 
     if retraction:
         return retract(manifold, w, vector)
     return _settled(manifold, manifold.exp(w, vector))
+
+
+def shortened(manifold: Manifold, coordinates: np.ndarray, longest: float) -> np.ndarray:
+    """A step cut to the length `longest`, on a `Power` each copy on its own."""
+    copies = manifold.m if isinstance(manifold, Power) else 1
+    parts = coordinates.reshape(copies, -1)
+    return np.asarray(parts * clip_factors(norm(parts), longest)[:, None]).ravel()
 
 
 @singledispatch

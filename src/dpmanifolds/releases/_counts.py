@@ -25,7 +25,7 @@ _IN_L2 = Sensitivity(math.sqrt(2) * _UP, "counts", "P", "√2 in ℓ2: a record 
 
 @dataclass(frozen=True)
 class CountsNoise:
-    """Integer noise for a histogram of n records in `cells` cells, one of which each record is in."""
+    """Integer noise for a histogram of n records, each of which is in one cell or in none."""
 
     law: LatticeLaplace | RoundedGaussian
     guarantee: Guarantee
@@ -37,13 +37,21 @@ class CountsNoise:
         scale = float(self.law.scale)
         return scale if isinstance(self.law, RoundedGaussian) else math.sqrt(2) * scale
 
-    def release(self, counts: np.ndarray, account: Account) -> Release:
-        """The noisy counts, which may be negative, as a stage of a larger release."""
+    @property
+    def cut(self) -> float:
+        """What the noise of one of two dozen empty cells exceeds in about 1 % of releases."""
+        return (4 if isinstance(self.law, RoundedGaussian) else 5) * self.deviation
+
+    def release(self, counts: np.ndarray, account: Account, n: int) -> Release:
+        """The noisy counts of n records, which may be negative, as a stage of a larger release.
+
+        n is the public number of records, and not the sum of the counts: a record may be in no cell.
+        """
         from dpmanifolds import __version__
 
         gaussian = isinstance(self.law, RoundedGaussian)
         noisy = self.law.release(counts.astype(np.int64), account.rng)
-        n, cells = int(counts.sum()), len(counts)
+        cells = len(counts)
         spread = self.deviation * math.sqrt(cells)
         return Release(
             statistic="counts",
@@ -78,4 +86,6 @@ def counts_noise(cells: int, part: Budget, unit: str) -> CountsNoise:
         found.append(CountsNoise(gaussian, Guarantee.gaussian(mu, unit=unit), part))
     except NotAvailableError:
         pass
+    if not found:
+        raise NotAvailableError(f"no noise for counts keeps {part!r}.")
     return min(found, key=lambda noise: noise.deviation)

@@ -2,25 +2,31 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from functools import partial
 from typing import Any
 
 import numpy as np
 
-from dpmanifolds._arrays import Array, is_numpy, leaves, like, namespace, to_numpy
+from dpmanifolds._arrays import Array, is_numpy, leaves, namespace
 from dpmanifolds._validate import choice
 from dpmanifolds.domains import Domain
-from dpmanifolds.errors import ArgumentError, ConvergenceError, NotOnManifoldError
-from dpmanifolds.manifolds import Manifold
+from dpmanifolds.errors import ArgumentError, ConvergenceError
+from dpmanifolds.manifolds import Product
 from dpmanifolds.mechanisms import host
 from dpmanifolds.noise import as_generator
 from dpmanifolds.privacy import Budget, Guarantee, solver_tolerance
+from dpmanifolds.releases._labels import label_array
+from dpmanifolds.releases._placing import is_near, mended, placed
 from dpmanifolds.statistics import MeanResult, frechet_mean
+from dpmanifolds.statistics._clipping import clip_block
 from dpmanifolds.statistics.blocks import records_at
 from dpmanifolds.statistics.records import check_block, record_array
+from dpmanifolds.statistics.streaming import Records, clipped_records_of, materialised
 
 __all__ = [
     "Account",
+    "certain_mean",
     "checked_budget",
     "checked_domain",
     "clipped_records",
@@ -29,6 +35,7 @@ __all__ = [
     "open_account",
     "precision_of",
     "stacked",
+    "streamed_records",
 ]
 
 ON_INVALID = ("raise", "center")
@@ -89,61 +96,44 @@ def checked_domain(domain: Any) -> Domain:
 
 
 def precision_of(points: Array) -> str:
-    """The dtype of the records, as NumPy spells it."""
-    return str(leaves(points)[0].dtype).rsplit(".", maxsplit=1)[-1]
+    """The dtype of the records, as NumPy spells it; of a product, the coarsest of its parts."""
+    names = [str(leaf.dtype).rsplit(".", maxsplit=1)[-1] for leaf in leaves(points)]
+    return next((name for name in names if name in ("float32", "complex64")), names[0])
 
 
 def clipped_records(points: Any, domain: Domain, on_invalid: str) -> Array:
-    """Records of the domain, one per row; malformed ones raise, or become the centre."""
+    """Records of the domain in memory, one per row; malformed ones raise, or become the centre."""
     manifold = domain.manifold
+    if not isinstance(manifold, Product):
+        streamed = streamed_records(points, domain, on_invalid)
+        # records in memory are read again by routines that look at other parts of an array than clipping does
+        preparation = replace(streamed.preparation, place=partial(placed, manifold))
+        return materialised(replace(streamed, preparation=preparation))
     records = _in_double(record_array(manifold, points))
     if choice("on_invalid", on_invalid, ON_INVALID) == "center":
-        records = _mended(manifold, records, domain.center)
-    else:
-        check_block(manifold, records)
-    try:
-        # numbers that are no points show up as not finite, and are found by the statistic
-        with np.errstate(all="ignore"):
-            return domain.clip(records)
-    except np.linalg.LinAlgError:
-        raise NotOnManifoldError(
-            f"records must lie on {manifold!r}, and at least one does not. Check them with dpmanifolds.validate, or "
-            "pass on_invalid='center'."
-        ) from None
+        return mended(domain, records)
+    check_block(manifold, records)
+    return clip_block(domain, placed(manifold, records))
+
+
+def streamed_records(points: Any, domain: Domain, on_invalid: str) -> Records:
+    """Records that are placed and clipped block by block while the statistic reads them: no copy of all is made.
+
+    NumPy records of single precision become double: exact, and what single precision would cost in noise is more. Other
+    libraries keep their precision, and its rounding is charged.
+    """
+    center = choice("on_invalid", on_invalid, ON_INVALID) == "center"
+    return clipped_records_of(
+        points, domain, place=partial(placed, domain.manifold), mend=partial(mended, domain) if center else None
+    )
 
 
 def _in_double(records: Array) -> Array:
-    """NumPy records of single precision as double: exact, and what single precision would cost in noise is more.
-
-    Other libraries keep their precision, and its rounding is charged.
-    """
     if isinstance(records, tuple):
         return tuple(map(_in_double, records))
     if not is_numpy(records) or records.dtype not in (np.float32, np.complex64):
         return records
     return host(records)
-
-
-def _mended(manifold: Manifold, records: Array, center: Array) -> Array:
-    """Records that are not finite or not on the manifold, replaced by the centre: a rule for each record alone."""
-    count = leaves(records)[0].shape[0]
-    finite = np.ones(count, dtype=bool)
-    for leaf in leaves(records):
-        finite &= np.isfinite(to_numpy(leaf)).reshape(count, -1).all(axis=1)
-    tame = _replaced(records, center, ~finite)
-    with np.errstate(all="ignore"):
-        usable = to_numpy(manifold.belongs(tame))
-    return _replaced(tame, center, ~usable)
-
-
-def _replaced(records: Array, center: Array, rows: np.ndarray) -> Array:
-    if isinstance(records, tuple):
-        return tuple(_replaced(part, middle, rows) for part, middle in zip(records, center, strict=True))
-    if not rows.any():
-        return records
-    xp = namespace(records)
-    mask = xp.asarray(rows.reshape((-1,) + (1,) * (records.ndim - 1)))
-    return xp.where(mask, like(to_numpy(center), records), records)
 
 
 def grouped(domain: Domain, records: Array, group_by: Any) -> Array:
@@ -153,7 +143,7 @@ def grouped(domain: Domain, records: Array, group_by: Any) -> Array:
     """
     manifold = domain.manifold
     count = manifold.batch_shape(records)[0]
-    labels = np.asarray(group_by)
+    labels = label_array("group_by", group_by)
     if labels.shape != (count,):
         raise ArgumentError(
             f"group_by must name a person for each of the records, shape ({count},); got {labels.shape}."
@@ -173,12 +163,15 @@ def stacked(points: list[Array]) -> Array:
 
 
 def computed_mean(domain: Domain, records: Array, dtype: str) -> MeanResult:
-    """The Fréchet mean to the public tolerance that the sensitivity pays for."""
-    count = domain.manifold.batch_shape(records)[0]
-    tolerance = solver_tolerance(domain, count, dtype)
-    result = frechet_mean(domain.manifold, records)
-    certain = result.error_bound <= tolerance / 2
-    if not certain or not (domain.manifold.is_hadamard or bool(domain.contains(result.point))):
+    """The Fréchet mean of clipped records to the public tolerance that the sensitivity pays for."""
+    n = domain.manifold.batch_shape(records)[0]
+    return certain_mean(frechet_mean(domain.manifold, records), domain, n, dtype)
+
+
+def certain_mean(result: MeanResult, domain: Domain, n: int, dtype: str) -> MeanResult:
+    """The result, or an error where it is not certain to be within the public tolerance."""
+    error = solver_tolerance(domain, n, dtype) / 2
+    if result.error_bound > error or not (domain.manifold.is_hadamard or is_near(domain, result.point, error)):
         raise ConvergenceError(
             "the mean was not found to the public tolerance, and nothing was released. Use double precision or a "
             "smaller ball."

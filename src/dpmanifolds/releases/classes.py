@@ -24,6 +24,7 @@ from dpmanifolds.releases._entry import (
     precision_of,
     stacked,
 )
+from dpmanifolds.releases._labels import class_names, label_array
 from dpmanifolds.releases.release import Release, release_of
 from dpmanifolds.statistics.blocks import records_at
 
@@ -83,7 +84,8 @@ def private_class_means(
     `private_labels=True` also protects the label. Then `classes` must be listed, as the labels that occur are private;
     a tenth of the budget buys noisy class counts, and the rest is shared between the two classes that a changed label
     touches. Each class is brought to its noisy (hence public) size by dropping its last records or by filling up with
-    the centre, so that a changed record replaces one record in at most two classes.
+    the centre, so that a changed record replaces one record in at most two classes. A record whose label is none of
+    `classes` raises (outside of the promise), or with `on_invalid="center"` is in no class (inside of it).
 
     >>> import numpy as np
     >>> import dpmanifolds as dpm
@@ -97,7 +99,8 @@ def private_class_means(
     checked_budget(budget)
     account = open_account(ledger, dataset, rng)
     records = clipped_records(points, domain, on_invalid)
-    tags, names = _checked_labels(labels, domain.manifold.batch_shape(records)[0], classes, private_labels)
+    lenient = private_labels and on_invalid == "center"
+    tags, names = _checked_labels(labels, domain.manifold.batch_shape(records)[0], classes, private_labels, lenient)
     request = _Request(domain, budget, mechanism, numerics, unit, account)
     rows = [np.flatnonzero(tags == number) for number in range(len(names))]
     if private_labels:
@@ -118,7 +121,7 @@ class _Request:
         dtype = precision_of(records)
         facts = [mean_facts(self.domain, len(each), dtype, unit=f"{self.unit} within class") for each in rows]
         laws, reason = self._laws(facts, self.budget)
-        promise = max((law.guarantee for law in laws), key=lambda one: float(one.delta(0.0)))
+        promise = laws[0].guarantee
         groups = [records_at(records, each) for each in rows]
         points = [computed_mean(self.domain, group, dtype).point for group in groups]
         self.account.spend("class means", promise, classes=len(names), domain=repr(self.domain))
@@ -126,15 +129,19 @@ class _Request:
         return ClassMeans(names, releases, promise, self.budget)
 
     def with_private_labels(self, records: Array, rows: list[np.ndarray], names: tuple[Any, ...]) -> ClassMeans:
+        if self.numerics == "idealized":
+            raise ArgumentError(
+                "private labels are offered with the numerics 'safe', 'rounded' and 'lattice'; got 'idealized'."
+            )
         dtype, n = precision_of(records), self.domain.manifold.batch_shape(records)[0]
         counts_part, mean_part = self._best_split(n, dtype, len(names))
         noise = counts_noise(len(names), counts_part, self.unit)
         one = self._laws([mean_facts(self.domain, max(1, n // len(names)), dtype, unit=self.unit)], mean_part)[0][0]
         promise = compose(noise.guarantee, one.guarantee.k_fold(2))
         self.account.spend("class means", promise, classes=len(names), private_labels=True, domain=repr(self.domain))
-        counted = noise.release(np.array([len(each) for each in rows]), self.account)
+        counted = noise.release(np.array([len(each) for each in rows]), self.account, n)
         # a little below the noisy count: dropping a few records costs less than filling up with the centre
-        sizes = [max(1, int(size - _MARGIN * noise.deviation)) for size in counted.value]
+        sizes = [min(n, max(1, int(size - _MARGIN * noise.deviation))) for size in counted.value]
         groups = [_sized(records, each, size, self.domain.center) for each, size in zip(rows, sizes, strict=True)]
         fixed = replace(self, mechanism=one.name, numerics=one.numerics)
         facts = [mean_facts(self.domain, size, dtype, unit=self.unit) for size in sizes]
@@ -165,13 +172,18 @@ class _Request:
         kinds = {(law.name, law.numerics) for law in choices[0]}
         for laws in choices[1:]:
             kinds &= {(law.name, law.numerics) for law in laws}
-        if not kinds:
-            raise NotAvailableError("no mechanism is offered for every class; the smallest class is too small.")
         tables = {
             kind: [next(law for law in laws if (law.name, law.numerics) == kind) for laws in choices] for kind in kinds
         }
+        # one promise for all classes: profiles that depend on the size of a class may cross, and none covers the rest
+        tables = {kind: laws for kind, laws in tables.items() if len({law.guarantee for law in laws}) == 1}
+        if not tables:
+            raise NotAvailableError(
+                "no mechanism makes every class the same promise; the smallest class is too small, or the promise of "
+                "the mechanism depends on the size of the class. Take a wrapped mechanism."
+            )
         best = min(tables.values(), key=lambda laws: sum(law.expected_error.mean for law in laws))
-        return best, f"smallest expected error over {len(facts)} classes among {len(kinds)} that keep the budget"
+        return best, f"smallest expected error over {len(facts)} classes among {len(tables)} that keep the budget"
 
     def _released(
         self, laws: list[Mechanism], points: list[Array], groups: list[Array], part: Budget, reason: str
@@ -179,7 +191,7 @@ class _Request:
         return tuple(
             release_of(
                 law,
-                law.release(point, records=group, rng=self.account.rng),
+                law.draw(point, records=group, rng=self.account.rng),
                 statistic="class mean",
                 budget=part,
                 n=self.domain.manifold.batch_shape(group)[0],
@@ -191,10 +203,10 @@ class _Request:
 
 
 def _checked_labels(
-    labels: Any, count: int, classes: Sequence[Any] | None, private_labels: bool
+    labels: Any, count: int, classes: Sequence[Any] | None, private_labels: bool, lenient: bool
 ) -> tuple[np.ndarray, tuple[Any, ...]]:
-    """The number of each record's class, and the classes."""
-    given = np.asarray(labels)
+    """The number of each record's class, and the classes; −1 for a label of no class where that is `lenient`."""
+    given = label_array("labels", labels)
     if given.shape != (count,):
         raise ArgumentError(f"labels must have one entry per record, shape ({count},); got {given.shape}.")
     if classes is None:
@@ -202,13 +214,11 @@ def _checked_labels(
             raise ArgumentError("private_labels=True needs classes=[…]: which labels occur is private too.")
         found, numbers = np.unique(given, return_inverse=True)
         return numbers, tuple(found.tolist())
-    names = tuple(classes)
-    if len(names) < 1 or len(set(names)) != len(names):
-        raise ArgumentError(f"classes must list each label once; got {list(names)!r}.")
+    names = class_names(classes)
     numbers = np.full(count, -1)
     for number, name in enumerate(names):
         numbers[given == name] = number
-    if (numbers < 0).any():
+    if (numbers < 0).any() and not lenient:
         raise ArgumentError("every label must be one of classes, and at least one is not.")
     if not private_labels and len(np.unique(numbers)) < len(names):
         raise ArgumentError("every one of classes must have a record where class counts are public; leave others out.")

@@ -29,7 +29,7 @@ __all__ = ["ConfidenceRegion", "confidence_region", "population_region"]
 
 @dataclass(frozen=True, eq=False)
 class ConfidenceRegion:
-    """All points within `radius` of a release, with the probability `level` of holding what it is `about`."""
+    """All points within `radius` of a release's noisy coordinates: holds what it is `about` with chance `level`."""
 
     release: Release
     radius: float
@@ -42,13 +42,17 @@ class ConfidenceRegion:
     def contains(self, points: Any) -> np.ndarray:
         """Whether each point (..., *point_shape), or number, lies in the region."""
         if self.metric == "number":
-            return np.asarray(np.abs(np.asarray(points, dtype=float) - self.release.value) <= self.radius)
+            drawn = self.release.value if self.release.coordinates is None else self.release.coordinates[0]
+            return np.asarray(np.abs(np.asarray(points, dtype=float) - drawn) <= self.radius)
         manifold = self.release.manifold
         given = host(manifold.as_points(points))
         if self.metric == "distance":
             return np.asarray(manifold.dist(self.release.value, given) <= self.radius)
         center = host(self.release.domain.center)
-        gap = coordinates_at(manifold, center, given) - coordinates_at(manifold, center, self.release.value)
+        drawn = self.release.coordinates
+        if drawn is None:
+            drawn = coordinates_at(manifold, center, self.release.value)
+        gap = coordinates_at(manifold, center, given) - drawn
         return np.asarray(np.linalg.norm(gap, axis=-1) <= self.radius)
 
     def __str__(self) -> str:
@@ -59,8 +63,8 @@ def confidence_region(release: Release, level: float = 0.9) -> ConfidenceRegion:
     """Where the statistic of the clipped records lies without privacy, with probability at least `level`.
 
     From the law of the noise alone, which is public. Wrapped mechanisms: the noise has a known norm in coordinates at
-    the centre, and shrinking into the ball brings the release no farther from a statistic inside of it. Intrinsic
-    ones: the same with distances, where a radius beyond π/(2√κ) says nothing and becomes infinite.
+    the centre, which the release keeps. Intrinsic ones: the same with distances, where a radius beyond π/(2√κ) says
+    nothing and becomes infinite.
     """
     level = _checked_level(level)
     _needs_one_draw(release)
@@ -93,6 +97,7 @@ def population_region(release: Release, spread: float, level: float = 0.9) -> Co
     """
     level = _checked_level(level)
     spread = positive_number("spread", spread)
+    _needs_one_draw(release)
     if release.statistic not in ("mean", "class mean") or release.n is None:
         raise NotAvailableError(f"a region for the population is known for means only; this is a {release.statistic}.")
     domain, miss = release.domain, (1 - level) / 2

@@ -95,7 +95,7 @@ def _mean_in(
     statistic = computed_mean(ball, records, dtype).point
     return release_of(
         chosen.mechanism,
-        chosen.mechanism.release(statistic, records=records, rng=account.rng),
+        chosen.mechanism.draw(statistic, records=records, rng=account.rng),
         statistic="mean",
         budget=part,
         n=n,
@@ -110,7 +110,7 @@ def _shrunk(
     """The ball around the rough mean that promises the smallest error, or the old one, and the histogram behind it.
 
     Clipping to ρ moves the mean by at most (1/n)Σ(distance − ρ)₊, here from the noisy counts and the upper edges of
-    their bins; counts within three deviations of 0 count as none. The noise of the last stage grows with ρ like the
+    their bins; counts that noise alone would reach in about 1 % of releases count as none. The noise of the last stage grows with ρ like the
     sensitivity. Their sum in squares is weighed at every edge. All of this is post-processing of the histogram.
     """
     manifold = ball.manifold
@@ -119,8 +119,8 @@ def _shrunk(
     edges = reach * 2.0 ** (-np.arange(_BINS) / 2)
     distances = np.asarray(to_numpy(manifold.dist(center, records)), dtype=np.float64)
     bins = np.clip(np.floor(-2 * np.log2(np.maximum(distances, 1e-300) / reach)), 0, _BINS - 1).astype(int)
-    counted = histogram.release(np.bincount(bins, minlength=_BINS), account)
-    counts = np.where(counted.value > 3 * histogram.deviation, counted.value, 0.0)
+    counted = histogram.release(np.bincount(bins, minlength=_BINS), account, n)
+    counts = np.where(counted.value > histogram.cut, counted.value, 0.0)
     error_per_move = planned.expected_error.mean / float(planned.sensitivity)
     best, smallest = ball, error_per_move * float(mean_facts(ball, n).at_center)
     for number in range(1, _BINS):

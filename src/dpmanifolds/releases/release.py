@@ -17,11 +17,13 @@ import math
 from dataclasses import asdict, dataclass, field
 from typing import Any
 
-from dpmanifolds._arrays import Array
+import numpy as np
+
+from dpmanifolds._validate import choice
 from dpmanifolds.domains import Ball, Domain
-from dpmanifolds.errors import ArgumentError
+from dpmanifolds.errors import ArgumentError, DPManifoldsError
 from dpmanifolds.manifolds import Manifold
-from dpmanifolds.mechanisms import ExpectedError, Mechanism
+from dpmanifolds.mechanisms import Draw, ExpectedError, Mechanism
 from dpmanifolds.privacy import ApproxDP, Budget, GaussianDP, Guarantee, PureDP, RenyiDP, Sensitivity
 from dpmanifolds.releases._json import (
     budget_from_json,
@@ -36,6 +38,14 @@ from dpmanifolds.releases._summary import summary_of
 __all__ = ["Release"]
 
 _SCHEMA = 1
+_NUMERICS = {
+    "rounded": "rounded: exactly rounded noise on a public lattice; the promise holds for the bits that are "
+    "shown, given ideal random bits",
+    "lattice": "lattice: integer noise of OpenDP; the promise holds for the bits that are shown, given ideal "
+    "random bits",
+    "idealized": "idealized: the promise holds for real numbers; floating-point draws may leak through "
+    "low-order bits, and the time of a draw may depend on the records",
+}
 
 
 @dataclass(frozen=True, eq=False, kw_only=True)
@@ -70,6 +80,8 @@ class Release:
     """Why this mechanism."""
     reproducible: bool
     """Made with a seed: for tests and teaching, never for real records. A ledger refuses it."""
+    coordinates: np.ndarray | None = None
+    """The noisy coordinates at the centre (the noisy number) that `value` was made of, before any post-processing."""
     stages: tuple[Release, ...] = ()
     """Earlier releases that this one was built on; the guarantee pays for them too."""
     version: str = field(default="")
@@ -103,14 +115,7 @@ class Release:
     @property
     def numerics_statement(self) -> str:
         """What floating point leaves of the promise."""
-        return {
-            "rounded": "rounded: exactly rounded noise on a public lattice; the promise holds for the bits that are "
-            "shown, given ideal random bits",
-            "lattice": "lattice: integer noise of OpenDP; the promise holds for the bits that are shown, given ideal "
-            "random bits",
-            "idealized": "idealized: the promise holds for real numbers; floating-point draws may leak through "
-            "low-order bits, and the time of a draw may depend on the records",
-        }[self.numerics]
+        return _NUMERICS[self.numerics]
 
     def summary(self) -> str:
         """One page in plain language."""
@@ -142,6 +147,7 @@ class Release:
             "version": self.version,
             "statistic": self.statistic,
             "value": {"number": value} if isinstance(value, float) else {"point": point_to_json(value)},
+            "coordinates": None if self.coordinates is None else self.coordinates.tolist(),
             "guarantee": json.loads(self.guarantee.to_json()),
             "budget": budget_to_json(self.budget),
             "mechanism": self.mechanism,
@@ -167,26 +173,34 @@ class Release:
         except (TypeError, ValueError, RecursionError):
             raise ArgumentError("a release must be JSON as written by Release.to_json.") from None
         try:
-            return cls._from_dict(data)
-        except (KeyError, TypeError, IndexError, AttributeError, OverflowError) as problem:
+            release = cls._from_dict(data)
+            # what cannot be written again was never written
+            release.to_json()
+        except DPManifoldsError:
+            raise
+        except (KeyError, TypeError, ValueError, IndexError, AttributeError, OverflowError, RecursionError) as problem:
             raise ArgumentError(
                 f"a release in JSON has other fields than these ({problem}); write it with Release.to_json."
             ) from None
+        return release
 
     @classmethod
     def _from_dict(cls, data: Any) -> Release:
         if data["schema"] != _SCHEMA:
             raise ArgumentError(f"this version reads releases of schema {_SCHEMA}; got {data['schema']!r}.")
         error: dict[str, Any] = {
-            key: math.inf if entry is None else entry for key, entry in data["expected_error"].items()
+            key: math.inf if entry is None else bool(entry) if key == "simulated" else float(entry)
+            for key, entry in data["expected_error"].items()
         }
         value = data["value"]
         given = {key: data[key] for key in ("statistic", "mechanism", "theorem", "numerics", "reason", "version")}
         if not all(isinstance(entry, str) for entry in given.values()):
             raise TypeError("text fields")
+        choice("numerics", given["numerics"], tuple(_NUMERICS))
         return cls(
             **given,
             value=float(value["number"]) if "number" in value else point_from_json(value["point"]),
+            coordinates=None if data["coordinates"] is None else np.asarray(data["coordinates"], dtype=np.float64),
             guarantee=Guarantee.from_json(json.dumps(data["guarantee"])),
             budget=budget_from_json(data["budget"]),
             sensitivity=Sensitivity(**data["sensitivity"]),
@@ -202,7 +216,7 @@ class Release:
 
 def release_of(
     mechanism: Mechanism,
-    value: Array,
+    drawn: Draw,
     *,
     statistic: str,
     budget: Budget,
@@ -216,7 +230,8 @@ def release_of(
 
     return Release(
         statistic=statistic,
-        value=value,
+        value=drawn.point,
+        coordinates=drawn.coordinates,
         guarantee=mechanism.guarantee,
         budget=budget,
         mechanism=mechanism.name,

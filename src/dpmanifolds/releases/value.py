@@ -6,12 +6,13 @@ from typing import Any
 
 import numpy as np
 
-from dpmanifolds._arrays import leaves, to_numpy
-from dpmanifolds.domains import Domain
+from dpmanifolds._arrays import Array, leaves, to_numpy
+from dpmanifolds.domains import Ball, Domain
 from dpmanifolds.errors import ArgumentError, NotOnManifoldError
-from dpmanifolds.mechanisms import choose, value_facts
+from dpmanifolds.mechanisms import choose, host, value_facts
 from dpmanifolds.privacy import Budget, Sensitivity
 from dpmanifolds.releases._entry import checked_budget, checked_domain, open_account
+from dpmanifolds.releases._placing import placed
 from dpmanifolds.releases.release import Release, release_of
 
 __all__ = ["privatize"]
@@ -36,7 +37,8 @@ def privatize(
 
     The sensitivity is a geodesic distance, and its proof is yours; the release says so. It must hold for values inside
     of the domain: where the curvature is at most 0 a value outside is projected onto a ball, which never makes it
-    larger, and elsewhere it is refused.
+    larger. Elsewhere, and in domains that are no balls, it is refused; that a value was refused is outside of the
+    promise, so clip before you bound the sensitivity.
 
     >>> import dpmanifolds as dpm
     >>> import numpy as np
@@ -55,7 +57,7 @@ def privatize(
     account.spend(statistic, law.guarantee, mechanism=law.name, numerics=law.numerics, domain=repr(domain))
     return release_of(
         law,
-        law.release(point, rng=account.rng),
+        law.draw(point, rng=account.rng),
         statistic=statistic,
         budget=budget,
         n=None,
@@ -76,11 +78,22 @@ def _point_of(domain: Domain, value: Any) -> Any:
     finite = all(np.all(np.isfinite(to_numpy(leaf))) for leaf in leaves(point))
     if not finite or not bool(manifold.belongs(point)):
         raise NotOnManifoldError(f"value must lie on {manifold!r}, and it does not.")
-    if bool(domain.contains(point)):
-        return point
-    if manifold.curvature_bounds[1] > 0 or not manifold.is_hadamard:
+    point = placed(manifold, host(point))
+    if isinstance(domain, Ball) and manifold.is_hadamard:
+        return _nearest(domain, point)
+    if not bool(domain.contains(point)):
         raise NotOnManifoldError(
             "value must lie in the domain, and it does not: on this manifold projecting it could break the "
             "sensitivity. Clip before you bound the sensitivity, or promise a larger ball."
         )
-    return domain.clip(point)
+    return point
+
+
+def _nearest(ball: Ball, point: Array) -> Array:
+    """The nearest point of a ball of a Hadamard manifold, a map that brings no two points farther apart.
+
+    `Ball.clip` is not that: it goes a hair inside of the edge, and two values on both sides of it would part.
+    """
+    center = host(ball.center)
+    distance = float(ball.manifold.dist(center, point))
+    return point if distance <= ball.radius else ball.manifold.geodesic(center, point, ball.radius / distance)

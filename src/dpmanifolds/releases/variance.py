@@ -6,11 +6,11 @@ from typing import Any
 
 import numpy as np
 
-from dpmanifolds._arrays import namespace, to_numpy
+from dpmanifolds._arrays import to_numpy
 from dpmanifolds.domains import Ball
 from dpmanifolds.errors import ArgumentError
 from dpmanifolds.manifolds import Euclidean
-from dpmanifolds.mechanisms import choose, value_facts
+from dpmanifolds.mechanisms import Draw, choose, value_facts
 from dpmanifolds.privacy import Budget, sensitivity_of_variance, solver_tolerance
 from dpmanifolds.privacy.solver import coordinate_rounding
 from dpmanifolds.releases._entry import (
@@ -61,10 +61,10 @@ def private_variance(
         records = grouped(domain, records, group_by)
     manifold, dtype = domain.manifold, precision_of(records)
     n = manifold.batch_shape(records)[0]
+    span = domain.radius * domain.radius
     # a distance is off by at most the rounding of coordinates, its square by that times twice the diameter
-    rounding = 4 * domain.radius * coordinate_rounding(domain, dtype) + n * 2.0**-52 * domain.radius**2
+    rounding = 4 * domain.radius * coordinate_rounding(domain, dtype) + n * 2.0**-52 * span
     moved = sensitivity_of_variance(domain, n, solver_tolerance=solver_tolerance(domain, n, dtype), rounding=rounding)
-    span = domain.radius**2
     chosen = choose(
         value_facts(Ball(Euclidean(1), np.array([span / 2]), span / 2), moved, unit=unit),
         budget,
@@ -73,13 +73,14 @@ def private_variance(
     )
     law = chosen.mechanism
     center = computed_mean(domain, records, dtype).point
-    squares = manifold.dist(center, records) ** 2
-    variance = float(to_numpy(namespace(squares).mean(squares)))
+    # summed in double precision whatever the records are: that is what `rounding` pays for
+    squares = np.asarray(to_numpy(manifold.dist(center, records)), dtype=np.float64) ** 2
+    variance = float(squares.mean())
     account.spend("variance", law.guarantee, n=n, mechanism=law.name, numerics=law.numerics, domain=repr(domain))
-    drawn = law.release(np.clip(np.array([variance]), 0.0, span), rng=account.rng)
+    drawn = law.draw(np.clip(np.array([variance]), 0.0, span), rng=account.rng)
     return release_of(
         law,
-        float(drawn[0]),
+        Draw(float(drawn.point[0]), None if drawn.coordinates is None else span / 2 + drawn.coordinates),
         statistic="variance",
         budget=budget,
         n=n,

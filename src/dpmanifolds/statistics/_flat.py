@@ -2,80 +2,213 @@
 
 from __future__ import annotations
 
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass
 from functools import singledispatch
+from typing import NamedTuple, cast
 
 import numpy as np
 
-from dpmanifolds._arrays import Array, contract, eps, namespace, norm, stack_last
+from dpmanifolds._arrays import Array, contract, eps, like, namespace, norm, stack_last, to_numpy, transpose
+from dpmanifolds.domains import Ball
 from dpmanifolds.errors import NotOnManifoldError
-from dpmanifolds.manifolds import FlatManifold, SPDLogCholesky, SPDLogEuclidean
+from dpmanifolds.manifolds import FlatManifold, Power, SPDLogCholesky, SPDLogEuclidean
 from dpmanifolds.manifolds._small_eigen import LARGEST_SMALL, log_entries
-from dpmanifolds.manifolds._symmetric import upper_triangle
-from dpmanifolds.statistics.blocks import longest_sum, map_blocks
+from dpmanifolds.manifolds._symmetric import from_upper_triangle, upper_triangle
+from dpmanifolds.statistics._device import fits_device, log_sums, longest_device_sum
 from dpmanifolds.statistics._linearize import spectral_sum, spread_weights, weighted_sum
 from dpmanifolds.statistics._positive import log_summary, not_positive, positive_eigen
-from dpmanifolds.statistics.records import check_block
+from dpmanifolds.statistics.streaming import Records
 
 __all__ = ["flat_mean"]
 
 
-def flat_mean(manifold: FlatManifold, points: Array, weights: Array) -> tuple[Array, float]:
-    """chart⁻¹(Σ w chart(x)), and a bound on its rounding error (ℓ2 over the copies of a power)."""
+def flat_mean(records: Records) -> tuple[Array, float]:
+    """chart⁻¹(Σ w chart(x)), and a bound on its rounding error (ℓ2 over the copies of a power).
 
-    terms = longest_sum(points)
-
-    def block_sums(_: int, block: Array, block_weights: Array) -> tuple[Array, Array]:
-        check_block(manifold, block)
-        return _chart_sums(manifold, block, block_weights, terms)
-
-    total: Array = 0.0
-    rounding: Array = 0.0
-    for part, part_rounding in map_blocks(block_sums, points, weights):
-        total = total + part
-        rounding = rounding + part_rounding
+    Records of a ball are clipped in the chart, where that scales chart(x) − chart(centre): the decomposition that gives
+    the chart is the only one.
+    """
+    manifold = cast(
+        FlatManifold, records.manifold.manifold if isinstance(records.manifold, Power) else records.manifold
+    )
+    ball = records.domain if records.preparation.in_chart else None
+    chart_ball = _chart_ball(manifold, ball)
+    known = records.source.count is not None
+    fused = _device_sums(manifold, records, chart_ball)
+    total, size, rounding = fused or records.reduce(_FlatPart(manifold, chart_ball), _added)
+    if not known:
+        scale = 1 / records.source.counted()
+        total, size, rounding = total * scale, size * scale, rounding * scale
     xp = namespace(total)
     if not bool(xp.all(xp.isfinite(total))):
         raise NotOnManifoldError(
             "the records lead to numbers that are not finite; check them with dpmanifolds.validate."
         )
+    terms = longest_device_sum(records.source.counted()) if fused else records.longest_sum
+    rounding = rounding + terms * size
     return manifold.inverse_chart(total), eps(total) * float(xp.sqrt(xp.sum(rounding * rounding)))
 
 
-@singledispatch
-def _chart_sums(manifold: FlatManifold, block: Array, weights: Array, terms: int) -> tuple[Array, Array]:
-    """Σ w chart(x) and Σ w·(error of chart(x) and of the sum, in units of rounding), shapes (*batch, dim) and batch.
+def _device_sums(manifold: FlatManifold, records: Records, ball: ChartBall | None) -> FlatSums | None:
+    """The sums by a fused kernel, where there is one; None sends malformed records on to the checks elsewhere."""
+    array = getattr(records.source, "array", None)
+    plain = records.preparation.place is None and records.preparation.mend is None
+    if not isinstance(manifold, SPDLogEuclidean) or not plain or not fits_device(array, manifold.k):
+        return None
+    around = ball or ChartBall(np.zeros(manifold.dim), math.inf)
+    sums = log_sums(array, records.weights, center=around.center, radius=around.radius)
+    if sums is None:
+        return None
+    return FlatSums(sums.total + like(around.center, sums.total), sums.size, 4 * manifold.k**2 * sums.spread)
 
-    A sum of `terms` numbers in any order is off by at most that many units of their mean size.
+
+class Clipped(NamedTuple):
+    """Sums over clipped records, and which of them were inside."""
+
+    total: Array
+    size: Array
+    inside: Array
+
+
+class ChartBall(NamedTuple):
+    """A ball in the chart: a Euclidean one."""
+
+    center: np.ndarray
+    radius: float
+
+    def clip(self, distance: Array, weights: Array) -> tuple[Array, Array]:
+        """Which records are inside, and w·f: what c + f(y − c), clipped to a hair below the radius, is summed with."""
+        xp = namespace(distance)
+        target = self.radius * (1 - math.sqrt(eps(distance)) / 16)
+        inside = distance <= self.radius
+        return inside, weights * xp.where(inside, 1.0, target / xp.where(inside, xp.ones_like(distance), distance))
+
+
+def _chart_ball(manifold: FlatManifold, ball: object) -> ChartBall | None:
+    if not isinstance(ball, Ball):
+        return None
+    center = to_numpy(ball.center)
+    return ChartBall(manifold.chart(center.astype(np.float64)), ball.radius)
+
+
+class FlatSums(NamedTuple):
+    """Σ w chart(x), Σ w‖chart(x)‖ and Σ w times the error of chart(x) in units of rounding."""
+
+    total: Array
+    size: Array
+    rounding: Array
+
+
+def _added(a: FlatSums, b: FlatSums) -> FlatSums:
+    return FlatSums(a.total + b.total, a.size + b.size, a.rounding + b.rounding)
+
+
+@dataclass(frozen=True)
+class _FlatPart:
+    """The sums of one block."""
+
+    manifold: FlatManifold
+    ball: ChartBall | None
+
+    def __call__(self, _: int, block: Array, weights: Array) -> FlatSums:
+        return _chart_sums(self.manifold, block, weights, self.ball)
+
+
+def _clipped_entries(entries: Sequence[Array], weights: Array, ball: ChartBall) -> Clipped:
+    """Σ w clip(y) and Σ w‖clip(y) − c‖ for the coordinates y of records, one array each."""
+    xp = namespace(entries[0])
+    moved = [entry - float(middle) for entry, middle in zip(entries, ball.center, strict=True)]
+    distance = xp.sqrt(sum(entry * entry for entry in moved))
+    inside, shares = ball.clip(distance, weights)
+    return _around(
+        ball, stack_last(*(weighted_sum(entry, shares) for entry in moved)), distance, inside, shares, weights
+    )
+
+
+def _clipped_rows(chart: Array, weights: Array, ball: ChartBall) -> Clipped:
+    """The same for coordinates (n, dim) in one array."""
+    moved = chart - like(ball.center, chart)
+    distance = norm(moved)
+    inside, shares = ball.clip(distance, weights)
+    return _around(ball, weighted_sum(moved, shares), distance, inside, shares, weights)
+
+
+def _around(ball: ChartBall, total: Array, distance: Array, inside: Array, shares: Array, weights: Array) -> Clipped:
+    """Back from differences to the centre, whose rounding is in units of the radius, not of |c|."""
+    center = like(ball.center, total)
+    everything = namespace(weights).sum(weights)
+    return Clipped(total + everything * center, weighted_sum(distance, shares), inside)
+
+
+@singledispatch
+def _chart_sums(manifold: FlatManifold, block: Array, weights: Array, ball: ChartBall | None) -> FlatSums:
+    """The sums of a block, shapes (*batch, dim), batch and batch.
+
+    A record outside of the ball is what was computed for it: any rule will do that puts each record alone into the
+    ball, so that the rounding of its chart, unbounded far outside, is no error of the mean.
     """
     chart = manifold.chart(block)
-    return weighted_sum(chart, weights), terms * weighted_sum(norm(chart), weights)
+    if ball is not None:
+        total, size, _ = _clipped_rows(chart, weights, ball)
+        return FlatSums(total, size, 0 * size)
+    size = weighted_sum(norm(chart), weights)
+    return FlatSums(weighted_sum(chart, weights), size, 0 * size)
 
 
 @_chart_sums.register
-def _(manifold: SPDLogEuclidean, block: Array, weights: Array, terms: int) -> tuple[Array, Array]:
+def _(manifold: SPDLogEuclidean, block: Array, weights: Array, ball: ChartBall | None) -> FlatSums:
     """The eigensolver moves x by 4k²·λ_max units, the logarithm multiplies that by at most 1/λ_min."""
-    xp = namespace(block)
     k = manifold.k
-    if k <= LARGEST_SMALL:
-        entries = {(i, j): xp.asarray(block[..., i, j], copy=True) for i in range(k) for j in range(i, k)}
-        small = log_entries(entries, k)
-        if small is None:
-            raise not_positive()
-        coordinates, squared, spread = log_summary(small, k)
+    total, size, spread = (_small_sums if k <= LARGEST_SMALL else _large_sums)(k, block, weights, ball)
+    return FlatSums(total, size, 4 * k * k * weighted_sum(spread, weights))
+
+
+def _small_sums(k: int, block: Array, weights: Array, ball: ChartBall | None) -> tuple[Array, Array, Array]:
+    """Sums, and λ_max/λ_min of each record, 0 for those outside."""
+    xp = namespace(block)
+    entries = {(i, j): xp.asarray(block[..., i, j], copy=True) for i in range(k) for j in range(i, k)}
+    small = log_entries(entries, k)
+    if small is None:
+        raise not_positive()
+    coordinates, squared, spread = log_summary(small, k)
+    if ball is None:
         total = stack_last(*(weighted_sum(entry, weights) for entry in coordinates))
-        size = xp.sqrt(squared)
+        return total, weighted_sum(xp.sqrt(squared), weights), spread
+    clipped = _clipped_entries(coordinates, weights, ball)
+    return clipped.total, clipped.size, xp.where(clipped.inside, spread, 0.0)
+
+
+def _large_sums(k: int, block: Array, weights: Array, ball: ChartBall | None) -> tuple[Array, Array, Array]:
+    """The same through LAPACK. The part of the centre along the identity is taken off the eigenvalues; where there is
+    no other, no logarithm is formed at all.
+    """
+    xp = namespace(block)
+    values, vectors = positive_eigen(block)
+    logs = xp.log(values)
+    spread = values[..., -1] / values[..., 0]
+    if ball is None:
+        total = upper_triangle(spectral_sum(vectors, spread_weights(weights, logs.ndim) * logs))
+        return total, weighted_sum(norm(logs), weights), spread
+    middle = float(ball.center[:k].mean())
+    rest = from_upper_triangle(ball.center, k) - middle * np.eye(k)
+    moved = logs - middle
+    if not rest.any():
+        distance = norm(moved)
+        inside, shares = ball.clip(distance, weights)
+        total = upper_triangle(spectral_sum(vectors, shares[:, None] * moved))
     else:
-        values, vectors = positive_eigen(block)
-        logs = xp.log(values)
-        weighted_logs = spread_weights(weights, logs.ndim) * logs
-        total = upper_triangle(spectral_sum(vectors, weighted_logs))
-        spread = values[..., -1] / values[..., 0]
-        size = norm(logs)
-    return total, weighted_sum(4 * k * k * spread + terms * size, weights)
+        difference = (vectors * moved[..., None, :]) @ transpose(vectors) - like(rest, moved)
+        distance = xp.sqrt(contract(difference, difference))
+        inside, shares = ball.clip(distance, weights)
+        total = upper_triangle(weighted_sum(difference, shares))
+    clipped = _around(ball, total, distance, inside, shares, weights)
+    return clipped.total, clipped.size, xp.where(clipped.inside, spread, 0.0)
 
 
 @_chart_sums.register
-def _(manifold: SPDLogCholesky, block: Array, weights: Array, terms: int) -> tuple[Array, Array]:
+def _(manifold: SPDLogCholesky, block: Array, weights: Array, ball: ChartBall | None) -> FlatSums:
     """The factorisation moves x by k·tr(x) units, which moves L by at most ‖L‖·‖x⁻¹‖ times that."""
     xp = namespace(block)
     try:
@@ -85,5 +218,8 @@ def _(manifold: SPDLogCholesky, block: Array, weights: Array, terms: int) -> tup
         raise not_positive() from None
     chart = manifold.chart_of_factor(factor)
     condition = contract(factor, factor) * contract(inverse, inverse)
-    error = manifold.k * condition * (1 + xp.sqrt(contract(factor, factor))) + terms * norm(chart)
-    return weighted_sum(chart, weights), weighted_sum(error, weights)
+    error = manifold.k * condition * (1 + xp.sqrt(contract(factor, factor)))
+    if ball is None:
+        return FlatSums(weighted_sum(chart, weights), weighted_sum(norm(chart), weights), weighted_sum(error, weights))
+    total, size, inside = _clipped_rows(chart, weights, ball)
+    return FlatSums(total, size, weighted_sum(xp.where(inside, error, 0.0), weights))

@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import singledispatch
 
 from dpmanifolds._arrays import (
@@ -46,6 +46,9 @@ __all__ = [
 class HessianBlock:
     """What one block keeps of its pass: the Hessian as an operator."""
 
+    number: int = 0
+    """Which block of the pass."""
+
     def __init__(self, apply: Callable[[Array], Array], memory: int) -> None:
         self.apply = apply
         self.memory = memory
@@ -58,7 +61,6 @@ class HessianBlock:
         return None
 
 
-_MOST_MEMORY = 1 << 27
 _LARGEST_DENSE = 16
 _PIECE_BYTES = 120_000
 
@@ -80,7 +82,7 @@ class Linearization:
     hessian: Array | None = None
     """Σ w Hess, dense (*batch, dim, dim), for manifolds where that is cheap."""
     blocks: list[HessianBlock] = field(default_factory=list)
-    """Σ w Hess block by block, elsewhere."""
+    """Σ w Hess block by block, elsewhere; of some blocks only where there are many."""
     covered: float = 0.0
     """The weight that `hessian` or `blocks` stand for."""
 
@@ -89,20 +91,30 @@ class Linearization:
         """Whether the Hessian was computed."""
         return self.hessian is not None or bool(self.blocks)
 
-    def add(self, other: Linearization) -> None:
-        """Add the sums of further records; their Hessian is left out once the kept blocks fill their memory."""
+    def plus(self, other: Linearization) -> Linearization:
+        """The sums of both."""
         xp = namespace(self.value)
-        self.value = self.value + other.value
-        self.pull = self.pull + other.pull
-        self.convexity = self.convexity + other.convexity
-        self.rounding = self.rounding + other.rounding
-        self.farthest = xp.maximum(self.farthest, other.farthest)
+        both = Linearization(
+            value=self.value + other.value,
+            pull=self.pull + other.pull,
+            convexity=self.convexity + other.convexity,
+            rounding=self.rounding + other.rounding,
+            farthest=xp.maximum(self.farthest, other.farthest),
+            hessian=self.hessian,
+            blocks=self.blocks,
+            covered=self.covered,
+        )
         if self.hessian is not None and other.hessian is not None:
-            self.hessian = self.hessian + other.hessian
-            self.covered += other.covered
-        elif sum(block.memory for block in self.blocks) < _MOST_MEMORY:
-            self.blocks += other.blocks
-            self.covered += other.covered
+            both.hessian = self.hessian + other.hessian
+            both.covered += other.covered
+        elif other.blocks:
+            both.blocks = self.blocks + other.blocks
+            both.covered += other.covered
+        return both
+
+    def without_blocks(self) -> Linearization:
+        """The same sums, without a Hessian that is kept block by block."""
+        return replace(self, blocks=[], covered=0.0) if self.blocks else self
 
     def apply(self, vector: Array) -> Array:
         """The mean Hessian times a vector of coordinates."""
@@ -174,15 +186,19 @@ def spectral_sum(vectors: Array, middle: Array) -> Array:
     if vectors.ndim > 3:
         rows = transpose(vectors)
         return sym(xp.sum(vectors @ (middle @ rows if full else middle[..., None] * rows), axis=0))
-    # tall products of contiguous arrays are several times faster than many small ones and a sum; in pieces that
+    # long products of contiguous arrays are several times faster than many small ones and a sum; in pieces that
     # stay in the cache and below the size at which an allocator maps fresh pages
     size = vectors.shape[0] if not is_numpy(vectors) else max(1, _PIECE_BYTES // (8 * k * k))
     total: Array = 0.0
     for start in range(0, vectors.shape[0], size):
         piece, inner = vectors[start : start + size, ...], middle[start : start + size, ...]
-        tall = xp.reshape(transpose(piece), (-1, k))
-        moved = inner @ xp.reshape(tall, piece.shape) if full else xp.reshape(inner, (-1, 1)) * tall
-        total = total + transpose(tall) @ xp.reshape(moved, (-1, k))
+        if full:
+            tall = xp.reshape(transpose(piece), (-1, k))
+            moved = inner @ xp.reshape(tall, piece.shape)
+            total = total + transpose(tall) @ xp.reshape(moved, (-1, k))
+        else:
+            wide = xp.reshape(xp.permute_dims(piece, (1, 0, 2)), (k, -1))
+            total = total + (wide * xp.reshape(inner, (-1,))) @ transpose(wide)
     return sym(total)
 
 
@@ -232,7 +248,7 @@ def _(manifold: Sphere, base: Array, points: Array, weights: Array, hessian: boo
             seen = points @ manifold.from_coordinates(base, vector)
             return across * vector + manifold.to_coordinates(base, (share * seen) @ points)
 
-        result.blocks = [HessianBlock(operator, 8 * share.shape[0])]
+        result.blocks = [HessianBlock(operator, 8 * math.prod(points.shape))]
     return result
 
 

@@ -10,6 +10,7 @@ from dpmanifolds._arrays import Array, contract, eps, eye, namespace, stack_last
 from dpmanifolds.manifolds import SPDAffineInvariant
 from dpmanifolds.manifolds._small_eigen import LARGEST_SMALL, jacobi_eigen, log_entries
 from dpmanifolds.manifolds._symmetric import from_upper_triangle, upper_triangle
+from dpmanifolds.statistics._device import fits_device, hessian_sum, log_sums
 from dpmanifolds.statistics._linearize import (
     HessianBlock,
     Linearization,
@@ -21,7 +22,7 @@ from dpmanifolds.statistics._linearize import (
 )
 from dpmanifolds.statistics._positive import log_near_diagonal, log_summary, not_positive, positive_eigen
 
-__all__: list[str] = []
+__all__ = ["whitened_entries"]
 
 
 @linearize.register
@@ -31,10 +32,34 @@ def _(manifold: SPDAffineInvariant, base: Array, points: Array, weights: Array, 
     whitener = xp.linalg.inv(xp.linalg.cholesky(base))
     if manifold.k > LARGEST_SMALL:
         return _large(manifold, base, whitener, points, weights, hessian)
-    entries = _whitened_entries(whitener, points)
+    fused = _on_device(manifold, base, whitener, points, weights, hessian) if fits_device(points, manifold.k) else None
+    if fused is not None:
+        return fused
+    entries = whitened_entries(whitener, points)
     if hessian:
         return _small(manifold, base, entries, weights)
     return _small_first_order(manifold, base, entries, weights)
+
+
+def _on_device(
+    manifold: SPDAffineInvariant, base: Array, whitener: Array, points: Array, weights: Array, hessian: bool
+) -> Linearization | None:
+    """k ≤ 3 by fused kernels; None where a record needs the general code."""
+    sums = log_sums(points, weights, whitener=whitener)
+    if sums is None:
+        return None
+    xp = namespace(base)
+    spectrum = xp.linalg.eigvalsh(base)
+    everything = xp.sum(weights)
+    return Linearization(
+        value=sums.squared / 2,
+        pull=sums.total,
+        convexity=everything,
+        rounding=4 * manifold.k**2 * eps(base) * spectrum[..., -1] / spectrum[..., 0] * sums.spread,
+        farthest=sums.farthest,
+        hessian=everything * eye(manifold.dim, base) + hessian_sum(points, weights, whitener) if hessian else None,
+        covered=float(everything),
+    )
 
 
 def _sums(
@@ -110,7 +135,7 @@ def _log_gap_factor(a: Array, b: Array, log_a: Array, log_b: Array) -> Array:
     return (xp.abs(log_a - log_b) / 2 + small) * total / (xp.abs(a - b) + small * total)
 
 
-def _whitened_entries(whitener: Array, points: Array) -> dict[tuple[int, int], Array]:
+def whitened_entries(whitener: Array, points: Array) -> dict[tuple[int, int], Array]:
     """Entries of MxMᵀ, for one M by a single matrix product with its symmetrised Kronecker square."""
     xp = namespace(whitener, points)
     k = points.shape[-1]

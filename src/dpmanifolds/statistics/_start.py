@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import operator
+from dataclasses import dataclass
 from functools import singledispatch
 
 import numpy as np
@@ -18,26 +20,26 @@ from dpmanifolds.manifolds import (
     Sphere,
 )
 from dpmanifolds.manifolds._symmetric import apply_function
-from dpmanifolds.statistics.blocks import map_blocks
 from dpmanifolds.statistics._linearize import spread_weights, weighted_sum
 from dpmanifolds.statistics._positive import not_positive
-from dpmanifolds.statistics.records import check_block
+from dpmanifolds.statistics.streaming import Records
 
 __all__ = ["extrinsic_mean"]
 
 
-def extrinsic_mean(manifold: Manifold, points: Array, weights: Array) -> Array:
-    """A mean of the ambient arrays, brought back to the manifold (weights sum to one); checks the records too."""
+def extrinsic_mean(manifold: Manifold, records: Records) -> Array:
+    """A mean of the ambient arrays, brought back to the manifold (weights sum to one)."""
+    return _point(manifold, records.reduce(_MomentPart(manifold), operator.add))
 
-    def block_moment(_: int, block: Array, block_weights: Array) -> Array:
-        check_block(manifold, block)
-        return _moment(manifold, block, block_weights)
 
-    parts = map_blocks(block_moment, points, weights)
-    total = next(parts)
-    for part in parts:
-        total = total + part
-    return _point(manifold, total)
+@dataclass(frozen=True)
+class _MomentPart:
+    """The moment of one block."""
+
+    manifold: Manifold
+
+    def __call__(self, _: int, block: Array, weights: Array) -> Array:
+        return _moment(self.manifold, block, weights)
 
 
 @singledispatch

@@ -2,69 +2,129 @@
 
 from __future__ import annotations
 
+import math
 import os
-from collections.abc import Callable, Iterator
-from concurrent.futures import ThreadPoolExecutor
+from collections import deque
+from collections.abc import Callable, Iterable, Iterator
+from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import AbstractContextManager, nullcontext
 from functools import cache
 from typing import Any, TypeVar
 
 from dpmanifolds._arrays import Array, is_numpy, leaves
 
-__all__ = ["longest_sum", "map_blocks", "records_at"]
+__all__ = [
+    "TINY",
+    "block_size",
+    "cores",
+    "longest_sum",
+    "map_blocks",
+    "ordered_map",
+    "records_at",
+    "total_of",
+]
 
+Item = TypeVar("Item")
 Partial = TypeVar("Partial")
 
 _BLOCK_BYTES = 1 << 20
 _LARGEST_BLOCK = 32768
+TINY = 1 << 15
+# elsewhere a block must fill the device, and leave room for the workspace of batched decompositions, which in PyTorch
+# is some 300 times the data
+_DEVICE_BLOCK_BYTES = 1 << 25
+_LARGEST_DEVICE_BLOCK = 1 << 17
 
 
 def map_blocks(function: Callable[[int, Array, Array], Partial], points: Array, weights: Array) -> Iterator[Partial]:
     """function(number, block, its weights) for consecutive blocks of records, results in the order of the blocks.
 
     Blocks depend on the shape of the data alone, so that the sum does not depend on the number of threads. NumPy
-    blocks run on a thread pool, with the linear algebra inside each at one thread; other libraries, which run
-    their own threads or a device, get the data whole.
+    blocks run on a thread pool, with the linear algebra inside each at one thread; other libraries run their own
+    threads or a device, and get larger blocks one after the other.
     """
-    if not all(map(is_numpy, leaves(points))):
-        yield function(0, points, weights)
-        return
-    count, record_bytes = _extent(points)
-    size = _block_size(record_bytes)
-    starts = range(0, count, size)
+    count, size = _extent(points)
 
     def run(start: int) -> Partial:
-        part = slice(start, start + size)
+        part = slice(start, min(start + size, count))
         return function(start // size, records_at(points, part), weights[part])
 
-    threads = min(len(starts), _cores())
-    with _one_inner_thread(count * record_bytes):
-        if threads == 1:
-            yield from map(run, starts)
-            return
-        with ThreadPoolExecutor(threads) as pool:
-            yield from pool.map(run, starts)
+    starts = range(0, count, size)
+    if all(map(is_numpy, leaves(points))):
+        tiny = sum(part.nbytes for part in leaves(points)) <= TINY
+        return ordered_map(run, starts, min(len(starts), cores()), tiny=tiny)
+    return map(run, starts)
+
+
+def ordered_map(
+    function: Callable[[Item], Partial], items: Iterable[Item], threads: int, *, tiny: bool = False
+) -> Iterator[Partial]:
+    """function(item) on a thread pool, in the order of the items, never more than a few of them ahead.
+
+    The items are drawn by the caller's thread while the pool works on those before: reading overlaps computing.
+    `tiny`: so little work that limiting the threads of the linear algebra would cost more than it gains.
+    """
+    if threads <= 1:
+        with nullcontext() if tiny else _one_inner_thread():
+            yield from map(function, items)
+        return
+    with _one_inner_thread(), ThreadPoolExecutor(threads) as pool:
+        ahead: deque[Future[Partial]] = deque()
+        try:
+            for item in items:
+                ahead.append(pool.submit(function, item))
+                if len(ahead) > 2 * threads:
+                    yield ahead.popleft().result()
+            while ahead:
+                yield ahead.popleft().result()
+        finally:
+            for waiting in ahead:
+                waiting.cancel()
+
+
+def total_of(parts: Iterable[Partial], merge: Callable[[Partial, Partial], Partial]) -> Partial:
+    """All parts merged as a balanced tree, in their order: a number passes through about log₂ of their count sums."""
+    waiting: list[tuple[int, Partial]] = []
+    for part in parts:
+        depth, total = 0, part
+        while waiting and waiting[-1][0] == depth:
+            total = merge(waiting.pop()[1], total)
+            depth += 1
+        waiting.append((depth, total))
+    total = waiting.pop()[1]
+    while waiting:
+        total = merge(waiting.pop()[1], total)
+    return total
 
 
 def longest_sum(points: Array) -> int:
     """How many numbers one total of a pass adds up, at most: those of a block, and the blocks."""
-    parts = leaves(points)
-    if not all(map(is_numpy, parts)):
-        return int(parts[0].shape[0])
-    count, record_bytes = _extent(points)
-    size = min(count, _block_size(record_bytes))
-    return size + -(-count // size)
+    count, size = _extent(points)
+    return min(count, size) + -(-count // size)
+
+
+def block_size(record_bytes: int) -> int:
+    """How many NumPy records of so many bytes make a block that stays in the cache."""
+    return max(1, min(_LARGEST_BLOCK, _BLOCK_BYTES // record_bytes))
+
+
+def device_block_size(record_bytes: int) -> int:
+    """How many records of so many bytes make a block that fills a device."""
+    return max(1, min(_LARGEST_DEVICE_BLOCK, _DEVICE_BLOCK_BYTES // record_bytes))
 
 
 def _extent(points: Array) -> tuple[int, int]:
-    """Number of records, and bytes of one."""
+    """Number of records, and of records in a block."""
     parts = leaves(points)
-    count = parts[0].shape[0]
-    return count, max(1, sum(part.nbytes for part in parts) // count)
+    count = int(parts[0].shape[0])
+    record_bytes = sum(bytes_per_record(part) for part in parts)
+    return count, (block_size if all(map(is_numpy, parts)) else device_block_size)(record_bytes)
 
 
-def _block_size(record_bytes: int) -> int:
-    return max(1, min(_LARGEST_BLOCK, _BLOCK_BYTES // record_bytes))
+def bytes_per_record(array: Array) -> int:
+    """Bytes of one record of an array, in any library."""
+    numbers: int = math.prod(array.shape[1:])
+    return max(1, numbers * int(getattr(array.dtype, "itemsize", 8)))
 
 
 def records_at(points: Array, index: Any) -> Array:
@@ -74,7 +134,8 @@ def records_at(points: Array, index: Any) -> Array:
     return points[index, ...]
 
 
-def _cores() -> int:
+def cores() -> int:
+    """How many cores this process may use."""
     try:
         return len(os.sched_getaffinity(0))
     except AttributeError:
@@ -88,5 +149,6 @@ def _controller() -> Any:
     return ThreadpoolController()
 
 
-def _one_inner_thread(total_bytes: int) -> AbstractContextManager[Any]:
-    return _controller().limit(limits=1) if total_bytes > 1 << 15 else nullcontext()
+def _one_inner_thread() -> AbstractContextManager[Any]:
+    limit: AbstractContextManager[Any] = _controller().limit(limits=1)
+    return limit

@@ -10,19 +10,20 @@ from typing import Any
 
 from dpmanifolds._arrays import Array, dot, eps, namespace, norm
 from dpmanifolds._validate import positive_number
-from dpmanifolds.errors import ConvergenceError, NotOnManifoldError
+from dpmanifolds.errors import ArgumentError, ConvergenceError, NotOnManifoldError
 from dpmanifolds.manifolds import FlatManifold, Manifold, Power, Product, SPDAffineInvariant
 from dpmanifolds.statistics import _linearize_spd  # noqa: F401  (registers the affine-invariant metric)
-from dpmanifolds.statistics.blocks import longest_sum, map_blocks
 from dpmanifolds.statistics._flat import flat_mean
-from dpmanifolds.statistics._linearize import Linearization, certificate_step, linearize
-from dpmanifolds.statistics.records import check_block, record_array, record_weights
+from dpmanifolds.statistics._linearize import HessianBlock, Linearization, certificate_step, linearize
 from dpmanifolds.statistics._start import extrinsic_mean
+from dpmanifolds.statistics.records import record_array
+from dpmanifolds.statistics.streaming import Records, records_of
 
-__all__ = ["MeanResult", "frechet_mean"]
+__all__ = ["MeanResult", "frechet_mean", "mean_of"]
 
 _MOST_PASSES = 50
 _MOST_SHORTENINGS = 8
+_LARGEST_SAMPLE = 65536
 
 
 @dataclass(frozen=True)
@@ -62,25 +63,33 @@ def frechet_mean(
     array([[2., 0.],
            [0., 2.]])
     """
-    array = record_array(manifold, points)
+    if not isinstance(manifold, Manifold):
+        raise ArgumentError(f"manifold must be a Manifold such as SPD(3); got {manifold!r}.")
     if tolerance is not None:
         positive_number("tolerance", tolerance)
     if isinstance(manifold, Product):
         parts = [
             frechet_mean(factor, part, sample_weight=sample_weight, tolerance=tolerance)
-            for factor, part in zip(manifold.factors, array, strict=True)
+            for factor, part in zip(manifold.factors, record_array(manifold, points), strict=True)
         ]
         return _joined(parts)
-    weights = record_weights(sample_weight, array, array.shape[0])
-    if tolerance is None:
-        tolerance = 1e-10 if eps(weights) < 1e-10 else 1e-5
+    return mean_of(records_of(manifold, points, sample_weight=sample_weight), tolerance)
+
+
+def mean_of(records: Records, tolerance: float | None = None) -> MeanResult:
+    """The Fréchet mean of records that may be streamed and clipped on their way in."""
+    manifold = records.manifold
     inner = manifold.manifold if isinstance(manifold, Power) else manifold
     if isinstance(inner, Product | Power):
         raise NotOnManifoldError(f"no mean is offered on powers of {inner!r}; use a product of powers.")
     if isinstance(inner, FlatManifold):
-        point, error = flat_mean(inner, array, weights)
-        return MeanResult(point, error, error, 1, error <= tolerance, True)
-    return _newton(inner, array, weights, tolerance)
+        point, error = flat_mean(records)
+        return MeanResult(point, error, error, 1, error <= (tolerance or _default_tolerance(point)), True)
+    return _newton(inner, records, tolerance or _default_tolerance(records.reference))
+
+
+def _default_tolerance(reference: Array) -> float:
+    return 1e-10 if eps(reference) < 1e-10 else 1e-5
 
 
 def _joined(parts: list[MeanResult]) -> MeanResult:
@@ -95,20 +104,20 @@ def _joined(parts: list[MeanResult]) -> MeanResult:
     )
 
 
-def _newton(manifold: Manifold, points: Array, weights: Array, tolerance: float) -> MeanResult:
+def _newton(manifold: Manifold, records: Records, tolerance: float) -> MeanResult:
     """Newton steps, shortened while the objective grows; one pass over the records per step."""
-    base, passes, checked = _start(manifold, points, weights)
-    here = _linearized(manifold, base, points, weights, check=not checked)
+    base, passes = _start(manifold, records)
+    here = _linearized(manifold, records, base)
     passes += 1
     gradient, contraction, stalled = _total(norm(here.pull)), 1.0, 0
     while gradient > tolerance and stalled < 2:
         if not here.has_second_order:
-            here = _linearized(manifold, base, points, weights)
+            here = _linearized(manifold, records, base)
             passes += 1
-        look = partial(_linearized, manifold, points=points, weights=weights)
+        look = partial(_linearized, manifold, records)
         if contraction * gradient * gradient < tolerance / 4:
             # the next gradient will do: that pass needs no Hessian
-            look = partial(_verified, manifold, points=points, weights=weights, nearby=here, allowance=tolerance / 100)
+            look = partial(_verified, manifold, records, nearby=here, allowance=tolerance / 100)
         candidate, there, used = _step(manifold, base, here, gradient, tolerance, look)
         passes += used
         reached = _total(norm(there.pull))
@@ -123,7 +132,7 @@ def _newton(manifold: Manifold, points: Array, weights: Array, tolerance: float)
                 f"the mean did not converge in {passes} passes: the records may be spread too far apart for it to be "
                 "unique. Clip them to a ball below manifold.max_radius first."
             )
-    bound, is_global = _certificate(manifold, here, longest_sum(points))
+    bound, is_global = _certificate(manifold, here, records.longest_sum)
     return MeanResult(base, gradient, bound, passes, gradient <= tolerance, is_global)
 
 
@@ -155,53 +164,69 @@ def _step(
         step = xp.where(worse[..., None], step / 4, step)
 
 
-def _start(manifold: Manifold, points: Array, weights: Array) -> tuple[Array, int, bool]:
-    """A base, the passes it took, and whether all records were checked on the way.
+def _start(manifold: Manifold, records: Records) -> tuple[Array, int]:
+    """A base, and the passes it took.
 
-    The extrinsic mean of all records, or for many SPD matrices the mean of every s-th one: less than a pass.
+    The extrinsic mean of all records, or for many SPD matrices the mean of a part of them: less than a pass.
     """
-    stride = min(16, points.shape[0] // (8 * manifold.dim + 64))
-    if isinstance(manifold, SPDAffineInvariant) and stride >= 4:
-        part, part_weights = points[::stride], weights[::stride]
-        total = namespace(weights).sum(part_weights)
-        if bool(total > 0):
-            return _newton(manifold, part, part_weights / total, 1e-2).point, 0, False
-    return extrinsic_mean(manifold, points, weights), 1, True
+    count = records.source.counted()
+    enough = 8 * manifold.dim + 64
+    if isinstance(manifold, SPDAffineInvariant) and records.weights is None and count >= 4 * enough:
+        part = records.sample(max(enough, min(count // 16, _LARGEST_SAMPLE)))
+        return _newton(manifold, part, 1e-2).point, 0
+    return extrinsic_mean(manifold, records), 1
 
 
-def _linearized(
-    manifold: Manifold, base: Array, points: Array, weights: Array, *, check: bool = False
-) -> Linearization:
+def _linearized(manifold: Manifold, records: Records, base: Array) -> Linearization:
     """One pass with Hessian: the sums of all blocks."""
-
-    def block_sums(_: int, block: Array, block_weights: Array) -> Linearization:
-        if check:
-            check_block(manifold, block)
-        return linearize(manifold, base, block, block_weights, True)
-
-    return _collected(block_sums, points, weights)
+    return _collected(records, _FullPart(manifold, base, records.memory))
 
 
 def _verified(
-    manifold: Manifold, base: Array, points: Array, weights: Array, nearby: Linearization, allowance: float
+    manifold: Manifold, records: Records, base: Array, nearby: Linearization, allowance: float
 ) -> Linearization:
     """One pass for the gradient alone, with what was kept of a pass at a base nearby."""
-
-    def block_sums(number: int, block: Array, block_weights: Array) -> Linearization:
-        known = nearby.blocks[number] if number < len(nearby.blocks) else None
-        short_cut = known.nearby(base, block, block_weights, allowance) if known else None
-        return short_cut or linearize(manifold, base, block, block_weights, False)
-
-    return _collected(block_sums, points, weights)
+    kept = {block.number: block for block in nearby.blocks} if records.source.is_local else {}
+    return _collected(records, _GradientPart(manifold, base, kept, allowance))
 
 
-def _collected(
-    block_sums: Callable[[int, Array, Array], Linearization], points: Array, weights: Array
-) -> Linearization:
-    parts = map_blocks(block_sums, points, weights)
-    total = next(parts)
-    for part in parts:
-        total.add(part)
+@dataclass(frozen=True)
+class _FullPart:
+    """The sums of one block, with Hessian."""
+
+    manifold: Manifold
+    base: Array
+    memory: int
+    """How much the blocks may keep of their Hessian together: the first ones do, and stand for the others."""
+
+    def __call__(self, number: int, block: Array, weights: Array) -> Linearization:
+        result = linearize(self.manifold, self.base, block, weights, True)
+        for kept in result.blocks:
+            kept.number = number
+        return (
+            result
+            if number == 0 or all((number + 1) * k.memory <= self.memory for k in result.blocks)
+            else result.without_blocks()
+        )
+
+
+@dataclass(frozen=True)
+class _GradientPart:
+    """The sums of one block without Hessian."""
+
+    manifold: Manifold
+    base: Array
+    kept: dict[int, HessianBlock]
+    allowance: float
+
+    def __call__(self, number: int, block: Array, weights: Array) -> Linearization:
+        known = self.kept.get(number)
+        short_cut = known.nearby(self.base, block, weights, self.allowance) if known else None
+        return short_cut or linearize(self.manifold, self.base, block, weights, False)
+
+
+def _collected(records: Records, part: Callable[[int, Array, Array], Linearization]) -> Linearization:
+    total = records.reduce(part, Linearization.plus)
     xp = namespace(total.pull)
     if not bool(xp.all(xp.isfinite(total.pull))):
         raise NotOnManifoldError(

@@ -11,10 +11,10 @@ from dpmanifolds._arrays import Array, eps, eye, namespace, norm, safe_divide, x
 from dpmanifolds._validate import positive_number
 from dpmanifolds.errors import ConvergenceError
 from dpmanifolds.manifolds import Hyperbolic, Manifold, Sphere
-from dpmanifolds.statistics.blocks import map_blocks, records_at
 from dpmanifolds.statistics._linearize import certificate_step, outer_sum, weighted_sum
-from dpmanifolds.statistics.records import check_block, record_array, record_weights
+from dpmanifolds.statistics.blocks import map_blocks, records_at
 from dpmanifolds.statistics.mean import MeanResult, frechet_mean
+from dpmanifolds.statistics.records import check_block, record_array, record_weights
 
 __all__ = ["frechet_median"]
 

@@ -1,0 +1,105 @@
+"""Private descent: what clipping, noise and bookkeeping add to a bare gradient, and pymanopt on the same step.
+
+    python benchmarks/descent.py [--repeats 7] [--records 100000]
+
+"bare" is the mean of the per-record gradients without clipping or noise, by the pass that `frechet_mean` itself uses
+where there is one; "step" is one step of `private_descent`, from the difference of a long and a short run. pymanopt's
+step is its manifold's logarithm of all records, the mean, and its exponential map: no clipping, no noise, no promise.
+"""
+
+from __future__ import annotations
+
+import argparse
+from collections.abc import Callable
+
+import numpy as np
+from rich.console import Console
+from rich.table import Table
+from timing import best_times, one_core
+
+from dpmanifolds import SPD, Ball, GaussianDP, Grassmann, Manifold, Sphere
+from dpmanifolds.optimize import EigenvectorLoss, FrechetMeanLoss, FrechetMedianLoss, Loss, PCALoss, private_descent
+from dpmanifolds.statistics._linearize import linearize
+from dpmanifolds.statistics.blocks import map_blocks
+
+STEPS = 10
+
+
+def mean_pass(manifold: Manifold, w: np.ndarray, records: np.ndarray) -> Callable[[], object]:
+    """Σ log_w(x)/n by the non-private pass."""
+    weights = np.full(len(records), 1 / len(records))
+    return lambda: sum(
+        part.pull for part in map_blocks(lambda _, x, a: linearize(manifold, w, x, a, False), records, weights)
+    )
+
+
+def rows_pass(loss: Loss, w: np.ndarray, records: np.ndarray) -> Callable[[], object]:
+    """Per-record gradients and their mean, block by block."""
+    blank = np.empty(len(records))
+    return lambda: sum(map_blocks(lambda _, x, __: loss.gradients(w, x).sum(axis=0), records, blank)) / len(records)
+
+
+def second_moment_pass(w: np.ndarray, records: np.ndarray) -> Callable[[], object]:
+    """xᵀ(xw)/n: the least that a step on a subspace needs."""
+    return lambda: records.T @ (records @ w) / len(records)
+
+
+def descent(loss: Loss, w: np.ndarray, records: np.ndarray, steps: int) -> Callable[[], object]:
+    """A run of `steps` steps."""
+    return lambda: private_descent(
+        loss, records, loss.manifold, start=w, steps=steps, budget=GaussianDP(1.0), step_size=0.1
+    )
+
+
+def pymanopt_step(k: int, w: np.ndarray, records: np.ndarray) -> Callable[[], object] | None:
+    """pymanopt's logarithm, mean and exponential, if it is installed."""
+    try:
+        from pymanopt.manifolds import SymmetricPositiveDefinite
+    except ImportError:
+        return None
+    manifold = SymmetricPositiveDefinite(k)
+    everywhere = np.broadcast_to(w, records.shape)
+    return lambda: manifold.exp(w, 0.1 * manifold.log(everywhere, records).mean(axis=0))
+
+
+def main() -> None:
+    """Print the table."""
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--repeats", type=int, default=7)
+    parser.add_argument("--records", type=int, default=100_000)
+    arguments = parser.parse_args()
+    one_core()
+    n, rng = arguments.records, np.random.default_rng(0)
+    table = Table(title=f"One step on {n:,} records: CPU time on one core, best of {arguments.repeats}")
+    for heading in ("loss", "bare", "private step", "ratio", "pymanopt", "its ratio"):
+        table.add_column(heading, justify="right")
+    matrices = SPD(3).random_point(n, rng=0)
+    vectors = rng.standard_normal((n, 50)) / 10
+    directions = Sphere(10).random_point(n, rng=0)
+    ball, cap = Ball(SPD(3), np.eye(3), 4.0), Ball(Sphere(10), np.eye(11)[0], 1.5)
+    matrices, directions = ball.clip(matrices), cap.clip(directions)
+    w, frame = 1.1 * np.eye(3), np.eye(50)[:, :3]
+    pole = Sphere(10).project(np.ones(11))
+    cases: list[tuple[str, Loss, np.ndarray, np.ndarray, Callable[[], object]]] = [
+        ("mean, SPD(3)", FrechetMeanLoss(ball), w, matrices, mean_pass(SPD(3), w, matrices)),
+        ("mean, S¹⁰", FrechetMeanLoss(cap), pole, directions, rows_pass(FrechetMeanLoss(cap), pole, directions)),
+        ("median, SPD(3)", FrechetMedianLoss(ball), w, matrices, rows_pass(FrechetMedianLoss(ball), w, matrices)),
+        ("eigenvector, S⁴⁹", EigenvectorLoss(50, 1.0), frame[:, 0], vectors, second_moment_pass(frame[:, 0], vectors)),
+        ("PCA, Gr(50, 3)", PCALoss(Grassmann(50, 3), 1.0), frame, vectors, second_moment_pass(frame, vectors)),
+    ]
+    for name, loss, start, records, bare in cases:
+        candidates = {"bare": bare, "short": descent(loss, start, records, 1)}
+        candidates["long"] = descent(loss, start, records, 1 + STEPS)
+        peer = pymanopt_step(3, w, matrices) if name == "mean, SPD(3)" else None
+        if peer is not None:
+            candidates["peer"] = peer
+        times = best_times(candidates, arguments.repeats)
+        step = (times["long"] - times["short"]) / STEPS
+        row = [name, f"{1e3 * times['bare']:.2f} ms", f"{1e3 * step:.2f} ms", f"{step / times['bare']:.2f}"]
+        row += [f"{1e3 * times['peer']:.1f} ms", f"{times['peer'] / step:.1f}"] if peer is not None else ["–", "–"]
+        table.add_row(*row)
+    Console(width=110).print(table)
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,268 @@
+"""Where records come from, and one pass over them: arrays, memory maps, Zarr, any iterable of blocks, Dask arrays.
+
+>>> import numpy as np
+>>> from dpmanifolds import SPD
+>>> source = source_of(SPD(2), [np.stack([np.eye(2)] * 3), np.stack([np.eye(2)] * 4)])
+>>> source.count, source.reduce(lambda number, first, block: block.sum(axis=0), np.add)[0, 0]
+(7, np.float64(7.0))
+"""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections.abc import Callable, Iterable, Iterator
+from itertools import chain
+from typing import Any, TypeVar
+
+import numpy as np
+
+from dpmanifolds._arrays import Array, is_numpy, namespace
+from dpmanifolds.errors import ArgumentError
+from dpmanifolds.manifolds import Manifold
+from dpmanifolds.statistics.blocks import (
+    TINY,
+    block_size,
+    bytes_per_record,
+    cores,
+    device_block_size,
+    ordered_map,
+    total_of,
+)
+
+__all__ = ["ArraySource", "BlockSource", "Merge", "Part", "Source", "leading_axes", "source_of"]
+
+State = TypeVar("State")
+Part = Callable[[int, int, Array], State]
+"""(number of the block, number of its first record, the block as it was read) → what is summed."""
+Merge = Callable[[State, State], State]
+
+_SLAB_BYTES = 1 << 25
+
+
+class Source(ABC):
+    """Records that a pass reads block by block; no more than a few blocks are in memory at a time."""
+
+    count: int | None
+    """How many records; None where only a pass can tell."""
+    longest_block: int
+    """How many records one block has, at most."""
+    is_local: bool = True
+    """Whether the blocks are read in this process, so that what a pass learns of a block can be kept for the next."""
+    memory: int = 1 << 27
+    """How many bytes may be kept so."""
+
+    @abstractmethod
+    def reduce(self, part: Part[State], merge: Merge[State]) -> State:
+        """One pass: `part` of every block, merged in the order of the blocks."""
+
+    @abstractmethod
+    def sample(self, most: int) -> Array:
+        """The first `most` records, or all: the same ones from every source."""
+
+    def refuse_single_use(self) -> None:  # noqa: B027  (most sources have nothing to refuse)
+        """An error where the records can be read only once."""
+
+    def counted(self) -> int:
+        """How many records, by a pass that only counts where need be."""
+        if self.count is None:
+            self.count = self.reduce(lambda number, first, block: int(block.shape[0]), lambda a, b: a + b)
+        return self.count
+
+
+class ArraySource(Source):
+    """An array that can be sliced in any thread at no cost: NumPy, a memory map, or an array on a device."""
+
+    def __init__(self, array: Array, threads: int | None = None) -> None:
+        self.array = array
+        self._threads = threads
+        self.count = int(array.shape[0])
+        self._size = _size_of_blocks(array)
+        self.longest_block = min(self.count, self._size)
+        if not is_numpy(array):
+            self.memory = 1 << 31
+
+    def reduce(self, part: Part[State], merge: Merge[State]) -> State:
+        rows = int(self.array.shape[0])
+
+        def run(first: int) -> State:
+            return part(first // self._size, first, self.array[first : min(first + self._size, rows), ...])
+
+        firsts = range(0, rows, self._size)
+        if not is_numpy(self.array):
+            return total_of(map(run, firsts), merge)
+        threads = min(len(firsts), self._threads or cores())
+        return total_of(ordered_map(run, firsts, threads, tiny=self.array.nbytes <= TINY), merge)
+
+    def sample(self, most: int) -> Array:
+        return self.array[: min(most, int(self.array.shape[0])), ...]
+
+
+class BlockSource(Source):
+    """Blocks that a function hands out afresh for every pass, cut or joined to the size that suits the cache."""
+
+    def __init__(
+        self, manifold: Manifold, fresh: Callable[[], Iterable[Any]], count: int | None, *, once: bool
+    ) -> None:
+        self._manifold = manifold
+        self._fresh = fresh
+        self._once = once
+        self.count = count
+        self.longest_block = block_size(8)
+
+    def refuse_single_use(self) -> None:
+        if self._once:
+            raise ArgumentError(
+                f"points is an iterator, which can be read only once, and a mean on {self._manifold!r} needs several "
+                "passes. Pass an array of numbers, a list of blocks, or a function that returns a fresh iterator."
+            )
+
+    def reduce(self, part: Part[State], merge: Merge[State]) -> State:
+        seen = 0
+
+        def counted() -> Iterator[tuple[int, int, Array]]:
+            nonlocal seen
+            for number, block in enumerate(self._pieces()):
+                yield number, seen, block
+                seen += int(block.shape[0])
+
+        total = total_of(ordered_map(lambda item: part(*item), counted(), cores()), merge)
+        if self.count not in (None, seen):
+            raise ArgumentError(
+                f"points gave {seen} records in one pass and {self.count} before: every pass must read the same ones."
+            )
+        self.count = seen
+        return total
+
+    def sample(self, most: int) -> Array:
+        taken: list[Array] = []
+        missing = most
+        for piece in self._pieces():
+            taken.append(piece[: min(missing, int(piece.shape[0])), ...])
+            missing -= int(taken[-1].shape[0])
+            if missing == 0:
+                break
+        return namespace(*taken).concat(taken, axis=0)
+
+    def _pieces(self) -> Iterator[Array]:
+        """Blocks of about the size that suits the cache; small ones are joined, the last may be short."""
+        waiting: list[Array] = []
+        held = 0
+        empty = True
+        for given in self._fresh():
+            block = _checked_block(self._manifold, given)
+            rows = int(block.shape[0])
+            if rows == 0:
+                continue
+            empty = False
+            size = _size_of_blocks(block)
+            if is_numpy(block) and held + rows < size:
+                waiting.append(block)
+                held += rows
+                continue
+            if waiting:
+                block = np.concatenate([*waiting, block])
+                waiting, held = [], 0
+            rows = int(block.shape[0])
+            for first in range(0, rows, size):
+                yield block[first : min(first + size, rows), ...]
+        if waiting:
+            yield np.concatenate(waiting)
+        if empty:
+            raise ArgumentError("points is empty: at least one record is needed.")
+
+
+def _size_of_blocks(array: Array) -> int:
+    return (block_size if is_numpy(array) else device_block_size)(bytes_per_record(array))
+
+
+def source_of(manifold: Manifold, points: Any) -> Source:
+    """The source that `points` is, or an error that says what can be one."""
+    if is_dask(points):
+        from dpmanifolds.statistics._dask import DaskSource
+
+        return DaskSource(manifold, points)
+    if callable(points) and not hasattr(points, "shape"):
+        return BlockSource(manifold, points, None, once=False)
+    if _is_list_of_blocks(manifold, points):
+        return BlockSource(manifold, lambda: points, sum(int(block.shape[0]) for block in points), once=False)
+    if _is_sliceable_file(points):
+        _checked_block(manifold, points[:1])
+        return BlockSource(manifold, lambda: _slabs(points), int(points.shape[0]), once=False)
+    if isinstance(points, Iterator):
+        first = next(points, None)
+        _checked_block(manifold, first)
+        return BlockSource(manifold, lambda: chain([first], points), None, once=True)
+    if _is_plain_iterable(points):
+        return BlockSource(manifold, lambda: iter(points), None, once=False)
+    return ArraySource(_checked_array(manifold, points))
+
+
+def is_dask(points: Any) -> bool:
+    """Whether `points` is a Dask array."""
+    return hasattr(points, "__dask_graph__") and hasattr(points, "chunks")
+
+
+def _checked_array(manifold: Manifold, points: Any) -> Array:
+    """`points` as one array with records along its first axis; only its first record is looked at."""
+    if not hasattr(points, "shape") or not hasattr(points, "dtype"):
+        points = manifold.as_points(points)
+    if is_numpy(points):
+        # a memory map and other subclasses as what they are below
+        points = np.asarray(points)
+    leading = leading_axes(manifold, points)
+    if len(leading) != 1:
+        raise ArgumentError(f"points must have exactly one leading axis of records; got leading axes {leading}.")
+    if points.shape[0] == 0:
+        raise ArgumentError("points is empty: at least one record is needed.")
+    return points
+
+
+def leading_axes(manifold: Manifold, array: Any) -> tuple[int, ...]:
+    """The axes before those of a point; an error if the array holds no points."""
+    try:
+        leading = manifold.batch_shape(manifold.as_points(array[:1, ...]))
+    except (ArgumentError, IndexError, TypeError):
+        # one point, or something that is wrong as a whole
+        return manifold.batch_shape(manifold.as_points(array))
+    return (int(array.shape[0]), *leading[1:]) if leading else ()
+
+
+def _checked_block(manifold: Manifold, block: Any) -> Array:
+    """A block as an array, or an error that says what blocks are."""
+    if not hasattr(block, "shape") or len(leading_axes(manifold, block)) != 1:
+        wanted = ", ".join(map(str, manifold.point_shape))
+        raise ArgumentError(
+            f"points must be an array of numbers, or blocks of records of shape (b, {wanted}) each; got an iterable of "
+            "something else. Stack the records of a block into one array."
+        )
+    return np.asarray(block) if is_numpy(block) else block
+
+
+def _is_list_of_blocks(manifold: Manifold, points: Any) -> bool:
+    if not isinstance(points, (list, tuple)) or not points or not all(hasattr(block, "shape") for block in points):
+        return False
+    try:
+        return len(manifold.batch_shape(manifold.as_points(points[0]))) == 1
+    except ArgumentError:
+        return False
+
+
+def _is_sliceable_file(points: Any) -> bool:
+    """Zarr and HDF5 arrays: a shape, a dtype and slices that come as NumPy arrays."""
+    needed = ("shape", "dtype", "__getitem__", "chunks")
+    return all(hasattr(points, name) for name in needed) and not hasattr(points, "__array_namespace__")
+
+
+def _is_plain_iterable(points: Any) -> bool:
+    if isinstance(points, (str, bytes, dict, set, frozenset, list, tuple)) or hasattr(points, "shape"):
+        return False
+    return hasattr(points, "__iter__") and not hasattr(points, "__array__")
+
+
+def _slabs(file: Any) -> Iterator[np.ndarray]:
+    """Slices of whole chunks of the file, of some 32 MB each, so that no chunk is decoded twice."""
+    rows = max(1, _SLAB_BYTES // max(1, int(np.dtype(file.dtype).itemsize) * int(np.prod(file.shape[1:]))))
+    chunk = int(file.chunks[0]) if file.chunks else 1
+    step = max(1, rows // chunk) * chunk
+    for first in range(0, int(file.shape[0]), step):
+        yield np.asarray(file[first : first + step])

@@ -1,0 +1,122 @@
+"""Scales and promises: what is offered, that it fits the budget, and that the scale pays for it."""
+
+from __future__ import annotations
+
+import math
+
+import pytest
+
+from dpmanifolds import ArgumentError, GaussianDP, NotAvailableError, PureDP
+from dpmanifolds.mechanisms import MECHANISMS, calibrate, choose, mean_facts, offered
+from dpmanifolds.noise import LatticeGaussian, LatticeLaplace
+from tests.mechanisms.cases import ALL, BALLS, BUDGETS, LARGE, is_offered, mechanism_for
+
+SLACK = 1 + 1e-12
+SLOW = {("riemannian-gaussian", budget, where) for budget in ("zcdp", "renyi") for where in BALLS}
+CASES = [
+    pytest.param(name, kind, budget, where, marks=[pytest.mark.statistical] if (name, budget, where) in SLOW else [])
+    for name, kind in ALL
+    for budget in BUDGETS
+    for where in BALLS
+]
+
+
+@pytest.mark.parametrize(("name", "numerics", "budget", "where"), CASES)
+def test_what_is_offered_fits_the_budget_and_pays_for_it(name, numerics, budget, where):
+    mechanism = mechanism_for(name, numerics, BALLS[where], BUDGETS[budget])
+    assert (mechanism is not None) == is_offered(name, numerics, where, budget)
+    if mechanism is not None:
+        assert (mechanism.name, mechanism.numerics) == (name, numerics)
+        assert mechanism.guarantee.fits(BUDGETS[budget])
+        assert mechanism.guarantee.adjacency == "replace-one"
+        check_scale(mechanism)
+
+
+def check_scale(mechanism):
+    """The promise follows from the scale by the mechanism's own theorem; and no scale is wastefully large."""
+    kept, claimed = promised(mechanism)
+    assert kept <= claimed * SLACK
+    assert kept > claimed * 0.999
+
+
+def promised(mechanism):
+    """What the scale gives, and what the guarantee says."""
+    facts, guarantee, sigma, step = mechanism.facts, mechanism.guarantee, mechanism.scale, mechanism.step
+    dim = facts.domain.manifold.dim
+    on_lattice = float(facts.at_center) + math.sqrt(dim) * step
+    if mechanism.name == "wrapped-gaussian":
+        if mechanism.numerics == "lattice":
+            return LatticeGaussian(dim, sigma / step).rho(on_lattice / step), guarantee.as_zcdp().rho
+        return on_lattice / sigma, guarantee.as_gaussian().mu
+    if mechanism.name == "wrapped-laplace":
+        if mechanism.numerics == "lattice":
+            ell1 = math.sqrt(dim) * on_lattice
+            return LatticeLaplace(dim, sigma / step).epsilon(ell1 / step), guarantee.as_pure().epsilon
+        return on_lattice / sigma, guarantee.as_pure().epsilon
+    if mechanism.name == "riemannian-gaussian":
+        (term,) = guarantee.terms
+        if term.kind == "gaussian":
+            return float(facts.in_distance) / sigma, term.mu
+        assert term.sensitivity >= float(facts.in_distance)
+        assert term.sigma == pytest.approx(sigma, rel=1e-14)
+        return 1.0, 1.0
+    if mechanism.name == "k-norm-gradient":
+        return 2 * float(facts.of_gradient) / sigma, guarantee.as_pure().epsilon
+    return float(facts.in_distance) / sigma, guarantee.as_pure().epsilon
+
+
+@pytest.mark.parametrize("where", LARGE)
+@pytest.mark.parametrize("budget", BUDGETS)
+def test_large_manifolds_pay_too(budget, where):
+    for name, numerics in ALL[:4]:
+        mechanism = mechanism_for(name, numerics, LARGE[where], BUDGETS[budget])
+        if mechanism is not None:
+            assert mechanism.guarantee.fits(BUDGETS[budget])
+            check_scale(mechanism)
+
+
+@pytest.mark.parametrize(
+    ("name", "numerics", "theorem"),
+    [
+        ("wrapped-laplace", "rounded", "S1w"),
+        ("wrapped-gaussian", "rounded", "S1w"),
+        ("riemannian-laplace", "idealized", "S1"),
+        ("riemannian-gaussian", "idealized", "S1"),
+        ("k-norm-gradient", "idealized", "S2"),
+    ],
+)
+def test_the_scale_is_made_from_the_right_theorem(name, numerics, theorem):
+    budget = GaussianDP(1.0) if name.endswith("gaussian") else PureDP(1.0)
+    mechanism = calibrate(name, mean_facts(BALLS["sphere"], 50), budget, numerics)
+    assert mechanism.sensitivity.theorem == theorem
+    assert mechanism.theorem.split()[0] == theorem
+
+
+def test_the_sphere_pays_what_the_theorem_says():
+    """S², r = π/8, n = 100, ε = 1: 2·tan(r)/n for both Laplace mechanisms, and 2·L(r)/n for the K-norm gradient."""
+    facts = mean_facts(BALLS["sphere"], 100)
+    scales = {name: calibrate(name, facts, PureDP(1.0), numerics).scale for name, numerics in (ALL[0], ALL[4], ALL[6])}
+    assert scales["wrapped-laplace"] == pytest.approx(0.00828427, rel=1e-6)
+    assert scales["riemannian-laplace"] == pytest.approx(0.00828427, rel=1e-6)
+    assert scales["k-norm-gradient"] == pytest.approx(2 * 0.0080623, rel=1e-4)
+
+
+def test_safe_numerics_never_choose_an_idealized_mechanism():
+    for ball in BALLS.values():
+        for budget in (PureDP(1.0), GaussianDP(0.5)):
+            chosen = choose(mean_facts(ball, 100), budget)
+            assert chosen.mechanism.numerics in ("rounded", "lattice")
+            errors = [each.expected_error.mean for each in offered(mean_facts(ball, 100), budget)]
+            assert chosen.mechanism.expected_error.mean == min(errors)
+
+
+@pytest.mark.parametrize("name", ["riemannian-laplace", "riemannian-gaussian", "k-norm-gradient"])
+def test_idealized_mechanisms_must_be_asked_for(name):
+    with pytest.raises(ArgumentError, match="idealized"):
+        choose(mean_facts(BALLS["sphere"], 100), GaussianDP(1.0), mechanism=name)
+
+
+def test_where_nothing_is_offered_the_reasons_are_told():
+    with pytest.raises(NotAvailableError, match="wrapped-gaussian"):
+        choose(mean_facts(BALLS["sphere"], 100), PureDP(1.0), mechanism="wrapped-gaussian")
+    assert len(MECHANISMS) == 5

@@ -1,0 +1,72 @@
+"""Euclidean gradients become Riemannian ones on every manifold, against finite differences along geodesics."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+from dpmanifolds import ArgumentError, PlanarShapes, Product, SpecialOrthogonal, Sphere
+from dpmanifolds._arrays import leaves
+from dpmanifolds.optimize import gradient_coordinates, riemannian_gradient
+from tests.manifolds.cases import MANIFOLDS, tangent_of_length
+
+
+def _target(manifold, rng):
+    """A random ambient array like a point, for f(w) = Re⟨target, w⟩ + ¼Σ|w|⁴."""
+    point = manifold.random_point(rng=rng)
+
+    def make(leaf):
+        turned = 1j * rng.standard_normal(leaf.shape) if leaf.dtype.kind == "c" else 0.0
+        return rng.standard_normal(leaf.shape) + turned
+
+    return tuple(make(leaf) for leaf in point) if isinstance(point, tuple) else make(point)
+
+
+def _value(w, target):
+    return sum(
+        float(np.sum((leaf.conj() * t).real) + np.sum((np.abs(leaf) ** 2) ** 2) / 4)
+        for leaf, t in zip(leaves(w), leaves(target), strict=True)
+    )
+
+
+def _egrad(w, target):
+    parts = [t + np.abs(leaf) ** 2 * leaf for leaf, t in zip(leaves(w), leaves(target), strict=True)]
+    return tuple(parts) if isinstance(w, tuple) else parts[0]
+
+
+@pytest.mark.parametrize("manifold", MANIFOLDS, ids=repr)
+def test_the_riemannian_gradient_is_the_derivative_along_every_geodesic(manifold):
+    rng = np.random.default_rng(5)
+    w, target = manifold.random_point(rng=rng), _target(manifold, rng)
+    # functions on a quotient must not see the phase
+    quotient = isinstance(manifold, PlanarShapes)
+    egrad = 2 * target * np.vdot(target, w) if quotient else _egrad(w, target)
+
+    def value(point):
+        return float(np.abs(np.vdot(target, point)) ** 2) if quotient else _value(point, target)
+
+    gradient = riemannian_gradient(manifold, w, egrad)
+    for _ in range(3):
+        v = tangent_of_length(manifold, w, rng, 0.3)
+        h = 1e-4
+        slope = (value(manifold.exp(w, manifold.scale(h, v))) - value(manifold.exp(w, manifold.scale(-h, v)))) / (2 * h)
+        size = float(np.sqrt(manifold.inner(w, gradient, gradient)))
+        assert float(manifold.inner(w, gradient, v)) == pytest.approx(slope, abs=2e-6 * (1 + size))
+
+
+@pytest.mark.parametrize("manifold", [Sphere(2), SpecialOrthogonal(3), Product(Sphere(2), Sphere(1))], ids=repr)
+def test_many_gradients_convert_at_once(manifold):
+    rng = np.random.default_rng(0)
+    w = manifold.random_point(rng=rng)
+    many = manifold.random_point(7, rng=rng)
+    rows = gradient_coordinates(manifold, w, many)
+    assert rows.shape == (7, manifold.dim)
+    one = tuple(part[3] for part in many) if isinstance(many, tuple) else many[3]
+    assert np.allclose(rows[3], gradient_coordinates(manifold, w, one))
+
+
+def test_a_gradient_of_the_wrong_shape_is_refused():
+    with pytest.raises(ArgumentError, match=r"shape \(\.\.\., 3\)"):
+        riemannian_gradient(Sphere(2), np.array([0.0, 0.0, 1.0]), np.zeros(4))
+    with pytest.raises(ArgumentError, match="tuple of 2"):
+        gradient_coordinates(Product(Sphere(2), Sphere(1)), (np.zeros(3), np.zeros(2)), np.zeros(5))

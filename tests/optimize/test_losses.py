@@ -1,0 +1,213 @@
+"""Losses: gradients against finite differences, fused sums against plain ones, bounds that hold."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+from dpmanifolds import (
+    SPD,
+    ArgumentError,
+    Ball,
+    Euclidean,
+    Grassmann,
+    Hyperbolic,
+    NotAvailableError,
+    NotOnManifoldError,
+    PlanarShapes,
+    Power,
+    Product,
+    SpecialOrthogonal,
+    Sphere,
+    Stiefel,
+)
+from dpmanifolds.optimize import (
+    EigenvectorLoss,
+    FrechetMeanLoss,
+    FrechetMedianLoss,
+    GaussianCovarianceLoss,
+    GeodesicRegressionLoss,
+    HyperbolicEmbeddingLoss,
+    Loss,
+    PCALoss,
+)
+from dpmanifolds.optimize.loss import clipped_total, rounding_slack
+
+RNG = np.random.default_rng(3)
+
+
+def _ball(manifold, radius):
+    return Ball(manifold, manifold.random_point(rng=1), radius)
+
+
+def _in_ball(ball, count, seed=0):
+    return ball.clip(ball.manifold.random_point(count, rng=seed))
+
+
+BALLS = [
+    _ball(SPD(2), 2.0),
+    _ball(SPD(3), 2.0),
+    _ball(SPD(5), 3.0),
+    _ball(SPD(3, "log-euclidean"), 2.0),
+    _ball(SPD(2, "log-cholesky"), 1.0),
+    _ball(Hyperbolic(3), 2.0),
+    _ball(Euclidean(4), 2.0),
+    _ball(Sphere(2), 1.0),
+    _ball(PlanarShapes(5), 0.6),
+    _ball(SpecialOrthogonal(3), 1.0),
+    _ball(Grassmann(5, 2), 0.6),
+    _ball(Power(SPD(2), 3), 2.0),
+    _ball(Product(Hyperbolic(2), SPD(2)), 2.0),
+]
+
+
+def _cases():
+    rng = np.random.default_rng(11)
+    for ball in BALLS:
+        for kind in (FrechetMeanLoss, FrechetMedianLoss):
+            yield kind(ball), _in_ball(ball, 6), _in_ball(ball, 1, seed=9)
+    vectors = rng.standard_normal((6, 5))
+    yield EigenvectorLoss(5, radius=2.0), vectors, Sphere(4).random_point(1, rng=2)
+    yield PCALoss(Grassmann(5, 2), radius=2.0), vectors, Grassmann(5, 2).random_point(1, rng=2)
+    yield PCALoss(Stiefel(5, 2), radius=2.0), vectors, Stiefel(5, 2).random_point(1, rng=2)
+    yield GaussianCovarianceLoss(5), vectors, SPD(5).random_point(1, rng=2)
+    for space in (
+        Sphere(2),
+        Sphere(3, curvature=4.0),
+        Hyperbolic(2),
+        Hyperbolic(3, curvature=-0.5),
+        SPD(2, "log-euclidean"),
+    ):
+        ball = _ball(space, 0.5)
+        records = (rng.random(6), _in_ball(ball, 6))
+        yield GeodesicRegressionLoss(space), records, _in_ball(ball, 2, seed=4)[None]
+    edges = np.array([[0, 1], [0, 2], [2, 3], [4, 1]])
+    loss = HyperbolicEmbeddingLoss(Hyperbolic(2), nodes=6, negatives=7, seed=1)
+    yield loss, edges, loss.start(0.5)[None]
+
+
+def _first(w):
+    return tuple(part[0] for part in w) if isinstance(w, tuple) else w[0]
+
+
+def _record(records, i):
+    return tuple(part[i : i + 1] for part in records) if isinstance(records, tuple) else records[i : i + 1]
+
+
+CASES = list(_cases())
+IDS = [f"{type(loss).__name__}-{loss.manifold!r}" for loss, *_ in CASES]
+
+
+@pytest.mark.parametrize(("loss", "records", "w"), CASES, ids=IDS)
+def test_gradients_are_the_derivatives_of_the_value(loss: Loss, records, w):
+    w, records = _first(w), loss.prepare(records)
+    rows = loss.gradients(w, records)
+    manifold, rng = loss.manifold, np.random.default_rng(7)
+    assert rows.shape[1] == manifold.dim
+    h = 1e-5
+    for i in range(3):
+        one, c = _record(records, i), rng.standard_normal(manifold.dim) / np.sqrt(manifold.dim)
+        values = [loss.value(manifold.exp(w, manifold.from_coordinates(w, s * h * c)), one) for s in (1.0, -1.0)]
+        assert rows[i] @ c == pytest.approx((values[0] - values[1]) / (2 * h), abs=1e-6)
+
+
+@pytest.mark.parametrize(("loss", "records", "w"), CASES, ids=IDS)
+@pytest.mark.parametrize("share", [0.3, 10.0])
+def test_fused_sums_are_sums_of_clipped_rows(loss: Loss, records, w, share):
+    w, records = _first(w), loss.prepare(records)
+    rows = loss.gradients(w, records) - (0 if loss.anchor(w) is None else loss.anchor(w))
+    clip = share * float(np.median(np.linalg.norm(rows, axis=1)))
+    if isinstance(loss, HyperbolicEmbeddingLoss) and share < 1:
+        # there the fused form clips by a bound on the length, never by less
+        assert np.linalg.norm(loss.clipped_sum(w, records[:1], clip)) <= clip * (1 + 1e-12)
+        return
+    clipped = rows * np.minimum(1, clip / np.linalg.norm(rows, axis=1))[:, None]
+    assert np.allclose(loss.clipped_sum(w, records, clip), clipped.sum(axis=0), atol=1e-11)
+    assert np.allclose(clipped_total(loss, w, records, clip), clipped.sum(axis=0), atol=1e-11)
+
+
+@pytest.mark.parametrize("ball", [ball for ball in BALLS if ball.manifold.is_hadamard], ids=repr)
+def test_on_hadamard_manifolds_mean_gradients_lie_within_the_radius_of_the_anchor(ball):
+    loss = FrechetMeanLoss(ball)
+    records = loss.prepare(ball.manifold.random_point(200, rng=5))
+    far = ball.manifold.from_coordinates(ball.center, RNG.standard_normal(ball.manifold.dim))
+    for w in (ball.center, ball.manifold.exp(ball.center, far)):
+        rows = loss.gradients(w, records) - loss.anchor(w)
+        assert np.max(np.linalg.norm(rows, axis=1)) <= ball.radius * (1 + 1e-9)
+        assert np.allclose(clipped_total(loss, w, records, loss.bound), rows.sum(axis=0), atol=1e-8)
+
+
+def test_without_the_anchor_far_iterates_would_be_clipped():
+    ball = Ball(Hyperbolic(2), Hyperbolic(2).origin, 1.0)
+    loss = FrechetMeanLoss(ball)
+    w = Hyperbolic(2).exp(Hyperbolic(2).origin, np.array([0.0, 3.0, 0.0]))
+    rows = loss.gradients(w, loss.prepare(Hyperbolic(2).random_point(50, rng=0)))
+    assert np.min(np.linalg.norm(rows, axis=1)) > loss.bound
+
+
+@pytest.mark.parametrize("seed", range(3))
+def test_proven_bounds_hold_and_are_reached(seed):
+    rng = np.random.default_rng(seed)
+    x = rng.standard_normal((20_000, 2))
+    x /= np.linalg.norm(x, axis=1)[:, None]
+    for loss, w in ((EigenvectorLoss(2, 1.0), np.array([1.0, 0.0])), (PCALoss(Grassmann(2, 1), 1.0), np.eye(2)[:, :1])):
+        lengths = np.linalg.norm(loss.gradients(w, loss.prepare(3 * x)), axis=1)
+        assert 0.999 * loss.bound < lengths.max() <= loss.bound * (1 + 1e-12)
+
+
+def test_no_edge_pulls_harder_than_root_six():
+    loss = HyperbolicEmbeddingLoss(Hyperbolic(2), nodes=4, negatives=9, seed=0)
+    edges = loss.prepare(np.array([(i, j) for i in range(4) for j in range(4)]))
+    spread = [loss.start(s) for s in (1e-3, 1.0, 3.0)]
+    lengths = [np.linalg.norm(loss.gradients(w, edges), axis=1).max() for w in spread]
+    assert max(lengths) <= loss.bound
+    line = Hyperbolic(1)
+    apart = HyperbolicEmbeddingLoss(line, nodes=3, negatives=50, seed=0)
+    w = line.exp(line.origin, np.array([[0.0, 0.0], [0.0, 8.0], [0.0, -4.0]]))
+    worst = np.linalg.norm(apart.gradients(w, apart.prepare(np.array([[0, 1]]))), axis=1)
+    assert worst[0] > 0.97 * apart.bound
+
+
+def test_the_negatives_of_an_edge_do_not_depend_on_the_other_edges():
+    loss = HyperbolicEmbeddingLoss(Hyperbolic(2), nodes=9, negatives=5, seed=3)
+    edges = RNG.integers(0, 9, (20, 2))
+    other = edges.copy()
+    other[7] = (8, 0)
+    same = np.arange(20) != 7
+    assert np.array_equal(loss.prepare(edges)[same], loss.prepare(other)[same])
+
+
+def test_regression_recovers_a_geodesic_without_noise():
+    space = Sphere(2)
+    a, b = np.array([0.0, 0.0, 1.0]), space.project(np.array([1.0, 0.5, 0.6]))
+    t = np.linspace(0, 1, 40)
+    loss = GeodesicRegressionLoss(space)
+    records = loss.prepare((t, space.geodesic(a, b, t)))
+    w = np.stack([space.project(np.array([0.2, 0.1, 1.0])), space.project(np.array([1.0, 0.1, 0.2]))])
+    for _ in range(200):
+        step = -loss.gradients(w, records).mean(axis=0)
+        w = loss.manifold.exp(w, loss.manifold.from_coordinates(w, step))
+    assert np.allclose(w, np.stack([a, b]), atol=1e-6)
+
+
+def test_single_precision_records_are_summed_in_double():
+    loss = FrechetMeanLoss(Ball(SPD(3), np.eye(3), 2.0))
+    records = SPD(3).random_point(1000, rng=0).astype(np.float32)
+    assert clipped_total(loss, np.eye(3), loss.prepare(records), 2.0).dtype == np.float64
+    assert rounding_slack(loss, records, 2.0) < 1e-9
+
+
+def test_what_cannot_be_a_loss_is_refused():
+    with pytest.raises(ArgumentError, match="Ball"):
+        FrechetMeanLoss(SPD(2))
+    with pytest.raises(NotAvailableError, match="log-euclidean"):
+        GeodesicRegressionLoss(SPD(2))
+    with pytest.raises(ArgumentError, match="Grassmann"):
+        PCALoss(Sphere(2), 1.0)
+    with pytest.raises(ArgumentError, match="nodes 0 to 3"):
+        HyperbolicEmbeddingLoss(Hyperbolic(2), nodes=4).prepare(np.array([[0, 7]]))
+    with pytest.raises(ArgumentError, match=r"shape \(n, 5\)"):
+        EigenvectorLoss(5, 1.0).prepare(np.zeros((3, 4)))
+    with pytest.raises(NotOnManifoldError, match="finite") as failure:
+        EigenvectorLoss(2, 1.0).prepare(np.array([[1.0, 2.0], [np.nan, 4.0]]))
+    assert "nan" not in str(failure.value)
