@@ -4,7 +4,8 @@ VENV := .venv
 BIN := $(VENV)/bin
 PIP := $(BIN)/python -m pip --disable-pip-version-check -q
 
-.PHONY: demo test lint types check certify test-statistical test-backends torture bench freeze-oracles clean
+.PHONY: demo test lint types check certify test-statistical test-backends torture audit fuzz reproduce reproduce-quick bench freeze-oracles docs test-page \
+	clean
 
 demo: $(VENV)/.demo
 	$(BIN)/python -m dpmanifolds.demo
@@ -27,6 +28,31 @@ certify: $(VENV)/.test
 # the ledger under concurrent processes, kill -9, a full disk and damaged files
 torture: $(VENV)/.test
 	$(BIN)/python -m tests.ledger.torture
+
+# attacks on every mechanism, 100,000 draws each; writes the tables of docs/audits.md
+audit: $(VENV)/.test
+	$(BIN)/python -m dpmanifolds.auditing.table --draws 100000 --write docs/audits.md
+
+# 100,000 generated calls of the public functions and readers
+fuzz: $(VENV)/.test
+	$(BIN)/python -m tests.fuzz --calls 100000
+
+# the papers' figures and claims; DATA=folder for the real data sets
+reproduce-quick: $(VENV)/.test
+	$(BIN)/python -m dpmanifolds.experiments all --quick --out out/papers $(if $(DATA),--data $(DATA))
+
+reproduce: $(VENV)/.test
+	$(BIN)/python -m dpmanifolds.experiments all --out out/papers $(if $(DATA),--data $(DATA))
+
+# the pages' Python is run, then the site is built into out/docs; every warning is an error
+docs: $(VENV)-docs/.ready
+	$(VENV)-docs/bin/python docs/run_pages.py
+	$(VENV)-docs/bin/python -m sphinx -q -W --keep-going -b html docs out/docs
+
+# the planner page in headless Chromium (Debian: apt-get install chromium); screenshots go to out/page
+test-page: $(VENV)-page/.ready
+	@command -v chromium >/dev/null || command -v google-chrome >/dev/null || { echo "test-page needs chromium on the PATH"; exit 1; }
+	DPMANIFOLDS_SHOTS=out/page $(VENV)-page/bin/python -m pytest -q tests/page
 
 lint: $(VENV)/.lint
 	$(BIN)/ruff check .
@@ -76,5 +102,15 @@ $(VENV)-bench/.ready: pyproject.toml
 	$(VENV)-bench/bin/python -m pip --disable-pip-version-check -q install -e ".[bench]"
 	@touch $@
 
+$(VENV)-docs/.ready: pyproject.toml
+	$(PYTHON) -m venv $(VENV)-docs
+	$(VENV)-docs/bin/python -m pip --disable-pip-version-check -q install -e ".[docs]"
+	@touch $@
+
+$(VENV)-page/.ready: pyproject.toml
+	$(PYTHON) -m venv $(VENV)-page
+	$(VENV)-page/bin/python -m pip --disable-pip-version-check -q install -e ".[test,page]"
+	@touch $@
+
 clean:
-	rm -rf $(VENV) $(VENV)-backends $(VENV)-bench .pytest_cache .mypy_cache .ruff_cache
+	rm -rf $(VENV) $(VENV)-backends $(VENV)-bench $(VENV)-docs $(VENV)-page .pytest_cache .mypy_cache .ruff_cache

@@ -32,7 +32,7 @@ from dpmanifolds.distributions import FlatGaussian, FlatLaplace
 from dpmanifolds.domains import Ball
 from dpmanifolds.errors import ScaleOutOfRangeError
 from dpmanifolds.manifolds import Euclidean
-from dpmanifolds.mechanisms._estimate import shrunk_length
+from dpmanifolds.mechanisms._estimate import shrunk_lengths
 from dpmanifolds.mechanisms._frames import coordinates_at, host, point_at
 from dpmanifolds.mechanisms.base import Draw, ExpectedError, Facts, Mechanism, edge_factor
 from dpmanifolds.noise import LatticeGaussian, LatticeLaplace, RoundedGaussian, RoundedLaplace
@@ -83,11 +83,8 @@ class _WrappedMechanism(Mechanism):
             return point_at(domain, coordinates)
         lengths = np.linalg.norm(coordinates, axis=-1)
         gaussian = isinstance(self, WrappedGaussianMechanism)
-        wanted = [
-            shrunk_length(length, dim=self.dim, radius=domain.radius, scale=self.scale, gaussian=gaussian)
-            for length in lengths.ravel().tolist()
-        ]
-        factors = np.reshape(wanted, lengths.shape) / np.maximum(lengths, 1e-300)
+        wanted = shrunk_lengths(lengths, dim=self.dim, radius=domain.radius, scale=self.scale, gaussian=gaussian)
+        factors = wanted / np.maximum(lengths, 1e-300)
         return point_at(domain, coordinates * factors[..., None])
 
     @property

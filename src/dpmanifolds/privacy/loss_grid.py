@@ -26,7 +26,6 @@ from collections.abc import Callable
 from functools import cached_property
 
 import numpy as np
-from scipy import signal
 
 __all__ = ["LossGrid", "compose_grids", "connect_dots", "from_profile", "nodes_around", "power", "where_below"]
 
@@ -49,6 +48,8 @@ class LossGrid:
     @cached_property
     def _at_nodes(self) -> np.ndarray:
         """δ at the losses: δ_i − δ_{i+1} = (1 − e^−h) U_{i+1}, U_i = p_i + e^−h U_{i+1}: sums of positive terms."""
+        from scipy import signal
+
         ahead = signal.lfilter([1.0], [1.0, -math.exp(-self.interval)], self.masses[::-1])[::-1]
         steps = -math.expm1(-self.interval) * np.append(ahead[1:], 0.0)
         sums = np.cumsum(steps[::-1])[::-1] * (1 + 4 * _ULP * len(steps))
@@ -160,6 +161,8 @@ def _convolve(first: np.ndarray, second: np.ndarray) -> tuple[np.ndarray, float]
         for place in places:
             result[place : place + len(dense)] += sparse[place] * dense
         return result * (1 + _ULP * (len(places) + 2)), 0.0
+    from scipy import signal
+
     result = np.maximum(signal.fftconvolve(first, second), 0.0)
     size = len(result)
     norms = float(np.linalg.norm(first) * np.linalg.norm(second))

@@ -110,8 +110,9 @@ def _shrunk(
     """The ball around the rough mean that promises the smallest error, or the old one, and the histogram behind it.
 
     Clipping to ρ moves the mean by at most (1/n)Σ(distance − ρ)₊, here from the noisy counts and the upper edges of
-    their bins; counts that noise alone would reach in about 1 % of releases count as none. The noise of the last stage grows with ρ like the
-    sensitivity. Their sum in squares is weighed at every edge. All of this is post-processing of the histogram.
+    their bins; counts that noise alone would reach in about 1 % of releases count as none. The noise of the last stage
+    grows with ρ like the sensitivity. Their sum in squares is weighed at every edge. All of this is post-processing of
+    the histogram.
     """
     manifold = ball.manifold
     n = manifold.batch_shape(records)[0]

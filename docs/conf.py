@@ -1,0 +1,168 @@
+"""Sphinx: `make docs` builds the site into out/docs and treats every warning as an error."""
+
+from __future__ import annotations
+
+import html
+import importlib
+import re
+import sys
+from pathlib import Path
+
+from docutils import nodes
+from docutils.statemachine import StringList
+from sphinx.application import Sphinx
+from sphinx.util.docutils import SphinxDirective
+
+import dpmanifolds
+from dpmanifolds.page import write_plan_page
+
+project = "dpmanifolds"
+author = copyright = "the dpmanifolds authors"
+version = release = dpmanifolds.__version__
+language = "en-GB"
+
+extensions = ["myst_parser", "sphinx.ext.autodoc", "sphinx.ext.autosummary"]
+source_suffix = {".md": "markdown"}
+exclude_patterns = ["figures"]
+myst_enable_extensions = ["deflist"]
+myst_heading_anchors = 3
+
+autodoc_member_order = "bysource"
+autodoc_typehints = "none"
+autodoc_default_options = {"members": True}
+autosummary_generate = False
+add_module_names = False
+python_use_unqualified_type_names = True
+
+html_theme = "pydata_sphinx_theme"
+html_title = "dpmanifolds"
+html_show_sourcelink = False
+html_show_copyright = False
+html_theme_options = {
+    "show_toc_level": 2,
+    "navigation_with_keys": False,
+    "secondary_sidebar_items": ["page-toc"],
+    "show_prev_next": True,
+    "header_links_before_dropdown": 6,
+    "footer_start": [],
+    "footer_end": [],
+}
+
+ROOMS = (
+    "domains",
+    "manifolds",
+    "releases",
+    "planning",
+    "privacy",
+    "ledger",
+    "estimators",
+    "optimize",
+    "statistics",
+    "mechanisms",
+    "distributions",
+    "noise",
+    "data",
+    "auditing",
+    "plotting",
+    "report",
+    "page",
+    "experiments",
+    "errors",
+)
+
+
+class PublicNames(SphinxDirective):
+    """A table of everything that `import dpmanifolds` offers, by the room it lives in."""
+
+    def run(self) -> list[nodes.Node]:
+        """One summary table per room."""
+        lines: list[str] = []
+        for room in ROOMS:
+            module = importlib.import_module(f"dpmanifolds.{room}")
+            names = [name for name in module.__all__ if name in dpmanifolds.__all__]
+            if names:
+                lines += [f".. rubric:: {room}", "", ".. autosummary::", ""]
+                lines += [f"   ~dpmanifolds.{room}.{name}" for name in sorted(names)] + [""]
+        # this directive stands in Markdown, the tables are made by a directive of reStructuredText
+        text = ["```{eval-rst}", *lines, "```"]
+        holder = nodes.container()
+        self.state.nested_parse(StringList(text, "public names"), 0, holder)
+        return holder.children
+
+
+class Picture(SphinxDirective):
+    """A figure of `pictures.py`, drawn while the site is built."""
+
+    required_arguments = 1
+
+    def run(self) -> list[nodes.Node]:
+        """The figure with its caption, which is also what a screen reader says."""
+        from matplotlib.figure import Figure
+        from pictures import PICTURES
+
+        name = self.arguments[0]
+        draw, size, caption = PICTURES[name]
+        figure = Figure(figsize=size, layout="constrained")
+        draw(figure.add_subplot())
+        folder = Path(self.env.app.outdir) / "_images"
+        folder.mkdir(parents=True, exist_ok=True)
+        figure.savefig(folder / f"{name}.svg")
+        text = html.escape(caption)
+        image = f'<img src="_images/{name}.svg" alt="{text}"><figcaption>{text}</figcaption>'
+        return [nodes.raw("", f'<figure class="align-default">{image}</figure>', format="html")]
+
+
+_CODE = re.compile(r"`+[^`]+`+")
+_SPECIAL = re.compile(r"(\*\*[^*\s][^*]*\*\*)|([\\*|_])")
+
+
+def _plain(line: str) -> str:
+    """One line of a docstring, which is plain text with `code`, as reStructuredText."""
+    done, last = "", 0
+    for found in _CODE.finditer(line):
+        done += _escaped(line[last : found.start()]) + f"``{found[0].strip('`')}``\\ "
+        last = found.end()
+    return (done + _escaped(line[last:])).rstrip()
+
+
+def _escaped(text: str) -> str:
+    return _SPECIAL.sub(lambda found: found[1] or "\\" + found[2], text)
+
+
+def translate(app: Sphinx, what: str, name: str, obj: object, options: object, lines: list[str]) -> None:
+    """Docstrings as reStructuredText: examples are left alone, indented formulas are shown as they are."""
+    result: list[str] = []
+    in_example = in_formula = False
+    for line in lines:
+        if line.lstrip().startswith(">>>"):
+            in_example = True
+        if not line.strip():
+            in_example = in_formula = False
+            result.append("")
+        elif in_example:
+            result.append(line)
+        elif in_formula or (line.startswith("    ") and result and not result[-1]):
+            if not in_formula:
+                result += ["::", ""]
+            in_formula = True
+            result.append(line)
+        else:
+            if line.startswith("- ") and result and result[-1] and not result[-1].startswith(("- ", "  ")):
+                result.append("")
+            result.append(_plain(line))
+    lines[:] = result
+
+
+def planner(app: Sphinx, failure: Exception | None) -> None:
+    """The planner page stands beside the documents."""
+    if failure is None and app.builder.format == "html":
+        write_plan_page(Path(app.outdir) / "plan.html")
+
+
+def setup(app: Sphinx) -> None:
+    """Called by Sphinx."""
+    sys.path.insert(0, str(Path(__file__).resolve().parent))
+    app.add_directive("public-names", PublicNames)
+    app.add_directive("picture", Picture)
+    app.connect("autodoc-process-docstring", translate)
+    app.connect("build-finished", planner)

@@ -1,0 +1,212 @@
+"""The way of every release: read, plan, ask, charge and draw, write."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import typer
+
+from dpmanifolds.cli._options import Accounting, Budgeting, Place, Records, Saving
+from dpmanifolds.cli._places import ball_from, budget_from
+from dpmanifolds.cli._records import Loaded, load, persons
+from dpmanifolds.cli._show import aside, facts, left_in_words, plan_table, result, say, working
+from dpmanifolds.domains import Ball
+from dpmanifolds.errors import ArgumentError, DPManifoldsError
+from dpmanifolds.ledger import Ledger
+from dpmanifolds.planning import Plan
+from dpmanifolds.privacy import ApproxDP, Budget, GaussianDP, Guarantee, PureDP, ZeroConcentratedDP
+from dpmanifolds.releases import Release
+from dpmanifolds.report import save_release
+from dpmanifolds.report._words import budget_in_words, percent, points_in_words
+from dpmanifolds.report.files import new_files
+
+__all__ = ["Job", "account_of", "asked_budget", "confirm", "finish", "guess_of", "prepare"]
+
+
+@dataclass(frozen=True, eq=False)
+class Job:
+    """Everything that a release needs, with nothing spent yet."""
+
+    loaded: Loaded
+    ball: Ball
+    budget: Budget
+    groups: Any
+    n: int
+    saving: Saving
+    terms: dict[str, Any]
+    """unit, ledger, dataset and rng, as the entry points take them."""
+
+
+def prepare(records: Records, place: Place, budgeting: Budgeting, accounting: Accounting, saving: Saving) -> Job:
+    """Check everything that can be checked, and read the records."""
+    budget = budget_from(asked_budget(budgeting, saving))
+    terms = account_of(accounting, saving)
+    if place.reference is not None and any(_same_file(path, place.reference) for path in records.files):
+        raise ArgumentError(
+            "--reference must be PUBLIC records, other than those to be released: this would leak them."
+        )
+    new_files(saving.out, overwrite=saving.overwrite)
+    loaded = load(records, place)
+    ball = ball_from(_asked_place(place, saving), loaded.manifold)
+    count = len(loaded.points)
+    groups = persons(records.group_by, count)
+    n = count if groups is None else len(np.unique(groups))
+    terms["unit"] = terms["unit"] or loaded.kind
+    return Job(loaded, ball, budget, groups, n, saving, terms)
+
+
+def _same_file(a: Path, b: Path) -> bool:
+    return a.resolve() == b.resolve()
+
+
+def at_terminal() -> bool:
+    """Whether somebody can be asked."""
+    return sys.stdin.isatty()
+
+
+def _can_ask(saving: Saving) -> bool:
+    return at_terminal() and not saving.yes
+
+
+def asked_budget(budgeting: Budgeting, saving: Saving) -> Budgeting:
+    """With ε from the person at the terminal where no budget was given."""
+    if (budgeting.epsilon, budgeting.mu, budgeting.rho) == (None, None, None) and _can_ask(saving):
+        return replace(budgeting, epsilon=typer.prompt("Budget ε (1 is usual)", type=float, err=True))
+    return budgeting
+
+
+def _asked_place(place: Place, saving: Saving) -> Place:
+    """With the radius from the person at the terminal where no ball was given."""
+    ways = (place.radius, place.eigenvalues, place.bounds, place.reference)
+    if all(way is None for way in ways) and not place.positive_orthant and _can_ask(saving):
+        words = "Radius of the public ball, from knowledge and not from the records"
+        return replace(place, radius=typer.prompt(words, type=float, err=True))
+    return place
+
+
+def account_of(accounting: Accounting, saving: Saving) -> dict[str, Any]:
+    """unit, ledger, dataset and rng; an account that is not open is refused with the command that opens it."""
+    if accounting.ledger is None:
+        if accounting.dataset is not None:
+            raise ArgumentError("--dataset names an account of a ledger: pass --ledger FILE too, or leave both out.")
+        return {"unit": accounting.unit, "ledger": None, "dataset": None, "rng": saving.seed}
+    if accounting.dataset is None:
+        raise ArgumentError("--ledger needs --dataset NAME, the account to charge.")
+    if saving.seed is not None:
+        raise ArgumentError("--seed makes a release for tests, and a ledger takes none of those. Leave --seed out.")
+    ledger = Ledger(accounting.ledger)
+    known = {dataset.name: dataset for dataset in ledger.datasets()} if accounting.ledger.exists() else {}
+    if accounting.dataset not in known:
+        raise ArgumentError(
+            f"the ledger has no data set {accounting.dataset!r}. Open it once, with its total budget: dpmanifolds "
+            f"ledger open {accounting.ledger} --dataset {accounting.dataset} --epsilon 1 --delta 1e-6"
+        )
+    unit = accounting.unit or known[accounting.dataset].unit
+    return {"unit": unit, "ledger": ledger, "dataset": accounting.dataset, "rng": None}
+
+
+def guess_of(budget: Budget) -> float:
+    """The largest probability of guessing right which of two values a record has."""
+    if isinstance(budget, PureDP):
+        promise = Guarantee.pure(budget.epsilon)
+    elif isinstance(budget, ApproxDP):
+        promise = Guarantee.approx(budget.epsilon, budget.delta)
+    elif isinstance(budget, GaussianDP):
+        promise = Guarantee.gaussian(budget.mu)
+    elif isinstance(budget, ZeroConcentratedDP):
+        promise = Guarantee.zcdp(budget.rho)
+    else:
+        return 1.0
+    return (1 + float(promise.delta(0.0))) / 2
+
+
+def confirm(job: Job, what: str, *, plan: Plan | None = None, remarks: Sequence[str] = ()) -> None:
+    """Show what is about to be spent and what it buys, and ask; without a terminal, --yes must have been given."""
+    console, saving = aside(), job.saving
+    if job.loaded.volume is not None and not saving.overwrite and any(saving.out.glob("*.nii.gz")):
+        raise ArgumentError(f"{str(saving.out)!r} holds an earlier map. Name another folder, or pass --overwrite.")
+    if not saving.quiet:
+        _show_job(job, what, plan, remarks)
+    if saving.yes:
+        return
+    if not at_terminal():
+        raise ArgumentError("nobody can be asked here, as this is no terminal: pass --yes to spend the budget.")
+    if not typer.confirm(f"Spend {budget_in_words(job.budget)}?", err=True):
+        say(console, "Nothing was spent.")
+        raise typer.Exit(1)
+
+
+def _show_job(job: Job, what: str, plan: Plan | None, remarks: Sequence[str]) -> None:
+    console, terms = aside(), job.terms
+    say(console, f"About to release the private {what} of {job.n} records", style="bold")
+    rows = [
+        ("records", points_in_words(job.loaded.manifold)),
+        ("domain", repr(job.ball)),
+        ("budget", f"{budget_in_words(job.budget)}, replace-one, one record is one {terms['unit']}"),
+        ("attacker", f"guesses right in at most {percent(guess_of(job.budget))} of cases (50 % by a coin)"),
+    ]
+    if terms["ledger"] is not None:
+        told = left_in_words(terms["ledger"], terms["dataset"])
+        rows.append(("ledger", f"{Path(terms['ledger'].path).name}, {terms['dataset']}: {told} left before this"))
+    if terms["rng"] is not None:
+        rows.append(("seed", "given: NOT FOR REAL RECORDS, the noise can be removed"))
+    facts(console, [*rows, *(("note", note) for note in (*job.loaded.notes, *remarks))])
+    if plan is not None:
+        console.print()
+        console.print(plan_table(plan))
+        best = plan.best().error
+        if best is not None and best.mean > job.ball.radius:
+            say(console, "The noise is wider than the domain: the public centre is as good an answer.", style="yellow")
+    console.print()
+
+
+def finish(job: Job, release: Release, *, remarks: Sequence[str] = ()) -> None:
+    """Write the release into its folder and say where; if that fails, print it, as it has been paid for."""
+    notes = (*job.loaded.notes, *remarks)
+    try:
+        with working("Writing the report"):
+            paths = save_release(release, job.saving.out, notes=notes, overwrite=job.saving.overwrite)
+            written = list(paths.values())
+            if job.loaded.volume is not None and not isinstance(release.value, float):
+                written.append(_written_map(job, release))
+    except (OSError, DPManifoldsError) as problem:
+        typer.echo(release.to_json())
+        raise ArgumentError(
+            f"the release was drawn and paid for, but could not be written ({problem}). It stands on the standard "
+            "output: keep it."
+        ) from None
+    if job.saving.quiet:
+        typer.echo(str(paths["json"]))
+        return
+    console = result()
+    say(console, f"Released: the private {release.statistic} of {release.n} records", style="bold green")
+    rows = [("spent", budget_in_words(release.spent)), ("mechanism", f"{release.mechanism} ({release.numerics})")]
+    rows.append(("error", str(release.expected_error or "it depends on the records, and is not stated")))
+    value = _short(release.value)
+    if value:
+        rows.append(("value", value))
+    rows += [("written", str(path)) for path in written]
+    facts(console, rows)
+
+
+def _written_map(job: Job, release: Release) -> Path:
+    """The released map of tensors in the unit of the files, at its voxels."""
+    path = job.saving.out / f"{release.statistic}.nii.gz"
+    if job.saving.overwrite:
+        path.unlink(missing_ok=True)
+    assert job.loaded.volume is not None
+    return job.loaded.volume.write(path, np.asarray(release.value) / job.loaded.scale)
+
+
+def _short(value: Any) -> str:
+    """A small value as text; none for a large one."""
+    if isinstance(value, float):
+        return f"{value:.6g}"
+    if isinstance(value, tuple) or value.size > 25 or value.ndim > 2:
+        return ""
+    return str(np.array2string(value, precision=4, suppress_small=False, max_line_width=60))

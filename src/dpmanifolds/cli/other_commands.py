@@ -1,0 +1,144 @@
+"""`dpmanifolds demo | report | reproduce | info`."""
+
+from __future__ import annotations
+
+from importlib import metadata
+from pathlib import Path
+from typing import Annotated, Any
+
+import typer
+
+from dpmanifolds.cli._app import app
+
+__all__ = ["demo", "info", "report", "reproduce"]
+
+_EXTRAS = {"matplotlib": "figures", "torch": "PyTorch arrays", "jax": "JAX arrays"}
+_LARGEST = 1 << 32
+
+
+@app.command(rich_help_panel="Learn")
+def demo(
+    out: Annotated[Path, typer.Option(help="Folder for what the demonstration makes.")] = Path("out"),
+) -> None:
+    """The main job end to end, on images that come with scikit-learn: half a minute, nothing to prepare."""
+    from dpmanifolds.cli._show import result
+    from dpmanifolds.demo import main
+
+    main(out, result())
+
+
+@app.command(rich_help_panel="Release")
+def report(
+    release: Annotated[Path, typer.Argument(help="release.json, or the folder that holds it.", show_default=False)],
+    out: Annotated[Path | None, typer.Option(help="The page to write (default: report.html beside it).")] = None,
+    overwrite: Annotated[bool, typer.Option("--overwrite", help="Replace an earlier page.")] = False,
+) -> None:
+    """One self-contained HTML page about a release: the promise in plain words, the error, the figure, how to cite.
+
+    [bold]Example[/bold]
+
+    dpmanifolds report result --out for-the-board.html
+    """
+    from dpmanifolds.report import load_release, write_report
+
+    loaded = load_release(release)
+    folder = release if release.is_dir() else release.parent
+    typer.echo(str(write_report(loaded, out or folder / "report.html", overwrite=overwrite)))
+
+
+@app.command(rich_help_panel="Learn")
+def reproduce(
+    name: Annotated[str, typer.Argument(help="A study, or list.", show_default=False)],
+    quick: Annotated[bool, typer.Option("--quick", help="Smaller sizes, wider error bars.")] = False,
+    out: Annotated[Path, typer.Option(help="Folder for tables and figures.")] = Path("out"),
+    data: Annotated[
+        Path | None, typer.Option(help="Folder of real data (else DPMANIFOLDS_DATA, else synthetic).")
+    ] = None,
+    seed: Annotated[int, typer.Option(help="Of the simulations.")] = 0,
+) -> None:
+    """Run a figure of the literature again, and compare with what the paper says.
+
+    [bold]Example[/bold]
+
+    dpmanifolds reproduce list
+
+    dpmanifolds reproduce reimherr-1 --quick
+    """
+    from dpmanifolds.cli._show import result
+    from dpmanifolds.experiments import names
+    from dpmanifolds.experiments import reproduce as run
+
+    if name == "list":
+        typer.echo("\n".join(names()))
+        return
+    run(name, quick=quick, out=out, data=data, seed=seed, console=result())
+
+
+@app.command(rich_help_panel="Learn")
+def info(
+    file: Annotated[
+        Path | None, typer.Argument(help="A release.json to explain, or a file of records whose shape to tell.")
+    ] = None,
+) -> None:
+    """What is installed and offered; or what a file holds (of records: names of arrays and shapes only)."""
+    if file is None:
+        _installation()
+    elif file.is_dir() or file.suffix == ".json":
+        from dpmanifolds.report import load_release
+
+        typer.echo(load_release(file).summary())
+    else:
+        for name, shape in _shapes(file).items():
+            typer.echo(f"{name}: {' × '.join(map(str, shape))}")
+
+
+def _installation() -> None:
+    import platform
+
+    from dpmanifolds import __version__
+    from dpmanifolds.cli._places import _FAMILIES
+    from dpmanifolds.cli._show import facts, result, say
+    from dpmanifolds.data.readers import _KINDS
+    from dpmanifolds.manifolds.spd import METRICS
+    from dpmanifolds.mechanisms import MECHANISMS, NUMERICS
+
+    console = result()
+    say(console, f"dpmanifolds {__version__}", style="bold")
+    facts(
+        console,
+        [
+            ("python", f"{platform.python_version()} on {platform.system()}"),
+            ("libraries", ", ".join(f"{name} {_version(name)}" for name in ("numpy", "scipy", "opendp"))),
+            *((f"extra {name}", f"{_version(name)} ({use})") for name, use in _EXTRAS.items()),
+            ("manifolds", ", ".join(_FAMILIES)),
+            ("metrics", ", ".join(METRICS)),
+            ("mechanisms", ", ".join(MECHANISMS)),
+            ("numerics", ", ".join(NUMERICS)),
+            ("budgets", "--epsilon, --epsilon with --delta, --mu, --rho"),
+            ("files", " ".join(_KINDS)),
+        ],
+    )
+
+
+def _version(name: str) -> str:
+    try:
+        return metadata.version(name)
+    except metadata.PackageNotFoundError:
+        return "not installed"
+
+
+def _shapes(path: Path) -> dict[str, Any]:
+    """Names and shapes of the arrays of a file; shapes are public, as n is."""
+    import zipfile
+
+    from dpmanifolds.data import read_nifti, read_points
+    from dpmanifolds.data._files import checked_path, decoding
+
+    found = checked_path(path, _LARGEST)
+    if found.suffix == ".npz":
+        with decoding(found, "a .npz file"), zipfile.ZipFile(found) as archive:
+            names = [name.removesuffix(".npy") for name in archive.namelist() if name.endswith(".npy")]
+        return {name: read_points(found, key=name).shape for name in names}
+    if found.name.lower().endswith((".nii", ".nii.gz")):
+        return {found.name: read_nifti(found).shape}
+    return {found.name: read_points(found).shape}

@@ -1,0 +1,42 @@
+"""Axes to draw on, and the few colours that all pictures share."""
+
+from __future__ import annotations
+
+import importlib
+from typing import Any
+
+from dpmanifolds.errors import ArgumentError, NotAvailableError
+
+__all__ = ["AXIS_COLORS", "DOMAIN", "NOISE", "VALUE", "axes", "bare", "need_matplotlib"]
+
+VALUE = "#0b6e99"
+"""What was released."""
+NOISE = "#e07a1f"
+"""How far it may be off."""
+DOMAIN = "#8a8f98"
+"""What was public before: the centre and the edge of the domain."""
+AXIS_COLORS = ("#c0392b", "#2e8b57", "#2c6fbb")
+"""x, y and z, as people who look at tensors know them."""
+
+
+def need_matplotlib(module: str = "matplotlib") -> Any:
+    """A module of matplotlib, or an error that names the extra."""
+    try:
+        return importlib.import_module(module)
+    except ImportError:
+        raise NotAvailableError('plotting needs matplotlib: pip install "dpmanifolds[plot]".') from None
+
+
+def axes(ax: Any, size: tuple[float, float] = (5.0, 4.0)) -> Any:
+    """`ax`, or the axes of a new figure of this size in inches."""
+    if ax is None:
+        _, ax = need_matplotlib("matplotlib.pyplot").subplots(figsize=size, layout="constrained")
+    if not hasattr(ax, "plot"):
+        raise ArgumentError(f"ax must be matplotlib axes, or None for new ones; got {type(ax).__name__}.")
+    return ax
+
+
+def bare(ax: Any) -> None:
+    """A picture, not a diagram: one unit is as long in both directions, and there is no frame."""
+    ax.set_aspect("equal")
+    ax.set_axis_off()
