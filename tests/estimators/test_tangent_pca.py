@@ -10,7 +10,7 @@ from scipy import stats
 
 import dpmanifolds as dpm
 from dpmanifolds.estimators import PrivateTangentPCA
-from dpmanifolds.estimators.tangent_pca import _second_moment, sensitivity_of_second_moment
+from dpmanifolds.estimators.second_moment import second_moment, sensitivity_of_second_moment
 from dpmanifolds.privacy import compose
 
 SPACE = dpm.SPD(2)
@@ -30,7 +30,7 @@ def test_a_replaced_record_moves_the_second_moment_at_most_by_its_sensitivity(di
     vectors = rng.standard_normal((n, dim)) * 10 ** rng.uniform(-3, 3, (n, 1))
     other = vectors.copy()
     other[0] = rng.standard_normal(dim) * 10 ** rng.uniform(-3, 3)
-    moved = np.linalg.norm(_second_moment(vectors, clip_norm) - _second_moment(other, clip_norm))
+    moved = np.linalg.norm(second_moment(vectors, clip_norm) - second_moment(other, clip_norm))
     assert moved <= float(sensitivity_of_second_moment(clip_norm, n, dim))
 
 
@@ -40,13 +40,13 @@ def test_the_sensitivity_is_attained(dim):
     other = vectors.copy()
     vectors[0, 0] = 1e9
     other[0, -1] = 1e9 if dim > 1 else 0.0
-    moved = np.linalg.norm(_second_moment(vectors, 2.0) - _second_moment(other, 2.0))
+    moved = np.linalg.norm(second_moment(vectors, 2.0) - second_moment(other, 2.0))
     assert moved == pytest.approx(float(sensitivity_of_second_moment(2.0, 10, dim)), rel=1e-9)
 
 
 def test_blocks_add_up_to_the_whole():
     vectors = np.random.default_rng(0).standard_normal((9000, 3))
-    assert np.allclose(_second_moment(vectors, 100.0), vectors.T @ vectors / 9000, rtol=1e-12)
+    assert np.allclose(second_moment(vectors, 100.0), vectors.T @ vectors / 9000, rtol=1e-12)
 
 
 @pytest.mark.parametrize(

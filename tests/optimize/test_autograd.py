@@ -45,7 +45,7 @@ def test_gradients_agree_with_the_closed_forms(library):
         (PlanarShapes(4), lambda w, x: abs((w * x).sum()) ** 2),
         (Product(Sphere(2), Euclidean(1)), lambda w, x: (w[0] * x[:3]).sum() * w[1][0]),
     ],
-    ids=repr,
+    ids=["affine-invariant", "log-euclidean", "shapes", "product"],
 )
 def test_gradients_are_derivatives_along_geodesics(library, manifold, function):
     loss = AutogradLoss(function, manifold)
