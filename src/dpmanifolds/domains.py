@@ -224,7 +224,7 @@ def validate(points: Any, domain: Domain) -> ValidationReport:
     count = manifold.batch_shape(array)[0]
     finite = np.ones(count, dtype=bool)
     for leaf in leaves(array):
-        finite &= np.isfinite(to_numpy(leaf)).reshape(count, -1).all(axis=1)
+        finite &= np.isfinite(to_numpy(leaf)).all(axis=tuple(range(1, leaf.ndim)))
     usable = finite.copy()
     usable[finite] = to_numpy(manifold.belongs(_rows(array, finite)))
     good = _rows(array, usable)

@@ -12,6 +12,7 @@ from hypothesis import strategies as st
 from dpmanifolds import (
     SPD,
     ArgumentError,
+    Ball,
     ConvergenceError,
     Euclidean,
     Grassmann,
@@ -25,6 +26,7 @@ from dpmanifolds import (
     Stiefel,
     frechet_mean,
 )
+from dpmanifolds.privacy import solver_tolerance
 from dpmanifolds.statistics import sources
 from tests.manifolds.cases import SMOOTH
 
@@ -279,3 +281,20 @@ def test_records_beyond_the_uniqueness_radius_are_flagged():
     sphere = Sphere(2)
     records = np.stack([sphere.project(np.array([math.cos(a), math.sin(a), 0.2])) for a in (0.0, 1.0, 2.0, 3.0, 4.5)])
     assert not frechet_mean(sphere, records).is_global
+
+
+@pytest.mark.parametrize(
+    ("manifold", "share"), [(Sphere(3), 0.99), (Sphere(3, curvature=1e-4), 0.8), (SpecialOrthogonal(3), 0.95)], ids=repr
+)
+def test_records_at_the_edge_of_a_wide_ball_reach_the_public_tolerance(manifold, share):
+    """A solver that gave up on some data sets would tell which: 150 sets of 12 records at the edge, none may fail."""
+    rng = np.random.default_rng(0)
+    center = manifold.random_point(rng=0)
+    ball = Ball(manifold, center, share * manifold.max_radius)
+    tolerance = solver_tolerance(ball, 12)
+    for _ in range(150):
+        steps = rng.standard_normal((12, manifold.dim))
+        steps *= ball.radius * (1 - 1e-9) / np.linalg.norm(steps, axis=1, keepdims=True)
+        result = frechet_mean(manifold, manifold.exp(center, manifold.from_coordinates(center, steps)))
+        assert result.error_bound <= tolerance / 2
+        assert bool(ball.contains(result.point))

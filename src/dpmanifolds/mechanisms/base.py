@@ -59,7 +59,7 @@ class ExpectedError:
 
     def __str__(self) -> str:
         edge = ""
-        if self.mean_at_edge > 1.05 * self.mean:
+        if self.mean_at_edge > 1.05 * self.mean > 0:
             edge = f"; up to {self.mean_at_edge / self.mean:.2g} times that near the edge of the domain (curvature)"
         return f"{self.mean:.4g} on average, within {self.radius_90:.4g} in 90 % of releases{edge}"
 

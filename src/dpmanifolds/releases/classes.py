@@ -9,9 +9,10 @@ from typing import Any
 import numpy as np
 
 from dpmanifolds._arrays import Array, leaves, like, namespace, to_numpy
+from dpmanifolds._validate import choice
 from dpmanifolds.domains import Domain
 from dpmanifolds.errors import ArgumentError, NotAvailableError
-from dpmanifolds.mechanisms import Facts, Mechanism, mean_facts, offered
+from dpmanifolds.mechanisms import NUMERICS, Facts, Mechanism, mean_facts, offered
 from dpmanifolds.privacy import Budget, Guarantee, compose, split
 from dpmanifolds.releases._counts import counts_noise
 from dpmanifolds.releases._entry import (
@@ -97,6 +98,7 @@ def private_class_means(
     """
     checked_domain(domain)
     checked_budget(budget)
+    choice("numerics", numerics, NUMERICS)
     account = open_account(ledger, dataset, rng)
     records = clipped_records(points, domain, on_invalid)
     lenient = private_labels and on_invalid == "center"

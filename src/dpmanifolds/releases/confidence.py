@@ -17,7 +17,7 @@ from typing import Any
 
 import numpy as np
 
-from dpmanifolds._validate import positive_number
+from dpmanifolds._validate import numeric_array, positive_number
 from dpmanifolds.domains import Ball
 from dpmanifolds.errors import ArgumentError, NotAvailableError
 from dpmanifolds.manifolds import Euclidean
@@ -43,7 +43,7 @@ class ConfidenceRegion:
         """Whether each point (..., *point_shape), or number, lies in the region."""
         if self.metric == "number":
             drawn = self.release.value if self.release.coordinates is None else self.release.coordinates[0]
-            return np.asarray(np.abs(np.asarray(points, dtype=float) - drawn) <= self.radius)
+            return np.asarray(np.abs(numeric_array("points", points) - drawn) <= self.radius)
         manifold = self.release.manifold
         given = host(manifold.as_points(points))
         if self.metric == "distance":

@@ -122,9 +122,9 @@ def _extent(points: Array) -> tuple[int, int]:
 
 
 def bytes_per_record(array: Array) -> int:
-    """Bytes of one record of an array, in any library."""
+    """Bytes of one record of an array, in any library; as much as in double precision, which it may be read in."""
     numbers: int = math.prod(array.shape[1:])
-    return max(1, numbers * int(getattr(array.dtype, "itemsize", 8)))
+    return max(1, numbers * max(8, int(getattr(array.dtype, "itemsize", 8))))
 
 
 def records_at(points: Array, index: Any) -> Array:

@@ -122,8 +122,10 @@ def _newton(manifold: Manifold, records: Records, tolerance: float) -> MeanResul
         passes += used
         reached = _total(norm(there.pull))
         contraction = reached / (gradient * gradient)
-        stalled = stalled + 1 if reached > gradient / 2 else 0
-        if reached < gradient:
+        # far from the minimum the gradient may grow while the objective falls
+        falling = _falls(here, there)
+        stalled = stalled + 1 if reached > gradient / 2 and not falling else 0
+        if reached < gradient or falling:
             base, here, gradient = candidate, there, reached
         elif gradient <= _total(here.rounding):
             break
@@ -134,6 +136,12 @@ def _newton(manifold: Manifold, records: Records, tolerance: float) -> MeanResul
             )
     bound, is_global = _certificate(manifold, here, records.longest_sum)
     return MeanResult(base, gradient, bound, passes, gradient <= tolerance, is_global)
+
+
+def _falls(here: Linearization, there: Linearization) -> bool:
+    """Whether the objective falls beyond doubt."""
+    xp = namespace(here.value)
+    return bool(xp.sum(there.value) < xp.sum(here.value) * (1 - 1e-6) - xp.sum(here.rounding))
 
 
 def _step(
@@ -151,7 +159,7 @@ def _step(
     xp = namespace(here.pull)
     step = _newton_direction(here, min(1e-3, max(gradient * gradient, tolerance / (8 * gradient))))
     size = norm(step)
-    limit = min(manifold.injectivity_radius / 2, 4.0)
+    limit = min(manifold.injectivity_radius / 2, 4 / math.sqrt(max(map(abs, manifold.curvature_bounds)) or 1.0))
     step = step * (limit / xp.where(size > limit, size, xp.full_like(size, limit)))[..., None]
     looks = 0
     while True:

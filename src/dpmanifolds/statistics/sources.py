@@ -9,6 +9,7 @@
 
 from __future__ import annotations
 
+import mmap
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterable, Iterator
 from itertools import chain
@@ -37,6 +38,7 @@ Part = Callable[[int, int, Array], State]
 Merge = Callable[[State, State], State]
 
 _SLAB_BYTES = 1 << 25
+_MAPPED_BYTES = 1 << 28
 
 
 class Source(ABC):
@@ -72,9 +74,10 @@ class Source(ABC):
 class ArraySource(Source):
     """An array that can be sliced in any thread at no cost: NumPy, a memory map, or an array on a device."""
 
-    def __init__(self, array: Array, threads: int | None = None) -> None:
+    def __init__(self, array: Array, threads: int | None = None, mapping: mmap.mmap | None = None) -> None:
         self.array = array
         self._threads = threads
+        self._mapping = mapping if hasattr(mmap, "MADV_DONTNEED") else None
         self.count = int(array.shape[0])
         self._size = _size_of_blocks(array)
         self.longest_block = min(self.count, self._size)
@@ -91,7 +94,16 @@ class ArraySource(Source):
         if not is_numpy(self.array):
             return total_of(map(run, firsts), merge)
         threads = min(len(firsts), self._threads or cores())
-        return total_of(ordered_map(run, firsts, threads, tiny=self.array.nbytes <= TINY), merge)
+        parts = ordered_map(run, firsts, threads, tiny=self.array.nbytes <= TINY)
+        return total_of(self._letting_go(parts), merge)
+
+    def _letting_go(self, parts: Iterator[State]) -> Iterator[State]:
+        """Hand back the pages of a read-only memory map now and then: they would pile up to the size of the file."""
+        every = max(1, _MAPPED_BYTES // (self._size * bytes_per_record(self.array)))
+        for number, part in enumerate(parts, start=1):
+            yield part
+            if self._mapping is not None and number % every == 0:
+                self._mapping.madvise(mmap.MADV_DONTNEED)
 
     def sample(self, most: int) -> Array:
         return self.array[: min(most, int(self.array.shape[0])), ...]
@@ -194,7 +206,8 @@ def source_of(manifold: Manifold, points: Any) -> Source:
         return BlockSource(manifold, lambda: chain([first], points), None, once=True)
     if _is_plain_iterable(points):
         return BlockSource(manifold, lambda: iter(points), None, once=False)
-    return ArraySource(_checked_array(manifold, points))
+    read_only = isinstance(points, np.memmap) and points.mode == "r"
+    return ArraySource(_checked_array(manifold, points), mapping=getattr(points, "_mmap", None) if read_only else None)
 
 
 def is_dask(points: Any) -> bool:

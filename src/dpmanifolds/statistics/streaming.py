@@ -27,7 +27,7 @@ from dpmanifolds.errors import ArgumentError
 from dpmanifolds.manifolds import FlatManifold, Manifold, Power
 from dpmanifolds.statistics._clipping import assigned, clip_block
 from dpmanifolds.statistics.blocks import bytes_per_record
-from dpmanifolds.statistics.records import check_block, record_weights
+from dpmanifolds.statistics.records import check_block, is_exact, record_weights
 from dpmanifolds.statistics.sources import ArraySource, Part, Source, source_of
 
 __all__ = ["Preparation", "Records", "clipped_records_of", "materialised", "records_of"]
@@ -59,7 +59,7 @@ class Preparation:
             return self.mend(block)
         if not self.is_checked:
             check_block(self.manifold, block)
-        if self.place is not None:
+        if self.place is not None and not is_exact(self.manifold, block):
             block = self.place(block)
         return block if self.domain is None or self.in_chart else clip_block(self.domain, block)
 

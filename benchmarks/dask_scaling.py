@@ -1,0 +1,103 @@
+"""One and two Dask processes on the same tensors: how much of the second one arrives.
+
+    python benchmarks/dask_scaling.py [--records 10000000] [--repeats 3] [--metric log-euclidean]
+
+Every worker makes its own chunks (a pure function of their number) and keeps them, so that what is timed is the private
+mean: clipping, logarithms, sums, the merging of states and one draw of noise. On a machine that does other work too,
+wall time says little; "CPU" is the time that all workers together were busy, and "work kept" what one process needs
+over what two need together: the speed-up with two idle cores is twice that.
+"""
+
+from __future__ import annotations
+
+import argparse
+import statistics
+import time
+
+import dask.array as da
+import numpy as np
+from distributed import Client, LocalCluster, wait
+from rich.console import Console
+from rich.table import Table
+
+import dpmanifolds as dpm
+
+CHUNK = 250_000
+
+
+def tensors(block_info: dict) -> np.ndarray:
+    """Covariances of six normal vectors, in single precision."""
+    where = block_info[None]
+    rng = np.random.default_rng(where["chunk-location"][0])
+    factors = rng.standard_normal((where["chunk-shape"][0], 3, 6), dtype=np.float32)
+    return factors @ factors.swapaxes(1, 2) / np.float32(6)
+
+
+def busy(client: Client) -> float:
+    """CPU seconds that the workers have used so far, all together."""
+    return sum(client.run(time.process_time).values())
+
+
+def timed(processes: int, records: int, metric: str, repeats: int) -> tuple[list[float], list[float], np.ndarray]:
+    """Wall and CPU times of the private mean on so many processes, and its value for a fixed seed."""
+    space = dpm.SPD(3, metric)
+    ball = dpm.Ball(space, np.eye(3), 4.0)
+    options = {"n_workers": processes, "threads_per_worker": 1, "processes": True, "dashboard_address": None}
+    with LocalCluster(**options) as cluster, Client(cluster) as client:
+        array = da.map_blocks(
+            tensors,
+            chunks=((CHUNK,) * (records // CHUNK), (3,), (3,)),
+            dtype=np.float32,
+            meta=np.empty((0, 3, 3), np.float32),
+        ).persist()
+        wait(array)
+        walls, cpus = [], []
+        release = dpm.private_mean(array, ball, dpm.PureDP(1.0), rng=1)
+        for _ in range(repeats):
+            before, started = busy(client), time.perf_counter()
+            release = dpm.private_mean(array, ball, dpm.PureDP(1.0), rng=1)
+            walls.append(time.perf_counter() - started)
+            cpus.append(busy(client) - before)
+        return walls, cpus, release.value
+
+
+def main() -> None:
+    """Print the table."""
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--records", type=int, default=10_000_000)
+    parser.add_argument("--repeats", type=int, default=3)
+    parser.add_argument("--metric", choices=("log-euclidean", "affine-invariant"), default="log-euclidean")
+    given = parser.parse_args()
+    table = Table(title=f"Dask: {given.records:,} tensors, 1 and 2 processes, medians of {given.repeats}")
+    for heading in (
+        "metric",
+        "wall 1",
+        "wall 2",
+        "ratio",
+        "CPU 1",
+        "CPU 2",
+        "work kept",
+        "speed-up by CPU",
+        "same value",
+    ):
+        table.add_column(heading, justify="right")
+    metric = given.metric
+    (wall_1, cpu_1, one), (wall_2, cpu_2, two) = (
+        timed(processes, given.records, metric, given.repeats) for processes in (1, 2)
+    )
+    walls = statistics.median(wall_1), statistics.median(wall_2)
+    cpus = statistics.median(cpu_1), statistics.median(cpu_2)
+    table.add_row(
+        metric,
+        *(f"{wall:.2f} s" for wall in walls),
+        f"{walls[0] / walls[1]:.2f}",
+        *(f"{cpu:.2f} s" for cpu in cpus),
+        f"{cpus[0] / cpus[1]:.2f}",
+        f"{2 * cpus[0] / cpus[1]:.2f}",
+        "yes" if np.array_equal(one, two) else "no",
+    )
+    Console(width=140).print(table)
+
+
+if __name__ == "__main__":
+    main()
