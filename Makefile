@@ -73,6 +73,8 @@ bench: $(VENV)-bench/.ready
 	$(VENV)-bench/bin/python benchmarks/descriptors.py
 	$(VENV)-bench/bin/python benchmarks/utility.py
 	$(VENV)-bench/bin/python benchmarks/descent.py
+	$(VENV)-bench/bin/python benchmarks/scale.py
+	$(VENV)-bench/bin/python benchmarks/dask_scaling.py
 
 freeze-oracles: $(VENV)-bench/.ready
 	$(VENV)-bench/bin/python tests/manifolds/freeze_oracles.py

@@ -60,7 +60,8 @@ def is_numpy(array: Array) -> bool:
 def as_array(value: Array) -> Array:
     """`value` itself if it is an array of a known library, else a NumPy array of floats.
 
-    Lists and Python numbers become float64; integers are promoted to the library's float64.
+    Lists and Python numbers become float64; integers are promoted to the library's float64; NumPy's
+    half precision and extended precision become float64 (complex128).
     """
     try:
         xp = namespace(value)
@@ -73,6 +74,10 @@ def as_array(value: Array) -> Array:
             raise TypeError(f"an array of dtype {value.dtype} holds no numbers")
         if value.dtype == np.float16 or value.dtype.kind in "biu":
             return value.astype(np.float64)
+        if value.dtype.itemsize > (16 if value.dtype.kind == "c" else 8):
+            # nothing below computes in extended precision
+            with np.errstate(over="ignore", under="ignore"):
+                return value.astype(np.complex128 if value.dtype.kind == "c" else np.float64)
         return value
     if not xp.isdtype(value.dtype, ("real floating", "complex floating")):
         return xp.astype(value, xp.asarray(1.0, device=device_of(value)).dtype)

@@ -11,6 +11,8 @@ from dpmanifolds.errors import ArgumentError
 
 __all__ = ["choice", "negative_number", "number_between", "numeric_array", "positive_integer", "positive_number"]
 
+_LARGEST_INTEGER = 2**63 - 1
+
 
 def positive_integer(name: str, value: Any, *, at_least: int = 1) -> int:
     """`value` as an int, or an error that names the argument."""
@@ -20,6 +22,8 @@ def positive_integer(name: str, value: Any, *, at_least: int = 1) -> int:
         raise ArgumentError(f"{name} must be a whole number of at least {at_least}; got {value!r}.") from None
     if number < at_least:
         raise ArgumentError(f"{name} must be at least {at_least}; got {number}.")
+    if number > _LARGEST_INTEGER:
+        raise ArgumentError(f"{name} must be at most 2^63 − 1; got a number of {number.bit_length()} bits.")
     return number
 
 
@@ -27,7 +31,7 @@ def positive_number(name: str, value: Any) -> float:
     """`value` as a finite float above zero, or an error that names the argument."""
     try:
         number = float(value)
-    except (TypeError, ValueError):
+    except (TypeError, ValueError, OverflowError):
         raise ArgumentError(f"{name} must be a number above 0; got {value!r}.") from None
     if not (math.isfinite(number) and number > 0):
         raise ArgumentError(f"{name} must be finite and above 0; got {number}.")
@@ -36,7 +40,7 @@ def positive_number(name: str, value: Any) -> float:
 
 def choice(name: str, value: Any, allowed: tuple[str, ...]) -> str:
     """`value` if it is one of `allowed`, or an error that lists them."""
-    if value not in allowed:
+    if not isinstance(value, str) or value not in allowed:
         raise ArgumentError(f"{name} must be one of {', '.join(map(repr, allowed))}; got {value!r}.")
     return str(value)
 
@@ -45,7 +49,7 @@ def negative_number(name: str, value: Any) -> float:
     """`value` as a finite float below zero, or an error that names the argument."""
     try:
         number = float(value)
-    except (TypeError, ValueError):
+    except (TypeError, ValueError, OverflowError):
         raise ArgumentError(f"{name} must be a number below 0; got {value!r}.") from None
     if not (math.isfinite(number) and number < 0):
         raise ArgumentError(f"{name} must be finite and below 0; got {number}.")
@@ -56,7 +60,7 @@ def numeric_array(name: str, value: Any) -> Array:
     """`value` as an array of floating-point or complex numbers, or an error that names the argument."""
     try:
         return as_array(value)
-    except (TypeError, ValueError):
+    except (TypeError, ValueError, OverflowError):
         raise ArgumentError(
             f"{name} must be an array of numbers (NumPy, PyTorch, JAX or CuPy); got {type(value).__name__}. "
             "Turn lists of unequal length, strings, objects or generators into one array first."
@@ -67,7 +71,7 @@ def number_between(name: str, value: Any, low: float, high: float) -> float:
     """`value` as a float within [low, high], or an error that names the argument."""
     try:
         number = float(value)
-    except (TypeError, ValueError):
+    except (TypeError, ValueError, OverflowError):
         raise ArgumentError(f"{name} must be a number from {low:g} to {high:g}; got {value!r}.") from None
     if not low <= number <= high:
         raise ArgumentError(f"{name} must be from {low:g} to {high:g}; got {number}.")

@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import signal
+import tempfile
 import traceback
 import warnings
 from collections import Counter
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import chdir, contextmanager
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -68,15 +69,20 @@ def call(seed: int, number: int, *, loud: bool = False) -> tuple[str, str, str]:
     weights = np.array([weight for weight, _ in TARGETS.values()])
     target = list(TARGETS)[int(values.rng.choice(len(weights), p=weights / weights.sum()))]
     try:
-        with _watched(), warnings.catch_warnings():
+        # paths among the arguments are relative: what a call writes goes with the folder
+        with tempfile.TemporaryDirectory() as folder, chdir(folder), _watched(), warnings.catch_warnings():
             warnings.simplefilter("ignore")
             TARGETS[target][1](values)
     except DPManifoldsError:
         outcome = "refused", ""
     except TypeError as error:
         outcome = ("signature", "") if _is_about_the_signature(error) else ("crashed", _place(error))
+        if loud:
+            traceback.print_exc()
     except Hang as error:
         outcome = "hung", _place(error)
+        if loud:
+            traceback.print_exc()
     except Exception as error:
         outcome = "crashed", _place(error)
         if loud:

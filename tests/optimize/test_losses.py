@@ -155,6 +155,17 @@ def test_proven_bounds_hold_and_are_reached(seed):
         assert 0.999 * loss.bound < lengths.max() <= loss.bound * (1 + 1e-12)
 
 
+@pytest.mark.parametrize("size", [1e-200, 1.0, 1e150])
+def test_lengths_that_are_not_computed_stay_within_the_bound_and_its_slack(size):
+    """At the proven bound nothing is clipped: one record adds C and the rounding that the sensitivity covers."""
+    x = size * np.random.default_rng(1).standard_normal((300, 5))
+    frame = Grassmann(5, 2).random_point(rng=0)
+    for loss, w in ((EigenvectorLoss(5, 0.7), frame[:, 0]), (PCALoss(Grassmann(5, 2), 0.7), frame)):
+        for one in loss.prepare(x):
+            slack = rounding_slack(loss, one[None], loss.bound)
+            assert np.linalg.norm(clipped_total(loss, w, one[None], loss.bound)) <= loss.bound * (1 + slack)
+
+
 def test_no_edge_pulls_harder_than_root_six():
     loss = HyperbolicEmbeddingLoss(Hyperbolic(2), nodes=4, negatives=9, seed=0)
     edges = loss.prepare(np.array([(i, j) for i in range(4) for j in range(4)]))

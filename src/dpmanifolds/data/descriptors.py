@@ -36,7 +36,7 @@ def feature_names(channels: int = 1) -> tuple[str, ...]:
     >>> feature_names(1)
     ('x', 'y', 'I', '|I_x|', '|I_y|', '|I_xx|', '|I_yy|', '|∇I|', 'angle')
     """
-    if channels not in (1, 3):
+    if not isinstance(channels, int | np.integer) or channels not in (1, 3):
         raise ArgumentError(f"channels must be 1 (grey) or 3 (red, green, blue); got {channels!r}.")
     colours = ("I",) if channels == 1 else ("R", "G", "B")
     return ("x", "y", *colours, "|I_x|", "|I_y|", "|I_xx|", "|I_yy|", "|∇I|", "angle")

@@ -61,6 +61,8 @@ def read_points(
     decompression, are refused. Every failure is one of this package's errors, and quotes no record.
     """
     limit = positive_integer("max_bytes", max_bytes)
+    if not isinstance(record_axis, int | np.integer):
+        raise ArgumentError(f"record_axis must be a whole number, such as 0 or -1; got {record_axis!r}.")
     if manifold is not None and not isinstance(manifold, Manifold):
         raise ArgumentError(f"manifold must be a Manifold such as SPD(3), or None; got {manifold!r}.")
     if layout is not None:

@@ -41,8 +41,10 @@ def _shaped(manifold: Manifold, point: Any, name: str) -> Array:
         return tuple(_shaped(factor, part, name) for factor, part in zip(manifold.factors, point, strict=True))
     try:
         point = as_array(point)
-    except (TypeError, ValueError):
+    except (TypeError, ValueError, OverflowError):
         raise ArgumentError(f"{name} must be an array of numbers of shape {manifold.point_shape}.") from None
+    if not manifold.is_complex and namespace(point).isdtype(point.dtype, "complex floating"):
+        raise ArgumentError(f"{name} must be real numbers on {manifold!r}; got complex ones.")
     if tuple(point.shape) != manifold.point_shape:
         raise ArgumentError(f"{name} must have shape {manifold.point_shape}; got {tuple(point.shape)}.")
     xp = namespace(point)

@@ -65,7 +65,8 @@ class RootSystem:
     def frequency(self) -> float:
         """κ with mean of y² over the roots = κ²R²: Σ (θ_i−θ_j)² + (θ_i+θ_j)² = 2(rank−1)R² and Σ θ_i² = R²."""
         total = 2 * (self.rank - 1) * self.pair_multiplicity + self.single_multiplicity
-        return self.scale * math.sqrt(total / self.count)
+        # a circle has no roots
+        return self.scale * math.sqrt(total / self.count) if self.count else self.scale
 
     @property
     def reach(self) -> float:

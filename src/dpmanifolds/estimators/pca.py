@@ -9,8 +9,8 @@
 ('covariance', (2, 6), True)
 
 Vectors are shifted by a public `center` and shortened to the public norm `radius` R. "covariance" releases (1/n)Σxxᵀ,
-which moves by at most √2·R²/n in Frobenius norm between neighbours (`sensitivity_of_second_moment`), and takes its
-eigenvectors. "descent" runs `private_descent` on the Grassmannian, whose gradients are bounded by R²/2.
+with the noise that suits the budget (`private_second_moment`), and takes its eigenvectors. "descent" runs
+`private_descent` on the Grassmannian, whose gradients are bounded by R²/2.
 """
 # ruff: noqa: N803
 
@@ -26,17 +26,16 @@ from sklearn.utils.validation import check_is_fitted
 
 from dpmanifolds._arrays import to_numpy
 from dpmanifolds._validate import choice, numeric_array, positive_integer, positive_number
-from dpmanifolds.domains import Ball
 from dpmanifolds.errors import ArgumentError
 from dpmanifolds.estimators._base import rows_of
-from dpmanifolds.estimators.tangent_pca import _second_moment, sensitivity_of_second_moment
-from dpmanifolds.manifolds import Euclidean, Grassmann
-from dpmanifolds.manifolds._symmetric import from_upper_triangle, upper_triangle
+from dpmanifolds.estimators.second_moment import private_second_moment
+from dpmanifolds.manifolds import Grassmann
+from dpmanifolds.manifolds._symmetric import from_upper_triangle
 from dpmanifolds.noise import as_generator
 from dpmanifolds.optimize import DescentResult, PCALoss, StepRule, private_descent
 from dpmanifolds.optimize.subspaces import bounded_vectors
 from dpmanifolds.privacy import Budget, Guarantee, PureDP
-from dpmanifolds.releases import Release, privatize
+from dpmanifolds.releases import Release
 from dpmanifolds.releases._entry import checked_budget
 
 __all__ = ["PrivateEigenvector", "PrivatePCA"]
@@ -135,13 +134,8 @@ class PrivatePCA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimato
         return {"unit": self.unit, "ledger": self.ledger, "dataset": self.dataset, "rng": rng}
 
     def _by_covariance(self, vectors: np.ndarray, radius: float, kept: int) -> None:
-        count, features = vectors.shape
-        space = Euclidean(features * (features + 1) // 2)
-        ball = Ball(space, np.zeros(space.dim), radius**2)
-        moved = sensitivity_of_second_moment(radius, count, features)
-        moment = upper_triangle(_second_moment(vectors, radius))
-        release = privatize(moment, ball, moved, self.budget, statistic="second moment", **self._terms())
-        values, frame = np.linalg.eigh(from_upper_triangle(release.value, features))
+        release = private_second_moment(vectors, radius, self.budget, **self._terms())
+        values, frame = np.linalg.eigh(from_upper_triangle(release.value, vectors.shape[1]))
         self.components_ = np.ascontiguousarray(frame[:, ::-1][:, :kept].T)
         self.explained_variance_ = np.maximum(values[::-1][:kept], 0.0)
         self.release_ = release

@@ -21,7 +21,6 @@ the noisy matrix are post-processing.
 
 from __future__ import annotations
 
-import math
 from typing import Any, Self
 
 import numpy as np
@@ -33,6 +32,7 @@ from dpmanifolds.distributions import move
 from dpmanifolds.domains import Ball, Domain
 from dpmanifolds.errors import ArgumentError, NotAvailableError
 from dpmanifolds.estimators._base import PrivateTransformer, rows_of
+from dpmanifolds.estimators.second_moment import second_moment, sensitivity_of_second_moment
 from dpmanifolds.manifolds import Euclidean
 from dpmanifolds.manifolds._symmetric import from_upper_triangle, upper_triangle
 from dpmanifolds.mechanisms import Mechanism, choose, coordinates_at, host, mean_facts, value_facts
@@ -41,32 +41,7 @@ from dpmanifolds.privacy.solver import coordinate_rounding
 from dpmanifolds.releases import Release, private_mean, privatize
 from dpmanifolds.releases._entry import checked_budget, checked_domain, clipped_records, open_account
 
-__all__ = ["PrivateTangentPCA", "sensitivity_of_second_moment"]
-
-_BLOCK = 4096
-_EPS = 2.0**-52
-# what clipping in floating point leaves of |v| ≤ C
-_SLACK = 2.0**-40
-
-
-def sensitivity_of_second_moment(clip_norm: float, n: int, dim: int, *, rounding: float = 0.0) -> Sensitivity:
-    """How far (1/n)Σ v_i v_iᵀ moves in Frobenius norm between neighbours with |v_i| ≤ C: √2·C²/n, or C²/n for dim 1.
-
-    `rounding` e: the v_i of unchanged records may differ by e, each of which moves the matrix by 2Ce/n. Sums of blocks
-    of 4096 records add (4096 + n/4096)·eps·C² on either side.
-
-    >>> round(float(sensitivity_of_second_moment(2.0, 1000, 3)), 6)
-    0.005657
-    """
-    square = clip_norm * clip_norm
-    exact = square * (math.sqrt(2) if dim > 1 else 1.0) / n
-    summation = 2 * (min(n, _BLOCK) + math.ceil(n / _BLOCK) + 2) * _EPS * square
-    return Sensitivity(
-        exact * (1 + 4 * _SLACK) + summation + 2 * clip_norm * rounding,
-        "second moment of clipped vectors",
-        "P",
-        "√2·C²/n in Frobenius norm (C²/n in one dimension) for vectors of length at most C",
-    )
+__all__ = ["PrivateTangentPCA"]
 
 
 class PrivateTangentPCA(PrivateTransformer):
@@ -143,7 +118,7 @@ class PrivateTangentPCA(PrivateTransformer):
             rng=account.rng,
         )
         moment = privatize(
-            upper_triangle(_second_moment(coordinates_at(manifold, mean.value, records), clip_norm)),
+            upper_triangle(second_moment(coordinates_at(manifold, mean.value, records), clip_norm)),
             ball,
             moved,
             parts[1],
@@ -198,14 +173,3 @@ class PrivateTangentPCA(PrivateTransformer):
         """The points of the principal geodesic subspace with these coordinates."""
         check_is_fitted(self)
         return move(self.manifold_, self.mean_, rows_of(X, len(self.components_)) @ self.components_)
-
-
-def _second_moment(vectors: np.ndarray, clip_norm: float) -> np.ndarray:
-    """(1/n)Σ v vᵀ of vectors clipped to this length, added up in blocks of a fixed size."""
-    lengths = np.linalg.norm(vectors, axis=1, keepdims=True)
-    clipped = vectors * np.minimum(1.0, clip_norm * (1 - _SLACK) / np.maximum(lengths, 1e-300))
-    total = np.zeros((vectors.shape[1], vectors.shape[1]))
-    for start in range(0, len(clipped), _BLOCK):
-        block = clipped[start : start + _BLOCK]
-        total += block.T @ block
-    return (total + total.T) / (2 * len(clipped))

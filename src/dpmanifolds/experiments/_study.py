@@ -56,6 +56,8 @@ _STUDIES = {
     "utpala-3": "utpala_figure_3",
     "errata": "errata",
     "comparison": "comparison",
+    "private-pca": "private_pca",
+    "mammals": "mammals",
 }
 _COLUMNS = ("panel", "series", "x", "value", "low", "high")
 T = TypeVar("T")

@@ -207,7 +207,7 @@ class Ledger:
     def _standing(self, log: list[Entry], dataset: str) -> Standing:
         standing: Standing | None = None
         for entry in log:
-            if entry.dataset == dataset:
+            if isinstance(dataset, str) and entry.dataset == dataset:
                 standing = Standing(entry.as_dataset()) if standing is None else standing.after(entry)
         if standing is None:
             known = ", ".join(repr(entry.dataset) for entry in log if entry.kind == "open") or "none"

@@ -57,6 +57,7 @@ __all__ = [
 
 FILTERS = ("auto", "basic", "gaussian", "pure", "renyi", "zcdp")
 SLACK = 1e-12
+_LEAST = 1e-100
 Amount = tuple[Fraction, Fraction]
 """What adds up: (ε or μ² or ρ or D_α, δ)."""
 
@@ -123,7 +124,7 @@ def _renyi_limit(budget: ApproxDP, alpha: float | None) -> RenyiDP:
     alpha = order(alpha)
     afforded = budget.epsilon - math.log1p(-1 / alpha) + (math.log(budget.delta) + math.log(alpha)) / (alpha - 1)
     divergence = min(afforded, 700.0)
-    step = 2.0**-50 * budget.epsilon
+    step = max(2.0**-50 * budget.epsilon, 2.0**-1074)
     while divergence > 0 and epsilon_of_renyi(alpha, divergence, budget.delta) > budget.epsilon:
         divergence, step = divergence - step, 2 * step
     if divergence <= 0:
@@ -216,7 +217,7 @@ def left(limit: Budget, spent: Amount) -> Budget | None:
 def _as_budget(limit: Budget, sums: Amount, *, up: bool) -> Budget | None:
     main = _root(sums[0], up=up) if isinstance(limit, GaussianDP) else _rounded(sums[0], up=up)
     delta = _rounded(sums[1], up=up)
-    if main <= 0:
+    if main <= 0 or (not up and main < _LEAST):
         return None
     if isinstance(limit, RenyiDP):
         return RenyiDP(limit.alpha, main)

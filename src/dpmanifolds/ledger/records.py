@@ -79,7 +79,7 @@ def public_parameters(parameters: Mapping[str, Any] | None) -> dict[str, Any]:
 
     try:
         data: Any = json.loads(json.dumps({} if parameters is None else parameters, allow_nan=False, default=plain))
-    except (TypeError, ValueError):
+    except (TypeError, ValueError, RecursionError):
         data = None
     if not isinstance(data, dict):
         raise ArgumentError(

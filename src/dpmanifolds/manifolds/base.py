@@ -38,6 +38,9 @@ class Manifold(ABC):
     is_homogeneous: bool = True
     """Whether isometries move every point to every other."""
 
+    is_complex: bool = False
+    """Whether points are arrays of complex numbers."""
+
     @property
     @abstractmethod
     def parameters(self) -> tuple[Any, ...]:
@@ -107,6 +110,10 @@ class Manifold(ABC):
     def as_points(self, points: Any, name: str = "points") -> Array:
         """`points` as an array (..., *point_shape) of numbers, or an error that says which shape is needed."""
         array = numeric_array(name, points)
+        if not self.is_complex and namespace(array).isdtype(array.dtype, "complex floating"):
+            raise ArgumentError(
+                f"{name} of {self!r} must be real numbers; got complex ones. Take their real part first."
+            )
         expected = self.point_shape
         if array.ndim < len(expected) or tuple(array.shape[array.ndim - len(expected) :]) != expected:
             wanted = ", ".join(map(str, expected))

@@ -42,8 +42,10 @@ class PlanarShapes(Manifold):
     True
     """
 
+    is_complex = True
+
     def __init__(self, k: int, dimension: int = 2) -> None:
-        if dimension != 2:
+        if not isinstance(dimension, int | np.integer) or dimension != 2:
             raise ArgumentError(
                 f"PlanarShapes holds landmarks in the plane; got dimension={dimension}. Shapes in three dimensions "
                 "are not a smooth homogeneous space and carry no proven sensitivity: project to a plane, or use "

@@ -151,6 +151,7 @@ class Power(Manifold):
         self.curvature_bounds = _product_curvature([manifold.curvature_bounds] * min(self.m, 2))
         self.injectivity_radius = manifold.injectivity_radius
         self.is_homogeneous = manifold.is_homogeneous
+        self.is_complex = manifold.is_complex
 
     @property
     def parameters(self) -> tuple[Any, ...]:

@@ -69,7 +69,7 @@ def shrunk_lengths(lengths: np.ndarray, *, dim: int, radius: float, scale: float
     if flat.size <= _MOST_EXACT:
         return shrunk(flat).reshape(lengths.shape)
     grid = np.linspace(float(flat.min()), float(flat.max()), _GRID)
-    return np.interp(flat, grid, shrunk(grid)).reshape(lengths.shape)
+    return np.asarray(np.interp(flat, grid, shrunk(grid))).reshape(lengths.shape)
 
 
 @cache

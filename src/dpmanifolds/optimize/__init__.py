@@ -19,6 +19,7 @@ from dpmanifolds.optimize.step_sizes import (
     StronglyConvexSteps,
 )
 from dpmanifolds.optimize.subspaces import EigenvectorLoss, PCALoss
+from dpmanifolds.optimize.svrg import SVRGResult, private_svrg
 
 __all__ = [
     "AutogradLoss",
@@ -35,6 +36,7 @@ __all__ = [
     "Loss",
     "PCALoss",
     "PolyakSteps",
+    "SVRGResult",
     "SmoothSteps",
     "StepRule",
     "StronglyConvexSteps",
@@ -42,5 +44,6 @@ __all__ = [
     "gradient_coordinates",
     "plan_descent",
     "private_descent",
+    "private_svrg",
     "riemannian_gradient",
 ]

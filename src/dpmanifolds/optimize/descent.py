@@ -46,6 +46,7 @@ __all__ = ["DescentResult", "private_descent"]
 
 OUTPUTS = ("last", "random", "average", "weighted-average")
 _PROBE = 256
+_HALVINGS = 64
 
 
 @dataclass(frozen=True, eq=False)
@@ -145,7 +146,7 @@ def private_descent(
         noise=noise,
         batch_size=batch_size,
         sampling=sampling,
-        unit=unit or loss.unit,
+        unit=loss.unit if unit is None else unit,
         slack=slack,
     )
     sizes = step_sizes(step_size, steps=plan.steps, noise=plan.noise, dim=manifold.dim)
@@ -330,20 +331,39 @@ class _Run:
 
     def _advanced(self, points: dict[str, Any], direction: np.ndarray, t: int) -> dict[str, Any]:
         """w_{t+1} and the output so far, from w_t."""
-        w = points["point"]
         step = -self.sizes[t] * direction
         if self.longest is not None:
             step = shortened(self.manifold, step, self.longest)
-        with np.errstate(over="ignore", invalid="ignore"):
-            following = move(self.manifold, w, step, self.retraction)
-        if not all(np.all(np.isfinite(leaf)) for leaf in leaves(following)):
+        reached = self._reached(points, step, t)
+        if reached is None and self.within is not None:
+            # all of it is public by now: a shorter step in the same direction, back to where numbers can go
+            lengths = (self.within.diameter * 2.0**-power for power in range(_HALVINGS))
+            tries = (self._reached(points, shortened(self.manifold, step, length), t) for length in lengths)
+            reached = next((found for found in tries if found is not None), None)
+        if reached is None:
             raise ScaleOutOfRangeError(
                 f"step {t + 1} of size {self.sizes[t]:g} left the range of floating-point numbers. Use smaller step "
                 "sizes, longest_step= or within=; the steps so far are spent."
             )
-        if self.within is not None:
-            following = _clipped(self.within, following)
-        return {"point": following, "chosen": self._chosen(points["chosen"], w, following, t)}
+        return reached
+
+    def _reached(self, points: dict[str, Any], step: np.ndarray, t: int) -> dict[str, Any] | None:
+        """Where a step from w_t leads, clipped; None if floating-point numbers cannot hold it or go on from there."""
+        w = points["point"]
+        with np.errstate(all="ignore"):
+            try:
+                following = move(self.manifold, w, step, self.retraction)
+                if not _is_finite(following):
+                    return None
+                following = following if self.within is None else _clipped(self.within, following)
+                if following is None:
+                    return None
+                chosen = self._chosen(points["chosen"], w, following, t)
+                log = self.manifold.log if self.manifold.max_radius > 0 else lambda _, point: point
+                sees = _is_finite(log(following, chosen)) and _is_finite(log(chosen, following))
+                return {"point": following, "chosen": chosen} if sees else None
+            except (np.linalg.LinAlgError, NotOnManifoldError):
+                return None
 
     def _chosen(self, so_far: Any, w: Any, following: Any, t: int) -> Any:
         if self.output == "random":
@@ -366,7 +386,15 @@ class _Run:
             yield lambda: bar.advance(task)
 
 
-def _clipped(domain: Domain, point: Any) -> Any:
-    batched = tuple(part[None] for part in point) if isinstance(point, tuple) else point[None]
-    clipped = domain.clip(batched)
-    return tuple(part[0] for part in clipped) if isinstance(clipped, tuple) else clipped[0]
+def _clipped(domain: Domain, point: Any) -> Any | None:
+    """The point in the domain; None where rounding left it outside."""
+    inside = domain.clip(_each(point, lambda part: part[None]))
+    return _each(inside, lambda part: part[0]) if bool(np.all(domain.contains(inside))) else None
+
+
+def _is_finite(point: Any) -> bool:
+    return all(bool(np.all(np.isfinite(leaf))) for leaf in leaves(point))
+
+
+def _each(point: Any, change: Callable[[Array], Array]) -> Any:
+    return tuple(_each(part, change) for part in point) if isinstance(point, tuple) else change(point)

@@ -17,14 +17,17 @@ from functools import singledispatch
 from typing import Any
 
 import numpy as np
+from array_api_compat import device as device_of
+from array_api_compat import is_jax_array
 
-from dpmanifolds._arrays import Array, namespace, norm, safe_divide, stack_last, to_numpy, transpose
+from dpmanifolds._arrays import Array, like, namespace, norm, safe_divide, stack_last, to_numpy, transpose
 from dpmanifolds.domains import Ball
 from dpmanifolds.errors import ArgumentError
 from dpmanifolds.manifolds import FlatManifold, Manifold, Power, Product, SPDAffineInvariant
 from dpmanifolds.manifolds._small_eigen import LARGEST_SMALL, log_entries
 from dpmanifolds.manifolds._symmetric import upper_triangle
 from dpmanifolds.optimize.loss import Loss, clip_factors, in_double, like_point
+from dpmanifolds.statistics._device import _blocks, _compiled, _log_kernel, fits_device
 from dpmanifolds.statistics._positive import log_summary, not_positive, positive_eigen
 from dpmanifolds.statistics.records import check_block, record_array
 
@@ -85,6 +88,8 @@ class FrechetMeanLoss(_DistanceLoss):
 
     def clipped_sum(self, w: Array, records: Array, clip: float) -> Array:
         if isinstance(self.manifold, SPDAffineInvariant) and self.manifold.k <= LARGEST_SMALL:
+            if is_jax_array(records) or fits_device(records, self.manifold.k):
+                return self._fused_sum(w, records, clip)
             columns = _small_logs(self.manifold, like_point(w, records), records)
             anchor = np.zeros(len(columns)) if (found := self.anchor(w)) is None else found
             columns = [in_double(column) + float(shift) for column, shift in zip(columns, anchor, strict=True)]
@@ -93,6 +98,22 @@ class FrechetMeanLoss(_DistanceLoss):
             factors = clip_factors(length, clip)
             return -stack_last(*(factors @ column for column in columns))
         return super().clipped_sum(w, records, clip)
+
+    def _fused_sum(self, w: Array, records: Array, clip: float) -> Array:
+        """The same by one compiled kernel, in the precision of the records.
+
+        It makes no decision that depends on more than one record: a matrix that it gives up on (its flag is not read)
+        gets another row, clipped like any other, and the promise does not notice.
+        """
+        whitener = np.linalg.inv(np.linalg.cholesky(w))
+        anchor = self.anchor(w)
+        shift = np.zeros(self.manifold.dim) if anchor is None else -anchor
+        given = [like(part, records) for part in (whitener, shift, np.asarray(clip))]
+        xp = namespace(records)
+        weights = xp.ones(records.shape[0], dtype=records.dtype, device=device_of(records))
+        kernel = _compiled(records, _log_kernel, int(records.shape[-1]), True)
+        parts = [kernel(*block, *given)[0][: self.manifold.dim] for block in _blocks(records, weights)]
+        return -sum(in_double(part) for part in parts)
 
 
 @dataclass(frozen=True)

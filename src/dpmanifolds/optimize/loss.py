@@ -77,6 +77,14 @@ class Loss(ABC):
             rows = rows - like(anchor, rows)
         return clip_factors(norm(rows), clip) @ rows
 
+    def block_sum(self, w: Array, records: Array, clip: float) -> Array:
+        """What blocks of records add up to, linear in their rows; `finished` makes `clipped_sum` of the total."""
+        return self.clipped_sum(w, records, clip)
+
+    def finished(self, w: Array, total: np.ndarray) -> np.ndarray:
+        """Coordinates (dim,) from the total of all blocks: a linear function that is public given w."""
+        return total
+
     def magnitude(self, clip: float) -> float:
         """A bound on the size of the numbers that `clipped_sum` adds up, per record; C unless a fused form says so."""
         return clip
@@ -108,16 +116,17 @@ def clipped_total(loss: Loss, w: Array, records: Array, clip: float) -> np.ndarr
     if count == 0:
         return np.zeros(loss.manifold.dim)
 
-    def block_sum(_: int, block: Array, __: Array) -> np.ndarray:
+    def of_block(_: int, block: Array, __: Array) -> np.ndarray:
         # what is not finite shows in the total, which is checked
         with np.errstate(invalid="ignore", over="ignore"):
-            return np.asarray(to_numpy(loss.clipped_sum(w, block, clip)), dtype=np.float64)
+            return np.asarray(to_numpy(loss.block_sum(w, block, clip)), dtype=np.float64)
 
-    parts = map_blocks(block_sum, records, np.broadcast_to(0.0, (count,)))
+    parts = map_blocks(of_block, records, np.broadcast_to(0.0, (count,)))
     total = next(parts)
     for part in parts:
         total = total + part
-    return total
+    with np.errstate(invalid="ignore", over="ignore"):
+        return loss.finished(w, total)
 
 
 def rounding_slack(loss: Loss, records: Array, clip: float) -> float:

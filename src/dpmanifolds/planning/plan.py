@@ -205,11 +205,17 @@ def split_plan(
 def _names(mechanisms: str | Iterable[str]) -> tuple[str, ...]:
     if isinstance(mechanisms, str):
         mechanisms = MECHANISMS if mechanisms == "all" else (mechanisms,)
-    return tuple(choice("mechanisms", name, MECHANISMS) for name in mechanisms)
+    try:
+        return tuple(choice("mechanisms", name, MECHANISMS) for name in mechanisms)
+    except TypeError:
+        raise ArgumentError(f"mechanisms must be 'all', a name or a list of names; got {mechanisms!r}.") from None
 
 
 def _budgets(budgets: Budget | Iterable[Budget]) -> list[Budget]:
-    found = [budgets] if isinstance(budgets, Budget) else list(budgets) if isinstance(budgets, Iterable) else [None]
+    try:
+        found: list[Budget | None] = [budgets] if isinstance(budgets, Budget) else list(budgets)
+    except TypeError:
+        found = []
     if not found or not all(isinstance(budget, Budget) for budget in found):
         raise ArgumentError(
             "budgets must be one or more of PureDP, ApproxDP, GaussianDP, ZeroConcentratedDP, RenyiDP; got "

@@ -60,6 +60,8 @@ def _narrowed(promise: Callable[[float], Guarantee], budget: ApproxDP, low: floa
     def excess(log_x: float) -> float:
         return math.log(max(promise(math.exp(log_x)).delta(budget.epsilon), 1e-300)) - math.log(budget.delta)
 
+    if not excess(math.log(low)) < 0 < excess(math.log(high)):
+        return low, high
     root = math.exp(optimize.brentq(excess, math.log(low), math.log(high), xtol=1e-12))
     inside, outside = root * (1 - 1e-10), root * (1 + 1e-10)
     return inside if promise(inside).fits(budget) else low, high if promise(outside).fits(budget) else outside

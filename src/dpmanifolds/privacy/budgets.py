@@ -28,12 +28,22 @@ __all__ = ["ApproxDP", "Budget", "GaussianDP", "PureDP", "RenyiDP", "ZeroConcent
 
 _SLACK = 2.0**-46
 _LARGEST = 700.0
-_SMALLEST = 2.0**-1022
+_LARGEST_ORDER = 1e100
+_NOTHING = 2.0**-1022
+_SMALLEST = 1e-100
 
 
 def _spendable(name: str, value: Any) -> float:
-    """A finite number above 0 and at most 700: beyond, e^ε is no number and the promise says nothing."""
+    """A number from 1e−100 to 700, or 2^−1022, which stands for nothing at all.
+
+    Above, e^ε is no number and the promise says nothing; below, the noise is more than numbers can hold.
+    """
     number = positive_number(name, value)
+    if number < _SMALLEST and number != _NOTHING:
+        raise ArgumentError(
+            f"{name} = {number:g} asks for more noise than numbers can hold: allowed is from {_SMALLEST:g}. Useful "
+            "budgets are above about 0.001; check the units."
+        )
     if number > _LARGEST:
         raise ArgumentError(
             f"{name} = {number:g} promises nothing: allowed is up to {_LARGEST:g}. Useful budgets are below about 10; "
@@ -48,11 +58,20 @@ def rounded_up(exact: Fraction) -> float:
     return nearest if Fraction(nearest) >= exact else math.nextafter(nearest, math.inf)
 
 
+def told(promise: float) -> float:
+    """A promise that was computed, as a number that a budget can hold: raised to 1e−100 where it is below, not if 0."""
+    return _NOTHING if promise <= _NOTHING else max(promise, _SMALLEST)
+
+
 def order(alpha: Any) -> float:
     """A Rényi order above 1, or an error."""
     number = positive_number("alpha", alpha)
     if number <= 1:
         raise ArgumentError(f"alpha must be above 1; got {number}. Orders from 1.1 to 64 are usual.")
+    if number > _LARGEST_ORDER:
+        raise ArgumentError(
+            f"alpha must be at most {_LARGEST_ORDER:g}; got {number:g}. Orders from 1.1 to 64 are usual."
+        )
     return number
 
 
@@ -112,7 +131,7 @@ class PureDP(Budget):
     def as_approx(self, delta: float) -> ApproxDP:
         """ε' = log(e^ε − δ(1 + e^ε)): the profile of randomised response is (e^ε − e^ε')/(1 + e^ε)."""
         delta = probability("delta", delta)
-        return ApproxDP(_pure_epsilon_at(self.epsilon, delta), delta)
+        return ApproxDP(told(_pure_epsilon_at(self.epsilon, delta)), delta)
 
     def as_gaussian(self) -> GaussianDP:
         """μ = −2Φ⁻¹(1/(1 + e^ε))."""
@@ -125,20 +144,20 @@ class PureDP(Budget):
         u ↦ log cosh(√u·ε) is concave (tanh x/x falls), so it lies below its tangent at u = ¼, whose slope is
         ε·tanh(ε/2): D_α ≤ α·ε·tanh(ε/2).
         """
-        return ZeroConcentratedDP(self.epsilon * math.tanh(self.epsilon / 2) * (1 + _SLACK))
+        return ZeroConcentratedDP(told(self.epsilon * math.tanh(self.epsilon / 2) * (1 + _SLACK)))
 
     def as_renyi(self, alpha: float) -> RenyiDP:
         """D_α = log(cosh((α − ½)ε)/cosh(ε/2))/(α − 1)."""
         alpha = order(alpha)
-        return RenyiDP(alpha, pure_renyi(self.epsilon, alpha))
+        return RenyiDP(alpha, told(pure_renyi(self.epsilon, alpha)))
 
 
 def _pure_epsilon_at(epsilon: float, delta: float) -> float:
     """log(e^ε − δ(1 + e^ε)) = ε + log(1 − δ(1 + e^−ε)), rounded up and kept above 0."""
     used = delta * (1 + math.exp(-epsilon))
     if used >= 1:
-        return _SMALLEST
-    return max(min(epsilon + math.log1p(-used) + 2.0**-50 * (epsilon + used / (1 - used)), epsilon), _SMALLEST)
+        return _NOTHING
+    return max(min(epsilon + math.log1p(-used) + 2.0**-50 * (epsilon + used / (1 - used)), epsilon), _NOTHING)
 
 
 @dataclass(frozen=True)
@@ -175,7 +194,7 @@ class ApproxDP(Budget):
         if delta == self.delta:
             return self
         share = (delta - self.delta) / (1 - self.delta) * (1 - _SLACK)
-        return ApproxDP(_pure_epsilon_at(self.epsilon, share), delta)
+        return ApproxDP(told(_pure_epsilon_at(self.epsilon, share)), delta)
 
 
 @dataclass(frozen=True)
@@ -195,14 +214,14 @@ class GaussianDP(Budget):
 
     def as_approx(self, delta: float) -> ApproxDP:
         """The root of δ_μ(ε) = δ, exact."""
-        return ApproxDP(max(epsilon_of_mu(self.mu, delta), _SMALLEST), probability("delta", delta))
+        return ApproxDP(told(epsilon_of_mu(self.mu, delta)), probability("delta", delta))
 
     def as_gaussian(self) -> GaussianDP:
         return self
 
     def as_zcdp(self) -> ZeroConcentratedDP:
         """ρ = μ²/2, attained by the Gaussian pair."""
-        return ZeroConcentratedDP(rounded_up(Fraction(self.mu) ** 2 / 2))
+        return ZeroConcentratedDP(told(rounded_up(Fraction(self.mu) ** 2 / 2)))
 
     def as_renyi(self, alpha: float) -> RenyiDP:
         """D_α = αμ²/2."""
@@ -229,7 +248,7 @@ class ZeroConcentratedDP(Budget):
     def as_approx(self, delta: float) -> ApproxDP:
         """min over α of ρα + log(1 − 1/α) − log(δα)/(α − 1) (Canonne, Kamath and Steinke 2020)."""
         delta = probability("delta", delta)
-        return ApproxDP(max(epsilon_of_zcdp(self.rho, delta), _SMALLEST), delta)
+        return ApproxDP(told(epsilon_of_zcdp(self.rho, delta)), delta)
 
     def as_zcdp(self) -> ZeroConcentratedDP:
         return self
@@ -260,7 +279,7 @@ class RenyiDP(Budget):
     def as_approx(self, delta: float) -> ApproxDP:
         """ε + log(1 − 1/α) − log(δα)/(α − 1) (Canonne, Kamath and Steinke 2020)."""
         delta = probability("delta", delta)
-        return ApproxDP(max(epsilon_of_renyi(self.alpha, self.epsilon, delta), _SMALLEST), delta)
+        return ApproxDP(told(epsilon_of_renyi(self.alpha, self.epsilon, delta)), delta)
 
     def as_renyi(self, alpha: float) -> RenyiDP:
         """The same ε at any smaller order: D_α does not fall with α."""
@@ -290,6 +309,6 @@ def convert(budget: Budget, to: type[Budget], *, delta: float | None = None, alp
             raise ArgumentError("a conversion to RenyiDP needs alpha=; none was given.")
         return budget.as_renyi(alpha)
     readers = {PureDP: budget.as_pure, GaussianDP: budget.as_gaussian, ZeroConcentratedDP: budget.as_zcdp}
-    if to not in readers:
+    if not isinstance(to, type) or to not in readers:
         raise ArgumentError(f"to must be one of PureDP, ApproxDP, GaussianDP, ZeroConcentratedDP, RenyiDP; got {to!r}.")
     return readers[to]()

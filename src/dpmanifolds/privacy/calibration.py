@@ -42,7 +42,7 @@ def probability(name: str, value: Any) -> float:
     """`value` as a float strictly between 0 and 1, or an error that names the argument."""
     try:
         number = float(value)
-    except (TypeError, ValueError):
+    except (TypeError, ValueError, OverflowError):
         raise ArgumentError(f"{name} must be a number strictly between 0 and 1; got {value!r}.") from None
     if not 0 < number < 1:
         raise ArgumentError(
@@ -55,7 +55,7 @@ def non_negative_epsilons(epsilon: ArrayLike) -> np.ndarray:
     """`epsilon` as an array of numbers of at least 0 (infinity allowed), or an error."""
     try:
         values = np.asarray(epsilon, dtype=np.float64)
-    except (TypeError, ValueError):
+    except (TypeError, ValueError, OverflowError):
         raise ArgumentError(f"epsilon must be a number or an array of numbers; got {epsilon!r}.") from None
     if not np.all(values >= 0):
         raise ArgumentError(f"epsilon must be at least 0; got {epsilon!r}.")

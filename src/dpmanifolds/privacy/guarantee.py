@@ -29,9 +29,9 @@ from numpy.typing import ArrayLike
 from scipy import special
 
 from dpmanifolds._validate import choice, positive_integer
-from dpmanifolds.errors import ArgumentError, NotAvailableError
+from dpmanifolds.errors import ArgumentError, NotAvailableError, ScaleOutOfRangeError
 from dpmanifolds.privacy import _accounts
-from dpmanifolds.privacy.budgets import ApproxDP, Budget, GaussianDP, PureDP, RenyiDP, ZeroConcentratedDP, order
+from dpmanifolds.privacy.budgets import ApproxDP, Budget, GaussianDP, PureDP, RenyiDP, ZeroConcentratedDP, order, told
 from dpmanifolds.privacy.calibration import like_input, non_negative_epsilons, probability
 from dpmanifolds.privacy.loss_grid import LossGrid
 from dpmanifolds.privacy.terms import (
@@ -51,7 +51,6 @@ __all__ = ["ADJACENCIES", "Guarantee", "compose"]
 ADJACENCIES = ("replace-one", "add-remove-one")
 _SCHEMA = 1
 _FITS = 1e-12
-_SMALLEST = 2.0**-1022
 
 
 @dataclass(frozen=True)
@@ -74,11 +73,12 @@ class Guarantee:
         choice("adjacency", self.adjacency, ADJACENCIES)
         if not isinstance(self.unit, str) or not self.unit:
             raise ArgumentError(f"unit must say what one record is, for instance 'person'; got {self.unit!r}.")
-        if not self.terms or not all(isinstance(term, Term) for term in self.terms):
+        given = self.terms if isinstance(self.terms, tuple | list) else ()
+        if not given or not all(isinstance(term, Term) for term in given):
             raise ArgumentError(
                 "terms must be one or more terms; use Guarantee.pure, .gaussian, .zcdp, … to make them."
             )
-        object.__setattr__(self, "terms", _collected(self.terms))
+        object.__setattr__(self, "terms", _collected(tuple(given)))
 
     def __getstate__(self) -> dict[str, Any]:
         # what was computed along the way holds closures, which cannot be pickled
@@ -200,7 +200,7 @@ class Guarantee:
         epsilon = self.epsilon(delta)
         if math.isinf(epsilon):
             raise NotAvailableError(f"this guarantee gives no finite ε at delta = {delta:g}. Ask for a larger delta.")
-        return ApproxDP(max(epsilon, _SMALLEST), delta)
+        return ApproxDP(told(epsilon), delta)
 
     def fits(self, budget: Budget) -> bool:
         """Whether this promise is within `budget`, up to a relative 1e−12 for the rounding of sums.
@@ -231,8 +231,13 @@ class Guarantee:
 
     @cached_property
     def loss_grid(self) -> LossGrid | None:
-        """The composed privacy-loss distribution, from above; None where a formula is exact."""
-        return None if _accounts.is_exact(self.terms) else _accounts.composed_grid(self.terms)
+        """The composed privacy-loss distribution, from above; None where a formula is exact or no grid can hold it."""
+        if _accounts.is_exact(self.terms):
+            return None
+        try:
+            return _accounts.composed_grid(self.terms)
+        except ScaleOutOfRangeError:
+            return None
 
     def to_dp_accounting(self) -> Any:
         """This promise as dp-accounting's pessimistic `PrivacyLossDistribution`, to compose with that library's own."""
@@ -246,7 +251,7 @@ class Guarantee:
         if value is None:
             names = ", ".join(sorted({term.kind for term in self.terms}))
             raise NotAvailableError(f"a guarantee with terms {names} implies no {kind} promise. {instead}")
-        return value
+        return told(value)
 
     def to_json(self) -> str:
         """Names and numbers; every float comes back bit for bit."""

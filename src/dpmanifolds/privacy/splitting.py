@@ -26,9 +26,12 @@ def split(budget: Budget, shares: Sequence[float]) -> list[tuple[Budget, ...]]:
     ε, ρ and D_α are cut by the shares, μ by their roots. A point (ε, δ) cannot be cut without loss: it is cut as the
     pure ε and as the Gaussian μ that it affords, for noise of either kind.
     """
-    parts = [positive_number("share", share) for share in shares]
+    try:
+        parts = [positive_number("share", share) for share in shares]
+    except TypeError:
+        raise ArgumentError(f"shares must be a list of numbers such as [0.5, 0.5]; got {shares!r}.") from None
     if not parts or math.fsum(parts) > 1 + 1e-12:
-        raise ArgumentError(f"shares must be one or more numbers above 0 with a sum of at most 1; got {list(shares)}.")
+        raise ArgumentError(f"shares must be one or more numbers above 0 with a sum of at most 1; got {parts}.")
     if isinstance(budget, PureDP):
         return [tuple(PureDP(budget.epsilon * part * _whole(part)) for part in parts)]
     if isinstance(budget, GaussianDP):

@@ -19,7 +19,7 @@ from typing import Any, ClassVar
 import numpy as np
 
 from dpmanifolds._validate import choice, number_between, positive_integer, positive_number
-from dpmanifolds.errors import ArgumentError
+from dpmanifolds.errors import ArgumentError, ScaleOutOfRangeError
 from dpmanifolds.privacy._normal import log_delta_upper
 from dpmanifolds.privacy._renyi import log_delta_of_zcdp, pure_renyi
 from dpmanifolds.privacy.calibration import mu_of_pure, probability
@@ -41,6 +41,14 @@ __all__ = [
 
 _SLACK = 2.0**-46
 _DOTS = 4000
+_LEAST, _MOST = 1e-100, 1e100
+_MOST_CELLS = 2**21
+_LARGEST_INTERVAL = 700.0
+
+
+def _within_floats(name: str, value: Any) -> float:
+    """A number whose square, and whose multiples, floats can hold."""
+    return number_between(name, positive_number(name, value), _LEAST, _MOST)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -100,7 +108,9 @@ class Term:
         return where_below(self.profile, tail, start=self.spread)
 
     def grid(self, interval: float, tail: float) -> LossGrid:
-        """One copy's privacy-loss law on a grid."""
+        """One copy's privacy-loss law on a grid, refused where the cells would be too many or too wide."""
+        if interval > _LARGEST_INTERVAL or self.reach(tail) > _MOST_CELLS * interval:
+            raise ScaleOutOfRangeError("the terms of a guarantee are too large, or too unequal, for one common grid.")
         return from_profile(self.profile, interval=interval, nodes=self._nodes(interval, tail))
 
     def _nodes(self, interval: float, tail: float) -> np.ndarray:
@@ -123,7 +133,7 @@ class PureTerm(Term):
 
     def __post_init__(self) -> None:
         super().__post_init__()
-        object.__setattr__(self, "epsilon", positive_number("epsilon", self.epsilon))
+        object.__setattr__(self, "epsilon", _within_floats("epsilon", self.epsilon))
 
     @property
     def pure_epsilon(self) -> float:
@@ -153,7 +163,7 @@ class ApproxTerm(Term):
 
     def __post_init__(self) -> None:
         super().__post_init__()
-        object.__setattr__(self, "epsilon", positive_number("epsilon", self.epsilon))
+        object.__setattr__(self, "epsilon", _within_floats("epsilon", self.epsilon))
         object.__setattr__(self, "delta", probability("delta", self.delta))
 
     @property
@@ -180,7 +190,7 @@ class GaussianTerm(Term):
 
     def __post_init__(self) -> None:
         super().__post_init__()
-        object.__setattr__(self, "mu", positive_number("mu", self.mu))
+        object.__setattr__(self, "mu", _within_floats("mu", self.mu))
 
     @property
     def gaussian_mu(self) -> float:
@@ -203,7 +213,7 @@ class ZcdpTerm(Term):
 
     def __post_init__(self) -> None:
         super().__post_init__()
-        object.__setattr__(self, "rho", positive_number("rho", self.rho))
+        object.__setattr__(self, "rho", _within_floats("rho", self.rho))
 
     @property
     def zcdp_rho(self) -> float:
@@ -226,7 +236,7 @@ class LaplaceTerm(Term):
 
     def __post_init__(self) -> None:
         super().__post_init__()
-        object.__setattr__(self, "epsilon", positive_number("epsilon", self.epsilon))
+        object.__setattr__(self, "epsilon", _within_floats("epsilon", self.epsilon))
 
     @property
     def pure_epsilon(self) -> float:
@@ -317,7 +327,7 @@ class SubsampledGaussianTerm(Term):
         super().__post_init__()
         choice("sampling", self.sampling, ("poisson", "fixed-size"))
         object.__setattr__(self, "rate", number_between("rate", positive_number("rate", self.rate), 0, 1))
-        object.__setattr__(self, "noise_multiplier", positive_number("noise_multiplier", self.noise_multiplier))
+        object.__setattr__(self, "noise_multiplier", _within_floats("noise_multiplier", self.noise_multiplier))
 
     @property
     def gaussian_mu(self) -> float:
@@ -346,7 +356,7 @@ class ProfileTerm(Term):
 
     def __post_init__(self) -> None:
         super().__post_init__()
-        object.__setattr__(self, "interval", positive_number("interval", self.interval))
+        object.__setattr__(self, "interval", _within_floats("interval", self.interval))
         values = tuple(number_between("deltas", value, 0, 1) for value in self.deltas)
         if len(values) < 2 or any(later > earlier for earlier, later in itertools.pairwise(values)):
             raise ArgumentError("deltas must be at least two numbers that do not increase; take running minima first.")

@@ -1,0 +1,201 @@
+"""Private descent with variance reduction: full gradients at anchors, cheap corrections between them, all of it paid.
+
+>>> import numpy as np
+>>> from dpmanifolds import ApproxDP, Ball, SPD
+>>> from dpmanifolds.optimize import FrechetMeanLoss, private_svrg
+>>> ball = Ball(SPD(2), np.eye(2), radius=1.5)
+>>> result = private_svrg(
+...     FrechetMeanLoss(ball), SPD(2).random_point(3000, rng=0), SPD(2), start=ball.center, budget=ApproxDP(1.0, 1e-6),
+...     anchors=3, inner=4, step_size=0.4, smoothness=2.0, batch_size=300, rng=0,
+... )
+>>> result.guarantee.fits(ApproxDP(1.0, 1e-6)), len(result.guarantee.terms)
+(True, 2)
+
+At each of S anchors w̃ the full gradient is released, ζ̃ = ∇F(w̃) + N(0, σ_a²I), with sensitivity 2C/n. At each of the m
+inner steps after it, with Γ the parallel transport from w̃ to w, the step goes along
+
+    Γζ̃ + (1/b)Σ_{i in batch} clip(g_i(w) − Γg_i(w̃), C_t) + N(0, σ_t²I),   C_t = L·ρ(w, w̃),  σ_t = s·C_t.
+
+For an L-smooth loss the clip changes nothing, so the noise of a correction shrinks with the way from the anchor. w, w̃,
+Γ and C_t are functions of what was released before, so given the past an anchor is a Gaussian mechanism of μ =
+2C/(nσ_a) and an inner step a subsampled Gaussian one of noise multiplier s·b whatever C_t is. The promise is the
+adaptive composition of S terms of the first kind and S·m of the second; a fresh full gradient is never free. If the
+loss is not L-smooth, clipping biases the steps and the promise stays.
+"""
+
+from __future__ import annotations
+
+import contextlib
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+from typing import Any
+
+import numpy as np
+
+from dpmanifolds._arrays import Array, leaves
+from dpmanifolds._validate import number_between, positive_integer, positive_number
+from dpmanifolds.errors import ArgumentError, ScaleOutOfRangeError
+from dpmanifolds.manifolds import Manifold
+from dpmanifolds.noise import as_generator
+from dpmanifolds.optimize._noisy import NoisyGradient, lattice_slack, lattice_step
+from dpmanifolds.optimize.descent import _as_loss, _checked_start, _clip_norm, _probe, _returned
+from dpmanifolds.optimize.loss import Loss, like_point, rounding_slack
+from dpmanifolds.optimize.moves import move
+from dpmanifolds.optimize.plan import DescentPlan, plan_descent
+from dpmanifolds.privacy import Budget, Guarantee, PureDP, compose, split
+
+__all__ = ["SVRGResult", "private_svrg"]
+
+_LEAST_CLIP = 2.0**-40
+_HALVINGS = 12
+
+
+@dataclass(frozen=True, eq=False)
+class SVRGResult:
+    """The last point and the public numbers behind it."""
+
+    point: Array
+    guarantee: Guarantee
+    """The composition of `anchor_plan` and `inner_plan`."""
+    manifold: Manifold
+    anchor_plan: DescentPlan
+    inner_plan: DescentPlan
+    """For differences clipped to 1; at a step with clip C_t its noise is multiplied by C_t."""
+    reproducible: bool
+
+
+@dataclass(frozen=True)
+class _Difference(Loss):
+    """g(w) − Γg(w̃) in coordinates at w, for one anchor w̃."""
+
+    loss: Loss
+    place: Any
+
+    @property
+    def manifold(self) -> Manifold:  # type: ignore[override]
+        return self.loss.manifold
+
+    def value(self, w: Array, records: Array) -> float:
+        return self.loss.value(w, records) - self.loss.value(self.place, records)
+
+    def gradients(self, w: Array, records: Array) -> Array:
+        there = self.loss.gradients(self.place, records)
+        carried = there @ like_point(_transport(self.manifold, self.place, w), there)
+        return self.loss.gradients(w, records) - carried
+
+
+def _transport(manifold: Manifold, base: Array, to: Array) -> np.ndarray:
+    """The matrix that takes rows of coordinates at `base` to coordinates at `to`."""
+    frame = manifold.from_coordinates(base, np.eye(manifold.dim))
+    return np.asarray(manifold.to_coordinates(to, manifold.transport(base, to, frame)))
+
+
+def private_svrg(
+    loss: Loss | Callable[[Any, Any], Any],
+    records: Any,
+    manifold: Manifold,
+    *,
+    start: Any,
+    budget: Budget,
+    anchors: int,
+    inner: int,
+    step_size: float,
+    smoothness: float,
+    batch_size: int,
+    anchor_share: float = 0.5,
+    clip: float | None = None,
+    sampling: str = "poisson",
+    unit: str | None = None,
+    callback: Callable[[Any], object] | None = None,
+    ledger: Any = None,
+    dataset: str | None = None,
+    rng: Any = None,
+) -> SVRGResult:
+    """S anchors with m inner steps after each, S·(1 + m) steps in all, within a budget other than pure ε.
+
+    `smoothness` L is public and sets the clip of differences; `anchor_share` is what the full gradients get of the
+    budget before both noises are lowered together until the exact composition just fits. `clip`, `sampling`, `unit`,
+    `ledger` and errors are as in `private_descent`; noise is rounded exactly as there. `callback(w)` sees each iterate.
+    """
+    loss = _as_loss(loss, manifold)
+    w = _checked_start(manifold, start)
+    if manifold.max_radius == 0:
+        raise ArgumentError(f"variance reduction needs distances and transports, which {manifold!r} lacks.")
+    anchors, inner = positive_integer("anchors", anchors), positive_integer("inner", inner)
+    size, smooth = positive_number("step_size", step_size), positive_number("smoothness", smoothness)
+    if ledger is not None and dataset is None:
+        raise ArgumentError("a ledger needs dataset=, the name under which these records are accounted for.")
+    arrays = loss.prepare(records)
+    clip = _clip_norm(loss, clip)
+    n = leaves(arrays)[0].shape[0]
+    common: dict[str, Any] = {"n": n, "unit": loss.unit if unit is None else unit}
+    difference = _Difference(loss, w)
+    outer = common | {"clip": clip, "steps": anchors, "slack": rounding_slack(loss, arrays, clip) + lattice_slack()}
+    within = common | {"clip": 1.0, "steps": anchors * inner, "batch_size": batch_size, "sampling": sampling}
+    within["slack"] = rounding_slack(difference, arrays, 1.0) + lattice_slack()
+    full, short = _plans(budget, number_between("anchor_share", anchor_share, 0.0, 1.0), outer, within)
+    guarantee = compose(full.guarantee, short.guarantee)
+    _probe(loss, w, arrays)
+    source = as_generator(rng)
+    if ledger is not None:
+        told = {"anchors": anchors, "inner": inner, "n": n, "clip": clip, "batch_size": batch_size}
+        ledger.spend(dataset, guarantee, what="svrg", parameters=told, reproducible=rng is not None)
+
+    def noisy(which: Loss, plan: DescentPlan, at: Any) -> np.ndarray:
+        step = lattice_step(2 * plan.clip / plan.divisor, manifold.dim)
+        gradient = NoisyGradient(which, arrays, plan, "rounded", step, source)
+        return gradient.private(at, gradient.mean(at))
+
+    for _ in range(anchors):
+        place, pull = w, noisy(loss, full, w)
+        w = _moved(manifold, w, -size * pull, callback)
+        for _ in range(inner):
+            far = max(smooth * float(manifold.dist(place, w)), _LEAST_CLIP * clip)
+            scaled = replace(short, clip=far, noise=short.noise * far)
+            turn = noisy(_Difference(loss, place), scaled, w)
+            w = _moved(manifold, w, -size * (turn + pull @ _transport(manifold, place, w)), callback)
+    return SVRGResult(_returned(w, arrays), guarantee, manifold, full, short, rng is not None)
+
+
+def _moved(manifold: Manifold, w: Any, step: np.ndarray, callback: Callable[[Any], object] | None) -> Any:
+    following = None
+    with np.errstate(all="ignore"), contextlib.suppress(np.linalg.LinAlgError):
+        following = move(manifold, w, step, False)
+    if following is None or not all(np.all(np.isfinite(leaf)) for leaf in leaves(following)):
+        raise ScaleOutOfRangeError("a step left the range of floating-point numbers: use a smaller step_size.")
+    if callback is not None:
+        callback(following)
+    return following
+
+
+def _plans(
+    budget: Budget, share: float, outer: dict[str, Any], within: dict[str, Any]
+) -> tuple[DescentPlan, DescentPlan]:
+    """Two plans whose exact composition fits the budget: a plain split first, then less noise on both, by bisection."""
+    if not isinstance(budget, Budget) or isinstance(budget, PureDP):
+        raise ArgumentError(f"budget must be ApproxDP, GaussianDP, zCDP or RenyiDP here; got {budget!r}.")
+    if share in (0.0, 1.0):
+        raise ArgumentError(f"anchor_share must leave something for both parts: above 0 and below 1; got {share:g}.")
+    # whatever is wrong with other arguments shows here
+    plan_descent(noise=1.0, **within)
+    found = []
+    for first, second in split(budget, [share, 1 - share]):
+        # a part of another kind may allow no plan
+        with contextlib.suppress(ArgumentError):
+            found.append((plan_descent(budget=first, **outer), plan_descent(budget=second, **within)))
+    if not found:
+        raise ArgumentError(f"no noise was found that keeps {budget} here. Use fewer steps or a larger budget.")
+    full, short = min(found, key=lambda plans: plans[0].noise)
+
+    def at(factor: float) -> tuple[DescentPlan, DescentPlan]:
+        return (
+            plan_descent(noise=full.noise * factor, **outer),
+            plan_descent(noise=short.noise * factor, **within),
+        )
+
+    low, high = 0.0, 1.0
+    for _ in range(_HALVINGS):
+        middle = (low + high) / 2
+        fits = middle > 0 and compose(*(plan.guarantee for plan in at(middle))).fits(budget)
+        low, high = (low, middle) if fits else (middle, high)
+    return at(high) if high < 1 else (full, short)
