@@ -87,7 +87,7 @@ class Row:
         """Whether the promise is attained by a known pair; the K-norm gradient pays a factor that none is known for."""
         return self.mechanism != "k-norm-gradient"
 
-    def audit(self, draws: int, noise_factor: float = 1.0, rng: Any = None) -> AuditReport:
+    def audit(self, draws: int, noise_factor: float = 1.0, rng: Any = None, *, confidence: float = 0.95) -> AuditReport:
         ball = Ball(self.manifold, self.manifold.random_point(rng=3), self.radius)
         return audit(
             self.mechanism,
@@ -97,6 +97,7 @@ class Row:
             numerics=self.numerics,
             draws=draws,
             noise_factor=noise_factor,
+            confidence=confidence,
             rng=rng,
         )
 

@@ -171,8 +171,9 @@ def _interval(terms: list[Term], tail: float) -> float:
     )
     interval = max(min(_FINENESS * math.sqrt(variance / copies), span / _SMALL_GRID), span / _LARGEST_GRID)
     epsilon = max((term.epsilon for term in terms if isinstance(term, PureTerm | ApproxTerm)), default=0.0)
-    # a grid that contains the largest of these ε represents its randomised response without rounding
-    return epsilon / math.ceil(epsilon / interval) if epsilon else interval
+    # a grid that contains the largest of these ε represents its randomised response without rounding; one far below
+    # the step would make the grid of the others endless
+    return epsilon / math.ceil(epsilon / interval) if epsilon >= interval / 2 else interval
 
 
 def composed_grid(terms: tuple[Term, ...]) -> LossGrid:

@@ -86,7 +86,8 @@ def _chord(rho: float) -> tuple[float, float, float]:
         end = math.exp(float(_log_delta_by_moments(rho, np.asarray(epsilon))))
         return -(start - end) / math.expm1(epsilon)
 
-    grid = np.linspace(math.log(math.sqrt(rho)) - 9, math.log(min(4 * rho + 10 * math.sqrt(rho), 690.0)), 200)
+    low, high = math.sqrt(rho), 4 * rho + 10 * math.sqrt(rho)
+    grid = np.linspace(math.log(min(low, 690.0)) - 9, math.log(min(high, 690.0)), 200)
     values = [slope(point) for point in grid]
     best = int(np.argmin(values))
     bounds = (grid[max(best - 1, 0)], grid[min(best + 1, len(grid) - 1)])

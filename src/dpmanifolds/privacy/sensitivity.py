@@ -322,7 +322,7 @@ def _error_bound(name: str, value: Any) -> float:
     """`value` as a finite float of at least 0, or an error that names the argument."""
     try:
         number = float(value)
-    except (TypeError, ValueError):
+    except (TypeError, ValueError, OverflowError):
         raise ArgumentError(f"{name} must be a number of at least 0; got {value!r}.") from None
     if not (math.isfinite(number) and number >= 0):
         raise ArgumentError(f"{name} must be finite and at least 0; got {number}.")

@@ -138,7 +138,10 @@ def _convexity(manifold: Manifold, radius: float, precision: float) -> tuple[flo
     if farthest >= math.pi:
         return 0.0, step
     slope = (farthest - math.sin(farthest) * math.cos(farthest)) / math.sin(farthest) ** 2
-    return root * radius / math.tan(root * radius) - 2 * root * step * slope, step
+    angle = root * radius
+    # a radius below all others underflows here
+    near = angle / math.tan(angle) if angle > 0 else 1.0
+    return near - 2 * root * step * slope, step
 
 
 @singledispatch
@@ -177,8 +180,11 @@ def _(manifold: SPDLogCholesky, center: Array, radius: float, condition: float) 
         stretch = math.hypot(*ladder)
         size = math.hypot(below, stretch * float(diagonal.max()))
         strict = below * ladder[0] / float(diagonal.min())
-        inverse = stretch / float(diagonal.min()) * sum(strict**power for power in range(manifold.k))
-        worst = max(worst, (size * inverse) ** 2 * (1 + size))
+        series = 1.0
+        for _ in range(manifold.k - 1):
+            series = 1 + strict * series
+        both = size * stretch / float(diagonal.min()) * series
+        worst = max(worst, both * both * (1 + size))
     return manifold.k * worst + 32 * chart
 
 
@@ -193,7 +199,9 @@ def _(manifold: SPDAffineInvariant, center: Array, radius: float, condition: flo
 def _(manifold: Sphere, center: Array, radius: float, condition: float) -> float:
     """At the mean avg(θ/sin θ) ≤ 1/cos(√κr) (Theorem S1, step ii); twice that near it."""
     reach = radius / manifold.sphere_radius
-    factor = 2 / math.cos(reach) if manifold.dim > 1 else 2 * reach / math.sin(2 * reach)
+    factor = 2 / math.cos(reach)
+    if manifold.dim == 1:
+        factor = 2 * reach / math.sin(2 * reach) if reach > 1e-8 else 1.0 + reach
     return 16 * math.sqrt(max(manifold.dim + 1, 4)) * manifold.sphere_radius * (1 + factor)
 
 

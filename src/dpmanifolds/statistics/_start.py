@@ -9,7 +9,7 @@ from functools import singledispatch
 import numpy as np
 
 from dpmanifolds._arrays import Array, namespace, norm, sym, transpose
-from dpmanifolds.errors import ConvergenceError
+from dpmanifolds.errors import ConvergenceError, NotOnManifoldError
 from dpmanifolds.manifolds import (
     Grassmann,
     Hyperbolic,
@@ -29,7 +29,13 @@ __all__ = ["extrinsic_mean"]
 
 def extrinsic_mean(manifold: Manifold, records: Records) -> Array:
     """A mean of the ambient arrays, brought back to the manifold (weights sum to one)."""
-    return _point(manifold, records.reduce(_MomentPart(manifold), operator.add))
+    moment = records.reduce(_MomentPart(manifold), operator.add)
+    try:
+        return _point(manifold, moment)
+    except np.linalg.LinAlgError:
+        raise NotOnManifoldError(
+            "the records lead to numbers that are not finite; check them with dpmanifolds.validate."
+        ) from None
 
 
 @dataclass(frozen=True)

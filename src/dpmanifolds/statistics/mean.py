@@ -66,7 +66,7 @@ def frechet_mean(
     if not isinstance(manifold, Manifold):
         raise ArgumentError(f"manifold must be a Manifold such as SPD(3); got {manifold!r}.")
     if tolerance is not None:
-        positive_number("tolerance", tolerance)
+        tolerance = positive_number("tolerance", tolerance)
     if isinstance(manifold, Product):
         parts = [
             frechet_mean(factor, part, sample_weight=sample_weight, tolerance=tolerance)

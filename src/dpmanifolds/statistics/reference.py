@@ -29,8 +29,8 @@ def ball_from_reference(manifold: Manifold, public_points: Any, *, coverage: flo
     >>> round(ball_from_reference(Sphere(2), public).radius, 4)
     0.1096
     """
-    number_between("coverage", coverage, 0.0, 1.0)
-    number_between("margin", margin, 0.0, 10.0)
+    coverage = number_between("coverage", coverage, 0.0, 1.0)
+    margin = number_between("margin", margin, 0.0, 10.0)
     sample = record_array(manifold, public_points)
     center = frechet_mean(manifold, sample).point
     distances = np.sort(to_numpy(manifold.dist(center, sample)))

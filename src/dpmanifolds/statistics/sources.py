@@ -194,7 +194,7 @@ def source_of(manifold: Manifold, points: Any) -> Source:
 
         return DaskSource(manifold, points)
     if callable(points) and not hasattr(points, "shape"):
-        return BlockSource(manifold, points, None, once=False)
+        return BlockSource(manifold, lambda: _blocks_of(points), None, once=False)
     if _is_list_of_blocks(manifold, points):
         return BlockSource(manifold, lambda: points, sum(int(block.shape[0]) for block in points), once=False)
     if _is_sliceable_file(points):
@@ -208,6 +208,15 @@ def source_of(manifold: Manifold, points: Any) -> Source:
         return BlockSource(manifold, lambda: iter(points), None, once=False)
     read_only = isinstance(points, np.memmap) and points.mode == "r"
     return ArraySource(_checked_array(manifold, points), mapping=getattr(points, "_mmap", None) if read_only else None)
+
+
+def _blocks_of(function: Callable[[], Any]) -> Iterator[Any]:
+    blocks = function()
+    if not isinstance(blocks, Iterable):
+        raise ArgumentError(
+            f"points, given as a function, must return blocks of records when called; got {type(blocks).__name__}."
+        )
+    return iter(blocks)
 
 
 def is_dask(points: Any) -> bool:
