@@ -330,3 +330,23 @@ def test_medians_are_found_on_curved_spaces():
 
 def test_progress_is_shown_and_changes_nothing(capsys):
     assert np.array_equal(run(progress=True, rng=5).point, run(rng=5).point)
+
+
+def test_a_ledger_may_be_given_by_its_path(tmp_path):
+    from dpmanifolds import Ball, GaussianDP, Ledger
+
+    path = tmp_path / "account.sqlite"
+    Ledger(path).open_dataset("people", GaussianDP(1.0))
+    ball = Ball(SPD(2), np.eye(2), 1.0)
+    private_descent(
+        FrechetMeanLoss(ball),
+        ball.clip(SPD(2).random_point(50, rng=0)),
+        SPD(2),
+        start=np.eye(2),
+        budget=GaussianDP(0.6),
+        steps=3,
+        step_size=0.3,
+        ledger=str(path),
+        dataset="people",
+    )
+    assert Ledger(path).remaining("people").mu == pytest.approx(0.8, rel=1e-6)

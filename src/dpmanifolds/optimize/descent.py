@@ -32,6 +32,7 @@ from dpmanifolds._arrays import Array, is_numpy, leaves, to_numpy
 from dpmanifolds._validate import choice, positive_number
 from dpmanifolds.domains import Domain
 from dpmanifolds.errors import ArgumentError, NotOnManifoldError, ScaleOutOfRangeError
+from dpmanifolds.ledger import Ledger
 from dpmanifolds.manifolds import Manifold
 from dpmanifolds.noise import as_generator
 from dpmanifolds.optimize._noisy import NoisyGradient, lattice_slack, lattice_step
@@ -133,6 +134,8 @@ def private_descent(
         raise ArgumentError("a run with state= must draw fresh noise after a crash: leave rng out.")
     if ledger is not None and dataset is None:
         raise ArgumentError("a ledger needs dataset=, the name under which these records are accounted for.")
+    if isinstance(ledger, str | os.PathLike):
+        ledger = Ledger(ledger)
     longest = None if longest_step is None else positive_number("longest_step", longest_step)
     arrays = loss.prepare(records)
     clip = _clip_norm(loss, clip)

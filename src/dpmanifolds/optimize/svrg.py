@@ -26,6 +26,7 @@ loss is not L-smooth, clipping biases the steps and the promise stays.
 from __future__ import annotations
 
 import contextlib
+import os
 from collections.abc import Callable
 from dataclasses import dataclass, replace
 from typing import Any
@@ -35,6 +36,7 @@ import numpy as np
 from dpmanifolds._arrays import Array, leaves
 from dpmanifolds._validate import number_between, positive_integer, positive_number
 from dpmanifolds.errors import ArgumentError, ScaleOutOfRangeError
+from dpmanifolds.ledger import Ledger
 from dpmanifolds.manifolds import Manifold
 from dpmanifolds.noise import as_generator
 from dpmanifolds.optimize._noisy import NoisyGradient, lattice_slack, lattice_step
@@ -125,6 +127,8 @@ def private_svrg(
     size, smooth = positive_number("step_size", step_size), positive_number("smoothness", smoothness)
     if ledger is not None and dataset is None:
         raise ArgumentError("a ledger needs dataset=, the name under which these records are accounted for.")
+    if isinstance(ledger, str | os.PathLike):
+        ledger = Ledger(ledger)
     arrays = loss.prepare(records)
     clip = _clip_norm(loss, clip)
     n = leaves(arrays)[0].shape[0]
