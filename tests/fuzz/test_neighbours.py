@@ -11,8 +11,8 @@ import pytest
 import dpmanifolds as dpm
 from dpmanifolds import Ball, Euclidean, Grassmann, Hyperbolic, PlanarShapes, PureDP, SpecialOrthogonal, Sphere
 from dpmanifolds.mechanisms import coordinates_at, host, mean_facts, value_facts
-from dpmanifolds.releases._entry import certain_mean, clipped_records, computed_mean, streamed_records
 from dpmanifolds.releases._placing import mended
+from dpmanifolds.releases.entry import certain_mean, clipped_records, computed_mean, streamed_records
 from dpmanifolds.releases.value import _point_of
 from dpmanifolds.statistics.mean import mean_of
 

@@ -13,7 +13,7 @@ import numpy as np
 from scipy import special, stats
 
 from dpmanifolds.distributions import move
-from dpmanifolds.mechanisms._frames import coordinates_at, host
+from dpmanifolds.mechanisms import coordinates_at, host
 
 FALSE_ALARM = 1e-6
 WRONG = (0.7, 1.3)

@@ -1,7 +1,7 @@
 """Many releases of one mechanism at once, and the attacker's score of each.
 
 A release is one draw per call. An audit needs 100,000 of them: here the same arithmetic (coordinates, rounding, noise,
-exp, projection) runs over a whole array of draws, and the tests hold it against `Mechanism.release` bit for bit.
+exp, projection) runs over a whole array of draws, and the tests hold it against `Mechanism.release` on the same bits.
 """
 
 from __future__ import annotations
@@ -23,8 +23,9 @@ from dpmanifolds.mechanisms import (
     RiemannianLaplaceMechanism,
     WrappedGaussianMechanism,
     WrappedLaplaceMechanism,
+    coordinates_at,
+    host,
 )
-from dpmanifolds.mechanisms._frames import coordinates_at, host
 from dpmanifolds.noise import as_generator
 
 _PILOT = 1500

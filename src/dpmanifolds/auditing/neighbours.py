@@ -30,7 +30,7 @@ from dpmanifolds._validate import positive_integer
 from dpmanifolds.distributions import move
 from dpmanifolds.domains import Ball
 from dpmanifolds.errors import ArgumentError
-from dpmanifolds.mechanisms._frames import coordinates_at, host
+from dpmanifolds.mechanisms import coordinates_at, host
 from dpmanifolds.noise import as_generator
 from dpmanifolds.statistics import frechet_mean
 

@@ -32,7 +32,7 @@ from dpmanifolds.manifolds import (
 )
 from dpmanifolds.manifolds.spd import SPDBase
 from dpmanifolds.privacy import ApproxDP, Budget, GaussianDP, PureDP, ZeroConcentratedDP
-from dpmanifolds.report._words import points_in_words
+from dpmanifolds.report.words import points_in_words
 from dpmanifolds.statistics import ball_from_reference
 
 __all__ = ["ball_from", "budget_from", "manifold_from"]

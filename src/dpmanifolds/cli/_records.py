@@ -16,7 +16,7 @@ from dpmanifolds.cli._places import manifold_from
 from dpmanifolds.cli._show import progress
 from dpmanifolds.data import read_affine, read_nifti, read_points, read_tensors, read_tps, write_nifti
 from dpmanifolds.data.nifti_space import columns_from_matrices
-from dpmanifolds.data.readers import _points as as_records
+from dpmanifolds.data.readers import as_records
 from dpmanifolds.errors import ArgumentError
 from dpmanifolds.manifolds import SPD, Euclidean, Manifold, PlanarShapes, Power
 from dpmanifolds.manifolds.spd import SPDBase

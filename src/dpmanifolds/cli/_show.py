@@ -12,8 +12,8 @@ from rich.padding import Padding
 from rich.table import Table
 from rich.text import Text
 
-from dpmanifolds.planning._show import _remarks as plan_remarks
-from dpmanifolds.report._words import budget_in_words
+from dpmanifolds.planning._show import remarks as plan_remarks
+from dpmanifolds.report.words import budget_in_words
 
 if TYPE_CHECKING:
     from dpmanifolds.ledger import Ledger

@@ -22,8 +22,8 @@ from dpmanifolds.planning import Plan
 from dpmanifolds.privacy import ApproxDP, Budget, GaussianDP, Guarantee, PureDP, ZeroConcentratedDP
 from dpmanifolds.releases import Release
 from dpmanifolds.report import save_release
-from dpmanifolds.report._words import budget_in_words, percent, points_in_words
 from dpmanifolds.report.files import new_files
+from dpmanifolds.report.words import budget_in_words, percent, points_in_words
 
 __all__ = ["Job", "account_of", "asked_budget", "confirm", "finish", "guess_of", "prepare"]
 

@@ -39,7 +39,7 @@ def pca(
     from dpmanifolds.cli._spend import confirm, prepare
     from dpmanifolds.errors import ArgumentError
     from dpmanifolds.report import save_release
-    from dpmanifolds.report._words import budget_in_words, percent
+    from dpmanifolds.report.words import budget_in_words, percent
 
     if records.group_by is not None:
         raise ArgumentError(

@@ -40,7 +40,7 @@ def _existing(file: Path) -> Any:
 
 
 def _told(budget: Any) -> str:
-    from dpmanifolds.report._words import budget_in_words
+    from dpmanifolds.report.words import budget_in_words
 
     return "nothing" if budget is None else budget_in_words(budget)
 
@@ -60,7 +60,7 @@ def open_dataset(
     from dpmanifolds.cli._places import budget_from
     from dpmanifolds.cli._show import result, say
     from dpmanifolds.ledger import Ledger
-    from dpmanifolds.report._words import budget_in_words
+    from dpmanifolds.report.words import budget_in_words
 
     opened = Ledger(file).open_dataset(dataset, budget_from(budgeting), filter=filter, unit=unit)
     total = budget_in_words(opened.budget)

@@ -30,7 +30,7 @@ from dpmanifolds.data.tps import read_tps
 from dpmanifolds.errors import ArgumentError
 from dpmanifolds.manifolds import Manifold, PlanarShapes
 
-__all__ = ["read_points"]
+__all__ = ["as_records", "read_points"]
 
 _KINDS = (".npy", ".npz", ".csv", ".tsv", ".mat", ".tps", ".nii", ".nii.gz")
 
@@ -88,7 +88,7 @@ def read_points(
         if array.ndim != 2:
             raise ArgumentError(f"layout is for rows of numbers; the array has shape {array.shape} already.")
         array = matrices_from_columns(array, layout)
-    return array if manifold is None else _points(array, manifold)
+    return array if manifold is None else as_records(array, manifold)
 
 
 def _kind(path: Path) -> str:
@@ -127,7 +127,7 @@ def _is_number(cell: str) -> bool:
     return True
 
 
-def _points(array: np.ndarray, manifold: Manifold) -> np.ndarray:
+def as_records(array: np.ndarray, manifold: Manifold) -> np.ndarray:
     """The records in the shape of the manifold's points, rows of a table reshaped to it."""
     if array.ndim == 2 and array.dtype.kind != "c":
         shape = _row_shape(manifold)

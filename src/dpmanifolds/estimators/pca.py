@@ -36,7 +36,7 @@ from dpmanifolds.optimize import DescentResult, PCALoss, StepRule, private_desce
 from dpmanifolds.optimize.subspaces import bounded_vectors
 from dpmanifolds.privacy import Budget, Guarantee, PureDP
 from dpmanifolds.releases import Release
-from dpmanifolds.releases._entry import checked_budget
+from dpmanifolds.releases.entry import checked_budget
 
 __all__ = ["PrivateEigenvector", "PrivatePCA"]
 

@@ -28,7 +28,7 @@ from dpmanifolds.manifolds._symmetric import upper_triangle
 from dpmanifolds.mechanisms import Mechanism, offered, value_facts
 from dpmanifolds.privacy import Budget, Guarantee, Sensitivity, affordable_epsilon
 from dpmanifolds.releases import Release, privatize
-from dpmanifolds.releases._entry import open_account
+from dpmanifolds.releases.entry import open_account
 
 __all__ = [
     "nuclear_sensitivity_of_second_moment",

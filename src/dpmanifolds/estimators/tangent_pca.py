@@ -39,7 +39,7 @@ from dpmanifolds.mechanisms import Mechanism, choose, coordinates_at, host, mean
 from dpmanifolds.privacy import Budget, Guarantee, Sensitivity, compose, split
 from dpmanifolds.privacy.solver import coordinate_rounding
 from dpmanifolds.releases import Release, private_mean, privatize
-from dpmanifolds.releases._entry import checked_budget, checked_domain, clipped_records, open_account
+from dpmanifolds.releases.entry import checked_budget, checked_domain, clipped_records, open_account
 
 __all__ = ["PrivateTangentPCA"]
 

@@ -15,13 +15,13 @@ import math
 from typing import Any
 
 import numpy as np
-from scipy.special import gammaln, ndtr
+from scipy.special import ndtr
 
 from dpmanifolds.distributions import FlatGaussian, FlatLaplace
 from dpmanifolds.domains import Ball
 from dpmanifolds.experiments._plots import curves
 from dpmanifolds.experiments._study import Claim, Numbers, Result, Setting, claim, compared
-from dpmanifolds.manifolds import SPD
+from dpmanifolds.manifolds import SPD, Euclidean
 from dpmanifolds.mechanisms import choose, mean_facts
 from dpmanifolds.privacy import ApproxDP, classical_gaussian_sigma, gaussian_sigma, laplace_scale
 from dpmanifolds.releases import private_mean
@@ -52,8 +52,8 @@ def run(setting: Setting) -> Result:
             moved, dim = 2 * ball.radius / _N, ball.manifold.dim
             panel = f"ε = 0.2, δ = {delta:.0e}, n = {_N}"
             numbers.add(panel, _LAPLACE, k, dim * laplace_scale(moved, 0.2))
-            numbers.add(panel, _CLASSIC, k, classical_gaussian_sigma(moved, 0.2, delta) * _mean_length(dim))
-            numbers.add(panel, _ANALYTIC, k, gaussian_sigma(moved, 0.2, delta) * _mean_length(dim))
+            numbers.add(panel, _CLASSIC, k, classical_gaussian_sigma(moved, 0.2, delta) * mean_length(dim))
+            numbers.add(panel, _ANALYTIC, k, gaussian_sigma(moved, 0.2, delta) * mean_length(dim))
             numbers.add(panel, _USELESS, k, away[k])
             numbers.add(
                 panel, _OURS, k, choose(mean_facts(ball, _N), ApproxDP(0.2, delta)).mechanism.expected_error.mean
@@ -62,9 +62,9 @@ def run(setting: Setting) -> Result:
     return Result("utpala-1", title, numbers, tuple(_claims(setting, ks)), setting.size)
 
 
-def _mean_length(dim: int) -> float:
+def mean_length(dim: int) -> float:
     """E|z| of a standard normal vector."""
-    return math.sqrt(2) * math.exp(float(gammaln((dim + 1) / 2) - gammaln(dim / 2)))
+    return FlatGaussian(Euclidean(dim), 1.0).distance_moment(1)
 
 
 def _records(k: int, n: int, rng: np.random.Generator) -> np.ndarray:
@@ -117,7 +117,7 @@ def _claims(setting: Setting, ks: Any) -> list[Claim]:
     dim, moved = k * (k + 1) // 2, 2 * _SPREAD * math.sqrt(k) / _N
     laplace = dim * moved / 0.1
     classic, analytic = (
-        sigma(moved, 0.1, _DELTA) * _mean_length(dim) for sigma in (classical_gaussian_sigma, gaussian_sigma)
+        sigma(moved, 0.1, _DELTA) * mean_length(dim) for sigma in (classical_gaussian_sigma, gaussian_sigma)
     )
     crossing = next((size for size in range(1, 31) if _gaussian_wins(size)), 31)
     ends = np.array([10.0, 30.0])
@@ -192,7 +192,7 @@ def _claims(setting: Setting, ks: Any) -> list[Claim]:
 
 def _gaussian_wins(k: int) -> bool:
     dim = k * (k + 1) // 2
-    return gaussian_sigma(1.0, 0.1, _DELTA) * _mean_length(dim) < dim * laplace_scale(1.0, 0.1)
+    return gaussian_sigma(1.0, 0.1, _DELTA) * mean_length(dim) < dim * laplace_scale(1.0, 0.1)
 
 
 def draw(result: Result, axes: Any) -> None:

@@ -21,7 +21,7 @@ from dpmanifolds.data import DescriptorDomain, image_descriptors
 from dpmanifolds.experiments._images import ImageSet, image_sets
 from dpmanifolds.experiments._plots import curves
 from dpmanifolds.experiments._study import Claim, Numbers, Result, Setting, claim, not_reproducible
-from dpmanifolds.experiments.utpala_figure_1 import _mean_length
+from dpmanifolds.experiments.utpala_figure_1 import mean_length
 from dpmanifolds.privacy import ApproxDP, PureDP, gaussian_sigma, laplace_scale
 from dpmanifolds.releases import private_class_means
 from dpmanifolds.statistics import frechet_mean
@@ -66,7 +66,7 @@ def _one_set(setting: Setting, numbers: Numbers, images: ImageSet) -> dict[str, 
         note(_LAPLACE, epsilon, float(np.mean([dim * laplace_scale(one, epsilon) for one in moved])))
         for delta in _DELTAS:
             sigmas = [gaussian_sigma(one, epsilon, delta) for one in moved]
-            note(f"Tangent Gaussian, published Δ, δ = {delta:.0e}", epsilon, float(np.mean(sigmas)) * _mean_length(dim))
+            note(f"Tangent Gaussian, published Δ, δ = {delta:.0e}", epsilon, float(np.mean(sigmas)) * mean_length(dim))
         for series, budget in ((_PURE, PureDP(epsilon)), (_APPROXIMATE, ApproxDP(epsilon, 1e-5))):
             errors = []
             for _ in range(repeats):

@@ -1,6 +1,6 @@
 """Mechanisms: a law of noise calibrated to a budget and a sensitivity, with its promise and its expected error."""
 
-from dpmanifolds.mechanisms._frames import coordinates_at, host
+from dpmanifolds.mechanisms._frames import coordinates_at, host, point_at
 from dpmanifolds.mechanisms.base import Draw, ExpectedError, Facts, Mechanism
 from dpmanifolds.mechanisms.choose import (
     MECHANISMS,
@@ -41,5 +41,6 @@ __all__ = [
     "host",
     "mean_facts",
     "offered",
+    "point_at",
     "value_facts",
 ]

@@ -27,7 +27,7 @@ from dpmanifolds.manifolds import FlatManifold, Manifold, Power, Product, SPDAff
 from dpmanifolds.manifolds._small_eigen import LARGEST_SMALL, log_entries
 from dpmanifolds.manifolds._symmetric import upper_triangle
 from dpmanifolds.optimize.loss import Loss, clip_factors, in_double, like_point
-from dpmanifolds.statistics._device import _blocks, _compiled, _log_kernel, fits_device
+from dpmanifolds.statistics._device import compiled_kernel, device_blocks, fits_device, log_kernel
 from dpmanifolds.statistics._positive import log_summary, not_positive, positive_eigen
 from dpmanifolds.statistics.records import check_block, record_array
 
@@ -111,8 +111,8 @@ class FrechetMeanLoss(_DistanceLoss):
         given = [like(part, records) for part in (whitener, shift, np.asarray(clip))]
         xp = namespace(records)
         weights = xp.ones(records.shape[0], dtype=records.dtype, device=device_of(records))
-        kernel = _compiled(records, _log_kernel, int(records.shape[-1]), True)
-        parts = [kernel(*block, *given)[0][: self.manifold.dim] for block in _blocks(records, weights)]
+        kernel = compiled_kernel(records, log_kernel, int(records.shape[-1]), True)
+        parts = [kernel(*block, *given)[0][: self.manifold.dim] for block in device_blocks(records, weights)]
         return -sum(in_double(part) for part in parts)
 
 

@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 
     from dpmanifolds.planning.plan import Plan, PlanRow
 
-__all__ = ["csv_text", "draw", "flat", "label", "rich_table", "text"]
+__all__ = ["csv_text", "draw", "flat", "label", "remarks", "rich_table", "text"]
 
 _HEADINGS = ("budget", "mechanism", "sensitivity", "scale", "mean", "90 %", "at edge", "price", "note")
 
@@ -77,12 +77,12 @@ def _title(plan: Plan) -> str:
     return f"Expected error of the private mean of {plan.n} records in {plan.domain!r}"
 
 
-def _remarks(plan: Plan) -> list[str]:
+def remarks(plan: Plan) -> list[str]:
     """What the numbers do not say: curvature, and what is not available, each reason once."""
-    remarks = []
+    found = []
     stretch = max((row.error.mean_at_edge / row.error.mean for row in plan.rows if row.error is not None), default=1.0)
     if stretch > 1.01:
-        remarks.append(
+        found.append(
             "Curvature: noise of one size at the centre moves points near the edge of the domain up to "
             f"{stretch:.2g} times as far."
         )
@@ -96,8 +96,8 @@ def _remarks(plan: Plan) -> list[str]:
         together.setdefault((reason, tuple(labels)), []).append(name)
     for (reason, labels_there), names in together.items():
         where = "" if len(labels_there) == len(plan.budgets) else f" at {'; '.join(labels_there)}"
-        remarks.append(f"Not planned: {', '.join(names)}{where}: {reason}")
-    return remarks
+        found.append(f"Not planned: {', '.join(names)}{where}: {reason}")
+    return found
 
 
 def text(plan: Plan) -> str:
@@ -105,14 +105,14 @@ def text(plan: Plan) -> str:
     lines = [_HEADINGS, *(_cells(row) for row in plan.rows if row.available)]
     widths = [max(len(line[column]) for line in lines) for column in range(len(_HEADINGS))]
     table = ["  ".join(cell.ljust(width) for cell, width in zip(line, widths, strict=True)).rstrip() for line in lines]
-    return "\n".join([_title(plan), *table, *_remarks(plan)])
+    return "\n".join([_title(plan), *table, *remarks(plan)])
 
 
 def rich_table(plan: Plan) -> Table:
     """The same for a terminal."""
     from rich.table import Table
 
-    table = Table(title=_title(plan), caption="\n".join(_remarks(plan)), caption_justify="left")
+    table = Table(title=_title(plan), caption="\n".join(remarks(plan)), caption_justify="left")
     for heading in _HEADINGS:
         table.add_column(heading, justify="left" if heading in ("budget", "mechanism", "note") else "right")
     for row in plan.rows:

@@ -13,7 +13,7 @@ from dpmanifolds.manifolds import Euclidean
 from dpmanifolds.mechanisms import ExpectedError
 from dpmanifolds.noise import LatticeLaplace, RoundedGaussian
 from dpmanifolds.privacy import Budget, Guarantee, Sensitivity, affordable_epsilon, affordable_mu
-from dpmanifolds.releases._entry import Account
+from dpmanifolds.releases.entry import Account
 from dpmanifolds.releases.release import Release
 
 __all__ = ["CountsNoise", "counts_noise"]

@@ -15,7 +15,8 @@ from dpmanifolds.errors import ArgumentError, NotAvailableError
 from dpmanifolds.mechanisms import NUMERICS, Facts, Mechanism, mean_facts, offered
 from dpmanifolds.privacy import Budget, Guarantee, compose, split
 from dpmanifolds.releases._counts import counts_noise
-from dpmanifolds.releases._entry import (
+from dpmanifolds.releases._labels import class_names, label_array
+from dpmanifolds.releases.entry import (
     Account,
     checked_budget,
     checked_domain,
@@ -25,7 +26,6 @@ from dpmanifolds.releases._entry import (
     precision_of,
     stacked,
 )
-from dpmanifolds.releases._labels import class_names, label_array
 from dpmanifolds.releases.release import Release, release_of
 from dpmanifolds.statistics.blocks import records_at
 

@@ -9,7 +9,7 @@ from dpmanifolds.errors import ArgumentError
 from dpmanifolds.mechanisms import host
 from dpmanifolds.optimize import DescentResult, descend_to_median
 from dpmanifolds.privacy import Budget
-from dpmanifolds.releases._entry import checked_budget, clipped_records, grouped, open_account
+from dpmanifolds.releases.entry import checked_budget, clipped_records, grouped, open_account
 from dpmanifolds.releases.release import Release
 
 __all__ = ["private_median", "release_of_descent"]

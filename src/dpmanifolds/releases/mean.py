@@ -10,7 +10,7 @@ from dpmanifolds.domains import Domain
 from dpmanifolds.manifolds import Product
 from dpmanifolds.mechanisms import NUMERICS, Choice, choose, mean_facts
 from dpmanifolds.privacy import Budget
-from dpmanifolds.releases._entry import (
+from dpmanifolds.releases.entry import (
     Account,
     certain_mean,
     checked_budget,

@@ -19,7 +19,7 @@ from dpmanifolds.errors import ArgumentError, DPManifoldsError, NotAvailableErro
 from dpmanifolds.mechanisms import Choice, Mechanism, choose, mean_facts
 from dpmanifolds.privacy import Budget, compose, split
 from dpmanifolds.releases._counts import CountsNoise, counts_noise
-from dpmanifolds.releases._entry import Account, computed_mean, precision_of
+from dpmanifolds.releases.entry import Account, computed_mean, precision_of
 from dpmanifolds.releases.release import Release, release_of
 
 __all__ = ["refined_mean"]
@@ -54,16 +54,17 @@ def refined_mean(
     rough = _chosen(domain, n, dtype, parts[0], mechanism, numerics, unit).mechanism
     histogram = counts_noise(_BINS, parts[1], unit)
     promise = compose(rough.guarantee.k_fold(rounds), histogram.guarantee.k_fold(rounds), planned.guarantee)
-    computed_mean(domain, records, dtype)
+    statistic = computed_mean(domain, records, dtype).point
     account.spend("refined mean", promise, n=n, rounds=rounds, domain=repr(domain))
     stages: list[Release] = []
     ball = domain
     for number in range(rounds):
-        center = _mean_in(ball, records, parts[2 * number], mechanism, numerics, unit, account)
+        center = _released(ball, statistic, records, parts[2 * number], mechanism, numerics, unit, account)
         ball, counted = _shrunk(ball, center.value, records, histogram, planned, account)
         stages += [center, counted]
         records = ball.clip(records)
-    last = _mean_in(ball, records, parts[-1], mechanism, numerics, unit, account)
+        statistic = computed_mean(ball, records, dtype).point
+    last = _released(ball, statistic, records, parts[-1], mechanism, numerics, unit, account)
     return replace(last, guarantee=promise, budget=budget, stages=tuple(stages))
 
 
@@ -86,13 +87,18 @@ def _best_way(
     return min(errors, key=lambda way: errors[way])
 
 
-def _mean_in(
-    ball: Ball, records: Array, part: Budget, mechanism: str, numerics: str, unit: str, account: Account
+def _released(
+    ball: Ball,
+    statistic: Array,
+    records: Array,
+    part: Budget,
+    mechanism: str,
+    numerics: str,
+    unit: str,
+    account: Account,
 ) -> Release:
-    dtype = precision_of(records)
     n = ball.manifold.batch_shape(records)[0]
-    chosen = _chosen(ball, n, dtype, part, mechanism, numerics, unit)
-    statistic = computed_mean(ball, records, dtype).point
+    chosen = _chosen(ball, n, precision_of(records), part, mechanism, numerics, unit)
     return release_of(
         chosen.mechanism,
         chosen.mechanism.draw(statistic, records=records, rng=account.rng),

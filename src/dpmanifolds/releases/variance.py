@@ -13,7 +13,7 @@ from dpmanifolds.manifolds import Euclidean
 from dpmanifolds.mechanisms import Draw, choose, value_facts
 from dpmanifolds.privacy import Budget, sensitivity_of_variance, solver_tolerance
 from dpmanifolds.privacy.solver import coordinate_rounding
-from dpmanifolds.releases._entry import (
+from dpmanifolds.releases.entry import (
     checked_budget,
     clipped_records,
     computed_mean,

@@ -25,7 +25,7 @@ from dpmanifolds.errors import ArgumentError
 from dpmanifolds.releases import Release
 from dpmanifolds.report._figure import figure_svg
 from dpmanifolds.report._style import STYLE
-from dpmanifolds.report._words import budget_in_words, percent, points_in_words
+from dpmanifolds.report.words import budget_in_words, percent, points_in_words
 
 __all__ = ["report_html", "write_report"]
 

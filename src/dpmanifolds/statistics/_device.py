@@ -19,7 +19,16 @@ from array_api_compat import is_jax_array, is_torch_array
 from dpmanifolds._arrays import Array, eps, like, namespace
 from dpmanifolds.manifolds._small_eigen import LARGEST_SMALL
 
-__all__ = ["LogSums", "fits_device", "hessian_sum", "log_sums", "longest_device_sum"]
+__all__ = [
+    "LogSums",
+    "compiled_kernel",
+    "device_blocks",
+    "fits_device",
+    "hessian_sum",
+    "log_kernel",
+    "log_sums",
+    "longest_device_sum",
+]
 
 Entries = dict[tuple[int, int], Array]
 
@@ -77,14 +86,14 @@ def log_sums(
     k = int(points.shape[-1])
     d = k * (k + 1) // 2
     xp = namespace(points)
-    kernel = _compiled(points, _log_kernel, k, whitener is not None)
+    kernel = compiled_kernel(points, log_kernel, k, whitener is not None)
     given = (
         like(np.eye(k), points) if whitener is None else whitener,
         like(np.zeros(d) if center is None else center, points),
         like(np.asarray(radius), points),
     )
     sums, peaks = [], []
-    for block, shares in _blocks(points, weights):
+    for block, shares in device_blocks(points, weights):
         rows = kernel(block, shares, *given)
         sums.append(_grouped_sum(xp, rows[:-2, :]))
         peaks.append(xp.max(rows[-2:, :], axis=1))
@@ -97,12 +106,12 @@ def log_sums(
 def hessian_sum(points: Array, weights: Array, whitener: Array) -> Array:
     """Σ w (h coth h − 1) e eᵀ over records and pairs of eigenvectors: the affine-invariant Hessian but for Σ w·I."""
     k = int(points.shape[-1])
-    kernel = _compiled(points, _hessian_kernel, k, True)
-    parts = [kernel(block, shares, whitener) for block, shares in _blocks(points, weights)]
+    kernel = compiled_kernel(points, _hessian_kernel, k, True)
+    parts = [kernel(block, shares, whitener) for block, shares in device_blocks(points, weights)]
     return reduce(lambda a, b: a + b, parts)
 
 
-def _blocks(points: Array, weights: Array | None) -> Iterator[tuple[Array, Array]]:
+def device_blocks(points: Array, weights: Array | None) -> Iterator[tuple[Array, Array]]:
     """Blocks of a few sizes only, as every size is compiled once: powers of two, the last filled with the identity."""
     xp = namespace(points)
     count, k = int(points.shape[0]), int(points.shape[-1])
@@ -120,7 +129,7 @@ def _blocks(points: Array, weights: Array | None) -> Iterator[tuple[Array, Array
         yield block, shares
 
 
-def _compiled(points: Array, kernel: Callable[..., Any], k: int, whitened: bool) -> Callable[..., Any]:
+def compiled_kernel(points: Array, kernel: Callable[..., Any], k: int, whitened: bool) -> Callable[..., Any]:
     """The kernel as the library at hand compiles it, or as it is where there is nothing to compile with."""
     unit = eps(points)
     if is_jax_array(points):
@@ -158,7 +167,7 @@ def _torch_kernel(kernel: Callable[..., Any], k: int, whitened: bool, unit: floa
     return run
 
 
-def _log_kernel(
+def log_kernel(
     xp: Any,
     k: int,
     whitened: bool,
