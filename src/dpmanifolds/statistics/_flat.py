@@ -189,8 +189,10 @@ def _large_sums(k: int, block: Array, weights: Array, ball: ChartBall | None) ->
     logs = xp.log(values)
     spread = values[..., -1] / values[..., 0]
     if ball is None:
-        total = upper_triangle(spectral_sum(vectors, spread_weights(weights, logs.ndim) * logs))
-        return total, weighted_sum(norm(logs), weights), spread
+        weighted = spread_weights(weights, logs.ndim) * logs
+        # no less than Σ w‖log x‖, by Cauchy and Schwarz
+        size = xp.sqrt(xp.sum(weights) * xp.sum(weighted * logs, axis=(0, -1)))
+        return upper_triangle(spectral_sum(vectors, weighted)), size, spread
     middle = float(ball.center[:k].mean())
     rest = from_upper_triangle(ball.center, k) - middle * np.eye(k)
     moved = logs - middle

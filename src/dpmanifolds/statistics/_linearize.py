@@ -62,7 +62,7 @@ class HessianBlock:
 
 
 _LARGEST_DENSE = 16
-_PIECE_BYTES = 120_000
+_PIECE_BYTES = 320_000
 
 
 @dataclass
@@ -192,13 +192,12 @@ def spectral_sum(vectors: Array, middle: Array) -> Array:
     total: Array = 0.0
     for start in range(0, vectors.shape[0], size):
         piece, inner = vectors[start : start + size, ...], middle[start : start + size, ...]
+        tall = xp.reshape(transpose(piece), (-1, k))
         if full:
-            tall = xp.reshape(transpose(piece), (-1, k))
-            moved = inner @ xp.reshape(tall, piece.shape)
-            total = total + transpose(tall) @ xp.reshape(moved, (-1, k))
+            moved = xp.reshape(inner @ xp.reshape(tall, piece.shape), (-1, k))
         else:
-            wide = xp.reshape(xp.permute_dims(piece, (1, 0, 2)), (k, -1))
-            total = total + (wide * xp.reshape(inner, (-1,))) @ transpose(wide)
+            moved = tall * xp.reshape(inner, (-1, 1))
+        total = total + transpose(tall) @ moved
     return sym(total)
 
 

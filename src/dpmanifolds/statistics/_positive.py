@@ -27,7 +27,7 @@ def positive_eigen(matrices: Array) -> tuple[Array, Array]:
         values, vectors = xp.linalg.eigh(matrices)
     except np.linalg.LinAlgError:
         raise not_positive() from None
-    if not bool(xp.all(values > 0)):
+    if not bool(xp.all(values[..., 0] > 0)):
         raise not_positive()
     return values, vectors
 

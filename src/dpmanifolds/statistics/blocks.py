@@ -27,7 +27,7 @@ __all__ = [
 Item = TypeVar("Item")
 Partial = TypeVar("Partial")
 
-_BLOCK_BYTES = 1 << 20
+_BLOCK_BYTES = 1 << 21
 _LARGEST_BLOCK = 32768
 TINY = 1 << 15
 # elsewhere a block must fill the device, and leave room for the workspace of batched decompositions, which in PyTorch
