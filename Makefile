@@ -4,8 +4,8 @@ VENV := .venv
 BIN := $(VENV)/bin
 PIP := $(BIN)/python -m pip --disable-pip-version-check -q
 
-.PHONY: demo test lint types check certify test-statistical test-backends torture audit fuzz reproduce reproduce-quick bench freeze-oracles docs test-page \
-	clean
+.PHONY: demo test lint types check certify test-statistical test-backends test-dask torture audit fuzz reproduce reproduce-quick papers bench freeze-oracles docs test-page \
+	stranger clean
 
 demo: $(VENV)/.demo
 	$(BIN)/python -m dpmanifolds.demo
@@ -19,7 +19,12 @@ test-statistical: $(VENV)/.test
 
 # the geometry and statistics on PyTorch and JAX (installs both: large)
 test-backends: $(VENV)-backends/.ready
-	$(VENV)-backends/bin/python -m pytest -q -n auto tests/manifolds tests/statistics tests/test_domains.py
+	$(VENV)-backends/bin/python -m pytest -q -n auto tests/manifolds tests/statistics tests/optimize tests/test_domains.py
+
+# Dask arrays and bags on a cluster of processes, one of which is killed now and then
+test-dask: $(VENV)-dask/.ready
+	$(VENV)-dask/bin/python -m pytest -q -n 2 --dist loadfile \
+		tests/statistics/test_dask.py tests/optimize/test_dask_descent.py tests/data/test_lazy_descriptors.py
 
 # the last steps of the proofs, by interval arithmetic
 certify: $(VENV)/.test
@@ -37,12 +42,16 @@ audit: $(VENV)/.test
 fuzz: $(VENV)/.test
 	$(BIN)/python -m tests.fuzz --calls 100000
 
-# the papers' figures and claims; DATA=folder for the real data sets
+# the papers' figures and claims, their key numbers checked; DATA=folder for the real data sets
 reproduce-quick: $(VENV)/.test
-	$(BIN)/python -m dpmanifolds.experiments all --quick --out out/papers $(if $(DATA),--data $(DATA))
+	$(BIN)/python -m dpmanifolds.experiments all --quick --jobs 2 --out out/papers $(if $(DATA),--data $(DATA))
 
 reproduce: $(VENV)/.test
-	$(BIN)/python -m dpmanifolds.experiments all --out out/papers $(if $(DATA),--data $(DATA))
+	$(BIN)/python -m dpmanifolds.experiments all --jobs 2 --out out/papers $(if $(DATA),--data $(DATA))
+
+# docs/papers.md and its figures, from what the last of these two runs left
+papers: $(VENV)/.test
+	$(BIN)/python -m dpmanifolds.experiments.pages --out out/papers --write docs/papers.md
 
 # the pages' Python is run, then the site is built into out/docs; every warning is an error
 docs: $(VENV)-docs/.ready
@@ -54,6 +63,10 @@ test-page: $(VENV)-page/.ready
 	@command -v chromium >/dev/null || command -v google-chrome >/dev/null || { echo "test-page needs chromium on the PATH"; exit 1; }
 	DPMANIFOLDS_SHOTS=out/page $(VENV)-page/bin/python -m pytest -q tests/page
 
+# from the built wheel, in an empty directory: install, release, plan, audit, be refused; writes docs/strangers_path.md
+stranger:
+	$(PYTHON) docs/strangers_path.py
+
 lint: $(VENV)/.lint
 	$(BIN)/ruff check .
 	$(BIN)/ruff format --check .
@@ -63,18 +76,9 @@ types: $(VENV)/.lint
 
 check: lint types test
 
-# ours against pyRiemann and geomstats, in one run (geomstats needs numpy<2.4: its own environment)
+# every benchmark, then one table and two figures (geomstats needs numpy<2.4: its own environment)
 bench: $(VENV)-bench/.ready
-	$(VENV)-bench/bin/python benchmarks/imports.py
-	$(VENV)-bench/bin/python benchmarks/mean.py
-	$(VENV)-bench/bin/python benchmarks/memory.py
-	$(VENV)-bench/bin/python benchmarks/sampling.py --plot out/sampling.png
-	$(VENV)-bench/bin/python benchmarks/accounting.py
-	$(VENV)-bench/bin/python benchmarks/descriptors.py
-	$(VENV)-bench/bin/python benchmarks/utility.py
-	$(VENV)-bench/bin/python benchmarks/descent.py
-	$(VENV)-bench/bin/python benchmarks/scale.py
-	$(VENV)-bench/bin/python benchmarks/dask_scaling.py
+	$(VENV)-bench/bin/python benchmarks/summary.py --out out/bench
 
 freeze-oracles: $(VENV)-bench/.ready
 	$(VENV)-bench/bin/python tests/manifolds/freeze_oracles.py
@@ -99,6 +103,11 @@ $(VENV)-backends/.ready: pyproject.toml
 	$(VENV)-backends/bin/python -m pip --disable-pip-version-check -q install -e ".[test,backends]"
 	@touch $@
 
+$(VENV)-dask/.ready: pyproject.toml
+	$(PYTHON) -m venv $(VENV)-dask
+	$(VENV)-dask/bin/python -m pip --disable-pip-version-check -q install -e ".[test,dask]"
+	@touch $@
+
 $(VENV)-bench/.ready: pyproject.toml
 	$(PYTHON) -m venv $(VENV)-bench
 	$(VENV)-bench/bin/python -m pip --disable-pip-version-check -q install -e ".[bench]"
@@ -115,4 +124,4 @@ $(VENV)-page/.ready: pyproject.toml
 	@touch $@
 
 clean:
-	rm -rf $(VENV) $(VENV)-backends $(VENV)-bench $(VENV)-docs $(VENV)-page .pytest_cache .mypy_cache .ruff_cache
+	rm -rf $(VENV) $(VENV)-backends $(VENV)-dask $(VENV)-bench $(VENV)-docs $(VENV)-page .pytest_cache .mypy_cache .ruff_cache

@@ -15,7 +15,7 @@ import time
 import mpmath as mp
 from rich.console import Console
 from rich.table import Table
-from timing import best_times, one_core
+from timing import best_times, one_core, record
 
 from dpmanifolds import Hyperbolic, Manifold, Sphere
 from dpmanifolds.experiments.jiang_algorithms import algorithm_2, algorithm_2_step_by_step
@@ -71,6 +71,8 @@ def against_algorithm_2(repeats: int) -> Table:
         ours = gaussian_dp_mu(space, sigma, 1.0)
         row = [f"{sigma:g}", f"{exact:.9f}", f"{1e3 * times['ours']:.1f} ms", f"{ours - exact:.0e}"]
         for name, estimate in estimates.items():
+            label = {"exact": "vectorised, exact draws", "chain": "vectorised", "printed": "as printed"}[name]
+            record("μ", f"S², Δ = 1, σ = {sigma:g}", times["ours"], f"Algorithm 2, {label}", times[name])
             row += [f"{times[name]:.2f} s", f"{100 * (estimate / exact - 1):+.1f} %"]
             row.append(f"{times[name] / times['ours']:,.0f}")
         table.add_row(*row)

@@ -1,4 +1,4 @@
-"""Means on a GPU: against the copy bandwidth of the device, and against two cores of the same machine.
+"""Means and descriptors on a GPU: against the copy bandwidth of the device, and against two cores of the same machine.
 
     python benchmarks/gpu.py [--records 100000000] [--part jax|torch|cpu]
 
@@ -51,6 +51,19 @@ def wishart(k: int, count: int, seed: int = 0) -> np.ndarray:
     for first in range(0, count, 50_000):
         factors = rng.standard_normal((min(50_000, count - first), k, 2 * k))
         result[first : first + 50_000] = factors @ factors.swapaxes(1, 2) / (2 * k)
+    return result
+
+
+def pictures(count: int) -> np.ndarray:
+    """Grey images of 8 bits, 28×28, of a few overlapping discs each."""
+    rng = np.random.default_rng(0)
+    rows, columns = np.mgrid[:28, :28]
+    result = np.empty((count, 28, 28), dtype=np.uint8)
+    for first in range(0, count, 10_000):
+        part = result[first : first + 10_000]
+        centres = rng.uniform(6, 22, size=(len(part), 4, 2, 1, 1))
+        squared = (rows - centres[:, :, 0]) ** 2 + (columns - centres[:, :, 1]) ** 2
+        part[...] = 255 * np.exp(-squared / 8).max(axis=1) * (squared.min(axis=1) < 16)
     return result
 
 
@@ -121,12 +134,26 @@ def measure(library: str, records: int, make: Any, wait: Callable[[], Any], band
 
         return run
 
+    def descriptors() -> None:
+        images = pictures(100_000)
+        there = make.put(images)
+        from dpmanifolds.data import image_descriptors
+
+        apart = np.abs(make.get(image_descriptors(there[:2000])) - image_descriptors(images[:2000])).max()
+        tell(library=library, case="difference to the host, descriptors", value=float(apart))
+        tell(
+            library=library,
+            case="descriptors 28×28",
+            n=len(images),
+            mean_ms=best(lambda: image_descriptors(there), wait),
+        )
+
     attempt("right", right)
+    attempt("descriptors", descriptors)
     attempt("log-Euclidean 3×3", log_euclidean)
     attempt("affine-invariant 3×3", affine_invariant(3))
     attempt("affine-invariant 10×10", affine_invariant(10))
-    if library == "torch":
-        tell(library=library, case="compiled", value=not _device._compile_failed)
+    tell(library=library, case="fused kernel", value=library not in _device._unavailable)
 
 
 def part_jax(records: int) -> None:
@@ -217,6 +244,11 @@ def part_cpu(records: int) -> None:
         n=1_000_000,
         mean_ms=best(lambda: dpm.frechet_mean(space, points), nothing, 3),
     )
+    from dpmanifolds.data import image_descriptors
+
+    images = pictures(100_000)
+    spent = best(lambda: image_descriptors(images), nothing, 2)
+    tell(library="cpu", case="descriptors 28×28", n=len(images), mean_ms=spent)
     for k in (3, 10):
         points = wishart(k, 1_000_000)
         result = dpm.frechet_mean(dpm.SPD(k), points[:50_000])

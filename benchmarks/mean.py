@@ -19,7 +19,7 @@ os.environ.setdefault("GEOMSTATS_BACKEND", "numpy")
 import numpy as np
 from rich.console import Console
 from rich.table import Table
-from timing import best_times, one_core
+from timing import best_times, one_core, record
 
 from dpmanifolds import SPD, Manifold, Sphere, frechet_mean
 from dpmanifolds.manifolds._small_eigen import log_entries
@@ -150,6 +150,8 @@ def main() -> None:
         row.append(f"{gradient(manifold, result.point, records):.0e}")
         for peer in ("pyriemann", "geomstats"):
             if peer in times:
+                name = {"pyriemann": "pyRiemann"}.get(peer, peer)
+                record("mean", f"{manifold!r}, n = {len(records):,}", times["ours"], name, times[peer], times["kernel"])
                 row += [f"{1e3 * times[peer]:.1f} ms", f"{times[peer] / times['ours']:.2f}"]
             else:
                 row += ["never got there" if peer in candidates else "–", "–"]

@@ -15,7 +15,7 @@ from pathlib import Path
 import numpy as np
 from rich.console import Console
 from rich.table import Table
-from timing import best_times, one_core
+from timing import best_times, one_core, record
 
 from dpmanifolds import SPD, Hyperbolic, PlanarShapes, RiemannianGaussian, RiemannianLaplace, Sphere, frechet_mean
 from dpmanifolds.distributions import KNormGradientLaw
@@ -87,6 +87,7 @@ def affine_invariant_gaussian(table: Table) -> None:
 
 def row(what: str, ours: float, label: str, peer: float, table: Table) -> None:
     """One line of the table."""
+    record("sampler", what, ours, label.split(" (", maxsplit=1)[0], peer)
     table.add_row(what, f"{1e3 * ours:.2f} ms", label, f"{peer:.2f} s", f"{peer / ours:,.0f}")
 
 

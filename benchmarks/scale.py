@@ -21,11 +21,11 @@ from pathlib import Path
 import numpy as np
 from rich.console import Console
 from rich.table import Table
-from timing import best_times
+from timing import best_times, record, record_growth
 
 import dpmanifolds as dpm
 from dpmanifolds.manifolds._small_eigen import log_entries
-from dpmanifolds.statistics.blocks import cores, ordered_map
+from dpmanifolds.statistics.blocks import block_size, cores, ordered_map
 
 STREAM = """
 import json, sys, time
@@ -63,7 +63,7 @@ def write_tensors(path: Path, count: int) -> None:
 def bare(path: Path, limit: int | None = None) -> np.ndarray:
     """Read, take logarithms, add up: nothing checked, nothing clipped."""
     points = np.load(path, mmap_mode="r")[:limit]
-    size = 14_563
+    size = block_size(9 * 8)
 
     def block_sum(first: int) -> np.ndarray:
         block = points[first : first + size].astype(np.float64)
@@ -130,7 +130,9 @@ def overhead(sizes: list[int]) -> Table:
                 repeats=3,
             )
             shown = [f"{1e3 * times[name]:.1f} ms" for name in ("clip", "mean", "private")]
-            ratio = times["private"] / (times["clip"] + times["mean"])
+            both = times["clip"] + times["mean"]
+            ratio = times["private"] / both
+            record("privacy", f"{ball.manifold!r}, n = {n:,}", times["private"], "clip and mean, not private", both)
             table.add_row(repr(ball.manifold), f"{n:,}", *shown, f"{ratio:.2f}")
     return table
 
@@ -151,7 +153,36 @@ def growth(sizes: list[int]) -> Table:
     ):
         times = [cpu_time(lambda s=space, p=points[:n]: dpm.frechet_mean(s, p)) for n in sizes]
         shown = [f"{1e9 * spent / n:.0f} ns" for spent, n in zip(times, sizes, strict=True)]
+        record_growth(repr(space), "n", sizes, times, slope(sizes, times))
         table.add_row(repr(space), *shown, f"{slope(sizes, times):.3f}")
+    return table
+
+
+def growth_with_dimension(count: int) -> Table:
+    """Exponents of CPU time in the size of matrices and in the dimension of spheres."""
+    table = Table(title="Growth with the dimension: CPU time per record, and the slope over the larger half")
+    for heading in ("space", "sizes", "time per record", "exponent"):
+        table.add_column(heading, justify="right")
+    rng = np.random.default_rng(3)
+    families = {
+        "SPD(k), log-Euclidean": ("k", [4, 8, 16, 32, 64], lambda k: dpm.SPD(k, "log-euclidean"), count // 10),
+        "SPD(k), affine-invariant": ("k", [4, 8, 16, 32, 64], dpm.SPD, count // 10),
+        "Sphere(d)": ("d", [16, 64, 256, 1024], dpm.Sphere, count),
+    }
+    for name, (variable, sizes, family, n) in families.items():
+        times = []
+        for size in sizes:
+            space = family(size)
+            if variable == "k":
+                factors = rng.standard_normal((n, size, 2 * size))
+                points = factors @ factors.swapaxes(1, 2) / (2 * size)
+            else:
+                points = space.project(3 * np.eye(size + 1)[0] + rng.standard_normal((n, size + 1)) / np.sqrt(size))
+            times.append(cpu_time(lambda s=space, p=points: dpm.frechet_mean(s, p), 3))
+        last = slope(sizes[-3:], times[-3:])
+        record_growth(name, variable, sizes, [spent / n for spent in times], last)
+        shown = ", ".join(f"{1e6 * spent / n:.3g} µs" for spent in times)
+        table.add_row(name, ", ".join(map(str, sizes)), shown, f"{last:.2f}")
     return table
 
 
@@ -170,6 +201,7 @@ def main() -> None:
     if not given.stream_only:
         console.print(overhead([100_000 // scale, 1_000_000 // scale]))
         console.print(growth([n // scale for n in (250_000, 500_000, 1_000_000, 2_000_000)]))
+        console.print(growth_with_dimension(20_000 // scale))
     table = Table(title=f"Streamed from disk: {36 * given.records / 1e9:.2f} GB of float32 tensors")
     for heading in ("metric", "n", "wall", "CPU", "bare CPU", "speed of bare", "peak memory", "of it anonymous"):
         table.add_column(heading, justify="right")
@@ -184,6 +216,7 @@ def main() -> None:
                 kernels.append(time.process_time() - started)
                 runs.append(streamed(path, metric))
             result, kernel = min(runs, key=lambda run: run["cpu"]), min(kernels)
+            record("stream", f"{metric}, n = {given.records:,}, float32 file", result["cpu"], "read, log, add", kernel)
             table.add_row(
                 metric,
                 f"{result['n']:,}",

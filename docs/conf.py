@@ -11,11 +11,14 @@ from pathlib import Path
 from docutils import nodes
 from docutils.statemachine import StringList
 from sphinx.application import Sphinx
+from sphinx.environment import BuildEnvironment
+from sphinx.util import logging
 from sphinx.util.docutils import SphinxDirective
 
 import dpmanifolds
 from dpmanifolds.page import write_plan_page
 
+logger = logging.getLogger(__name__)
 project = "dpmanifolds"
 author = copyright = "the dpmanifolds authors"
 version = release = dpmanifolds.__version__
@@ -23,7 +26,7 @@ language = "en-GB"
 
 extensions = ["myst_parser", "sphinx.ext.autodoc", "sphinx.ext.autosummary"]
 source_suffix = {".md": "markdown"}
-exclude_patterns = ["figures"]
+exclude_patterns = ["figures", "_static"]
 myst_enable_extensions = ["deflist"]
 myst_heading_anchors = 3
 
@@ -36,6 +39,8 @@ python_use_unqualified_type_names = True
 
 html_theme = "pydata_sphinx_theme"
 html_title = "dpmanifolds"
+html_static_path = ["_static"]
+html_css_files = ["style.css"]
 html_show_sourcelink = False
 html_show_copyright = False
 html_theme_options = {
@@ -159,10 +164,20 @@ def planner(app: Sphinx, failure: Exception | None) -> None:
         write_plan_page(Path(app.outdir) / "plan.html")
 
 
+def complete(app: Sphinx, environment: BuildEnvironment) -> None:
+    """Every public name of every room stands in the reference."""
+    shown = environment.domains["py"].objects
+    for room in ROOMS:
+        for name in importlib.import_module(f"dpmanifolds.{room}").__all__:
+            if f"dpmanifolds.{room}.{name}" not in shown:
+                logger.warning("dpmanifolds.%s.%s is public and not in the reference", room, name)
+
+
 def setup(app: Sphinx) -> None:
     """Called by Sphinx."""
     sys.path.insert(0, str(Path(__file__).resolve().parent))
     app.add_directive("public-names", PublicNames)
     app.add_directive("picture", Picture)
     app.connect("autodoc-process-docstring", translate)
+    app.connect("env-check-consistency", complete)
     app.connect("build-finished", planner)

@@ -1,8 +1,12 @@
-"""The pictures of the pages, each drawn by the code that users call."""
+"""The pictures of the pages, each drawn by the code that users call.
+
+python docs/pictures.py     draws docs/figures/readme.png, the picture of the README
+"""
 
 from __future__ import annotations
 
 from collections.abc import Callable
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -32,10 +36,32 @@ def _sphere(ax: Any) -> None:
 
 def _shape(ax: Any) -> None:
     outline = np.array([[0.0, 0.0], [2.0, 0.2], [3.1, 1.0], [2.1, 1.9], [0.3, 1.6]])
+    drawing = outline + np.array([[0.0, 0.1], [0.2, 0.0], [-0.3, 0.0], [0.1, 0.1], [0.0, -0.1]])
     space = dpm.PlanarShapes(5)
     specimens = outline + 0.08 * np.random.default_rng(0).standard_normal((300, 5, 2))
-    ball = dpm.Ball(space, space.from_landmarks(outline), radius=0.2)
-    plotting.plot_release(dpm.private_mean(space.from_landmarks(specimens), ball, dpm.PureDP(1.0), rng=0), ax=ax)
+    ball = dpm.Ball(space, space.from_landmarks(drawing), radius=0.25)
+    plotting.plot_release(dpm.private_mean(space.from_landmarks(specimens), ball, dpm.PureDP(0.3), rng=0), ax=ax)
+
+
+def _ellipse(ax: Any) -> None:
+    space = dpm.SPD(2)
+    typical = np.broadcast_to([[1.8, 0.5], [0.5, 0.7]], (400, 2, 2))
+    records = space.exp(typical, 0.3 * space.random_tangent(typical, rng=0))
+    ball = dpm.Ball(space, np.eye(2), radius=2.0)
+    plotting.plot_release(dpm.private_mean(records, ball, dpm.PureDP(0.5), rng=1), ax=ax)
+    ax.set_axis_off()
+
+
+def _readme(path: Path) -> None:
+    """A covariance matrix, a direction and a shape, side by side."""
+    from matplotlib.figure import Figure
+
+    figure = Figure(figsize=(10.5, 3.3), layout="compressed", dpi=110)
+    panels = (("covariance matrices", _ellipse), ("directions", _sphere), ("landmark shapes", _shape))
+    for ax, (name, draw) in zip(figure.subplots(1, 3), panels, strict=True):
+        draw(ax)
+        ax.set_title(name, fontsize=12)
+    figure.savefig(path)
 
 
 PICTURES: dict[str, tuple[Callable[[Any], None], tuple[float, float], str]] = {
@@ -59,6 +85,11 @@ PICTURES: dict[str, tuple[Callable[[Any], None], tuple[float, float], str]] = {
     "shape": (
         _shape,
         (5.2, 4.0),
-        "The private mean of 300 outlines of five landmarks, ε = 1, with the uncertainty that the noise leaves.",
+        "The private mean of 300 outlines of five landmarks, ε = 0.3: in orange the uncertainty that the noise leaves, "
+        "dashed the public drawing around which records were clipped.",
     ),
 }
+
+
+if __name__ == "__main__":
+    _readme(Path(__file__).resolve().parent / "figures" / "readme.png")

@@ -3,7 +3,10 @@
 from __future__ import annotations
 
 import importlib.util
+import inspect
 import re
+import sys
+import tomllib
 from pathlib import Path
 
 import pytest
@@ -11,9 +14,16 @@ import pytest
 import dpmanifolds
 
 DOCS = Path(__file__).resolve().parents[1] / "docs"
-specification = importlib.util.spec_from_file_location("run_pages", DOCS / "run_pages.py")
-run_pages = importlib.util.module_from_spec(specification)
-specification.loader.exec_module(run_pages)
+
+
+def script(name):
+    specification = importlib.util.spec_from_file_location(name, DOCS / f"{name}.py")
+    module = sys.modules[name] = importlib.util.module_from_spec(specification)
+    specification.loader.exec_module(module)
+    return module
+
+
+run_pages = script("run_pages")
 
 
 @pytest.mark.parametrize("path", run_pages.pages(), ids=lambda path: path.stem)
@@ -29,6 +39,35 @@ def test_a_page_that_shows_something_else_is_found(tmp_path):
     page.write_text("```python\nundefined_name\n```\n", encoding="utf-8")
     with pytest.raises(run_pages.PageError, match="NameError"):
         run_pages.run_page(page)
+
+
+def test_a_block_that_needs_a_missing_package_is_left_out_and_told(tmp_path):
+    page = tmp_path / "optional.md"
+    needs = "<!-- needs: no_such_package, numpy -->\n```python\nundefined_name\n```\n"
+    page.write_text(f"```python\n1 + 1\n```\n\n{needs}", encoding="utf-8")
+    left_out = []
+    assert run_pages.run_page(page, left_out) == 1
+    assert left_out == ["optional.md, line 6 (needs no_such_package)"]
+    page.write_text(needs.replace("no_such_package, ", ""), encoding="utf-8")
+    with pytest.raises(run_pages.PageError, match="NameError"):
+        run_pages.run_page(page)
+
+
+def test_what_the_pages_need_is_installed_by_make_docs():
+    needs = {name for page in run_pages.pages() for name in run_pages.needs_of(page)}
+    extras = tomllib.loads((DOCS.parent / "pyproject.toml").read_text(encoding="utf-8"))["project"]
+    installed = extras["dependencies"] + extras["optional-dependencies"]["docs"]
+    assert needs <= {re.match(r"[a-z_]+", requirement)[0] for requirement in installed}
+
+
+def test_the_strangers_path_shows_what_its_script_types():
+    pytest.importorskip("pty")
+    path = script("strangers_path")
+    page = path.PAGE.read_text(encoding="utf-8")
+    assert f"```python\n{path.FILES}```" in page
+    assert re.findall(r"^\$ ((?:dpmanifolds|ls) .*)$", page, flags=re.MULTILINE) == [s.command for s in path.STEPS]
+    assert re.findall(r"^\$ echo \$\?\n(\d)$", page, flags=re.MULTILINE) == [str(s.code) for s in path.STEPS if s.code]
+    assert not re.search(r"/tmp|/home|/root|20\d\d-\d\d|Traceback", page)
 
 
 def test_every_room_with_public_names_has_a_page_in_the_reference():
@@ -48,3 +87,38 @@ def test_every_public_name_lives_in_a_room_of_the_reference():
     rooms = [path.stem for path in (DOCS / "api").glob("*.md") if path.stem != "index"]
     found = {name for room in rooms for name in importlib.import_module(f"dpmanifolds.{room}").__all__}
     assert set(dpmanifolds.__all__) - {"__version__"} <= found
+
+
+def rooms_of_the_reference() -> list[str]:
+    return sorted(path.stem for path in (DOCS / "api").glob("*.md") if path.stem != "index")
+
+
+@pytest.mark.parametrize("room", rooms_of_the_reference())
+def test_every_public_name_has_a_docstring_with_an_example(room):
+    """Classes and functions have an example of their own, which `make test` runs. Constants are tuples of names, listed
+    with their room; they have no docstring at run time."""
+    module = importlib.import_module(f"dpmanifolds.{room}")
+    assert (module.__doc__ or "").strip()
+    bare = []
+    for name in module.__all__:
+        value = getattr(module, name)
+        if isinstance(value, tuple):
+            continue
+        assert callable(value), name
+        if ">>> " not in (value.__doc__ or ""):
+            bare.append(name)
+    assert bare == []
+
+
+def test_examples_of_public_names_are_found_by_the_doctest_runner():
+    """An example that is not collected is not run: every file of the package is under `testpaths`."""
+    settings = (DOCS.parent / "pyproject.toml").read_text(encoding="utf-8")
+    assert re.search(r'testpaths = \[.*"src".*\]', settings)
+    assert "--doctest-modules" in settings
+    package = Path(dpmanifolds.__file__).resolve().parent
+    for room in rooms_of_the_reference():
+        module = importlib.import_module(f"dpmanifolds.{room}")
+        for name in module.__all__:
+            value = inspect.unwrap(getattr(module, name))
+            if not isinstance(value, tuple):
+                assert package in Path(inspect.getsourcefile(value)).resolve().parents, name

@@ -22,6 +22,7 @@ BALL = Ball(SPACE, np.eye(2), 1.5)
 BUDGET = GaussianDP(0.5)
 COUNT = 31
 LABELS = np.arange(COUNT) % 2
+PERSONS = np.arange(COUNT) % 10
 FAST = {"mechanism": "wrapped-gaussian", "numerics": "rounded"}
 TELLTALE = ("86420", "97531")
 """Digits that stand in one data set each and nowhere else."""
@@ -62,6 +63,10 @@ ENTRIES = {
     "variance": lambda x, **o: dpm.private_variance(x, BALL, BUDGET, **FAST, **o),
     "median": lambda x, **o: dpm.private_median(x, BALL, BUDGET, steps=2, **o),
     "class means": lambda x, **o: dpm.private_class_means(x, LABELS, BALL, BUDGET, **FAST, **o),
+    "class means of persons": lambda x, **o: dpm.private_class_means(
+        x, LABELS, BALL, BUDGET, group_by=PERSONS, **FAST, **o
+    ),
+    "median of persons": lambda x, **o: dpm.private_median(x, BALL, BUDGET, steps=2, group_by=PERSONS, **o),
     "private labels": lambda x, **o: dpm.private_class_means(
         x, LABELS, BALL, BUDGET, classes=[0, 1], private_labels=True, **FAST, **o
     ),

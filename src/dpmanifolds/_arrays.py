@@ -6,11 +6,19 @@ caller's dtype and on the caller's device.
 
 from __future__ import annotations
 
+import sys
 from typing import Any, TypeAlias, cast
 
 import array_api_compat.numpy
 import numpy as np
-from array_api_compat import array_namespace, is_numpy_array, is_numpy_namespace
+from array_api_compat import (
+    array_namespace,
+    is_cupy_array,
+    is_jax_array,
+    is_numpy_array,
+    is_numpy_namespace,
+    is_torch_array,
+)
 from array_api_compat import device as device_of
 
 __all__ = [
@@ -22,6 +30,7 @@ __all__ = [
     "eps",
     "eye",
     "gather",
+    "has_doubles",
     "is_numpy",
     "leaves",
     "like",
@@ -29,6 +38,7 @@ __all__ = [
     "log_sinhc",
     "namespace",
     "norm",
+    "on_accelerator",
     "safe_divide",
     "sinc",
     "sinhc",
@@ -55,6 +65,18 @@ def namespace(*arrays: Array) -> Any:
 def is_numpy(array: Array) -> bool:
     """Whether `array` is an ordinary NumPy array (the case with threads and fast paths)."""
     return bool(is_numpy_array(array))
+
+
+def on_accelerator(array: Array) -> bool:
+    """Whether an array of JAX, PyTorch or CuPy lives on another device than the processor."""
+    if is_jax_array(array):
+        return bool(next(iter(array.devices())).platform != "cpu")
+    return is_cupy_array(array) or bool(is_torch_array(array) and array.is_cuda)
+
+
+def has_doubles(array: Array) -> bool:
+    """Whether the array's library computes in double precision: JAX has to be told."""
+    return not is_jax_array(array) or bool(sys.modules["jax"].config.jax_enable_x64)
 
 
 def as_array(value: Array) -> Array:

@@ -27,7 +27,15 @@ __all__ = ["Ball", "Domain", "ValidationReport", "validate"]
 
 
 class Domain(ABC):
-    """The public promise about where records live."""
+    """The public promise about where records live.
+
+    >>> import numpy as np
+    >>> import dpmanifolds as dpm
+    >>> from dpmanifolds.domains import Domain
+    >>> ball = dpm.Ball(dpm.Euclidean(2), [0.0, 0.0], radius=1.0)
+    >>> isinstance(ball, Domain), ball.clip(np.array([3.0, 4.0])).round(6).tolist()
+    (True, [0.6, 0.8])
+    """
 
     manifold: Manifold
     center: Array
@@ -58,6 +66,12 @@ class Ball(Domain):
     On a positively curved or closed manifold the radius must be below `manifold.max_radius`: from there on the
     Fréchet mean need not be unique, and no sensitivity holds (`RadiusTooLargeError`). Centre and radius must come
     from public knowledge (physics, the literature, a public reference sample), never from the records.
+
+    >>> import dpmanifolds as dpm
+    >>> dpm.Ball(dpm.Sphere(2), [0.0, 0.0, 1.0], radius=0.5).diameter
+    1.0
+    >>> dpm.Ball.from_eigenvalues(dpm.SPD(3), 0.1, 10.0)  # from what the eigenvalues can be
+    Ball(SPD(3, metric='affine-invariant'), radius=3.98819)
     """
 
     manifold: Manifold
@@ -185,7 +199,15 @@ class Ball(Domain):
 
 @dataclass(frozen=True)
 class ValidationReport:
-    """What `validate` found. Private: it tells indices and distances of records."""
+    """What `validate` found. Private: it tells indices and distances of records.
+
+    >>> import numpy as np
+    >>> import dpmanifolds as dpm
+    >>> ball = dpm.Ball(dpm.Euclidean(2), [0.0, 0.0], radius=1.0)
+    >>> report = dpm.validate(np.array([[0.5, 0.0], [3.0, 4.0]]), ball)
+    >>> report.ok, report.outside, report.largest_distance
+    (True, (1,), 5.0)
+    """
 
     records: int
     not_finite: tuple[int, ...]

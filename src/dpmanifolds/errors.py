@@ -23,35 +23,103 @@ __all__ = [
 
 
 class DPManifoldsError(Exception):
-    """Base of every error this package raises on purpose."""
+    """Base of every error this package raises on purpose.
+
+    >>> import dpmanifolds as dpm
+    >>> from dpmanifolds.errors import DPManifoldsError
+    >>> try:
+    ...     dpm.Ball(dpm.Sphere(2), [0.0, 0.0, 1.0], radius=2.0)
+    ... except DPManifoldsError as error:
+    ...     print(type(error).__name__)
+    RadiusTooLargeError
+    """
 
 
 class ArgumentError(DPManifoldsError, ValueError):
-    """A public argument is outside what is allowed."""
+    """A public argument is outside what is allowed.
+
+    >>> import dpmanifolds as dpm
+    >>> try:
+    ...     dpm.PureDP(-1.0)
+    ... except dpm.ArgumentError as error:
+    ...     print(isinstance(error, ValueError))
+    True
+    """
 
 
 class NotOnManifoldError(DPManifoldsError, ValueError):
-    """Records, a centre or a start point do not lie on the manifold."""
+    """Records, a centre or a start point do not lie on the manifold.
+
+    >>> import dpmanifolds as dpm
+    >>> try:
+    ...     dpm.Ball(dpm.SPD(2), [[1.0, 2.0], [2.0, 1.0]], radius=1.0)  # an eigenvalue is negative
+    ... except dpm.NotOnManifoldError as error:
+    ...     print(isinstance(error, ValueError))
+    True
+    """
 
 
 class RadiusTooLargeError(DPManifoldsError, ValueError):
-    """A ball is larger than the radius up to which the Fréchet mean is unique."""
+    """A ball is larger than the radius up to which the Fréchet mean is unique.
+
+    >>> import dpmanifolds as dpm
+    >>> try:
+    ...     dpm.Ball(dpm.PlanarShapes(10), dpm.PlanarShapes(10).random_point(rng=0), radius=1.0)
+    ... except dpm.RadiusTooLargeError:
+    ...     print(round(dpm.PlanarShapes(10).max_radius, 4))
+    0.7854
+    """
 
 
 class ScaleOutOfRangeError(DPManifoldsError, ValueError):
-    """A law does not exist, or cannot be drawn or represented, at this scale."""
+    """A law does not exist, or cannot be drawn or represented, at this scale.
+
+    >>> import dpmanifolds as dpm
+    >>> try:
+    ...     dpm.RiemannianLaplace(dpm.Hyperbolic(3), dpm.Hyperbolic(3).origin, 0.6)  # its integral is infinite
+    ... except dpm.ScaleOutOfRangeError as error:
+    ...     print(isinstance(error, ValueError))
+    True
+    """
 
 
 class NotAvailableError(DPManifoldsError, NotImplementedError):
-    """A quantity that exists but that this package does not compute on this manifold."""
+    """A quantity that exists but that this package does not compute on this manifold.
+
+    >>> import dpmanifolds as dpm
+    >>> try:
+    ...     dpm.GaussianDP(1.0).as_pure()  # no Gaussian promise is a pure one
+    ... except dpm.NotAvailableError as error:
+    ...     print(isinstance(error, NotImplementedError))
+    True
+    """
 
 
 class ConvergenceError(DPManifoldsError, ArithmeticError):
-    """An iteration could not reach what it promised."""
+    """An iteration could not reach what it promised.
+
+    >>> from dpmanifolds.errors import ConvergenceError, DPManifoldsError
+    >>> issubclass(ConvergenceError, DPManifoldsError), issubclass(ConvergenceError, ArithmeticError)
+    (True, True)
+    """
 
 
 class BudgetExceededError(DPManifoldsError, ValueError):
-    """A ledger refuses a release: what was spent, asked for and remains, as budgets (None is nothing)."""
+    """A ledger refuses a release: what was spent, asked for and remains, as budgets (None is nothing).
+
+    >>> import tempfile
+    >>> from pathlib import Path
+    >>> import dpmanifolds as dpm
+    >>> from dpmanifolds.privacy import Guarantee
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     ledger = dpm.Ledger(Path(folder) / "privacy.ledger")
+    ...     _ = ledger.open_dataset("survey", dpm.PureDP(1.0))
+    ...     try:
+    ...         ledger.spend("survey", Guarantee.pure(2.0), what="mean")
+    ...     except dpm.BudgetExceededError as error:
+    ...         print(error.dataset, error.asked, error.remaining)
+    survey PureDP(epsilon=2.0) PureDP(epsilon=1.0)
+    """
 
     def __init__(
         self, message: str, *, dataset: str = "", spent: Any = None, asked: Any = None, remaining: Any = None
@@ -64,8 +132,25 @@ class BudgetExceededError(DPManifoldsError, ValueError):
 
 
 class LedgerError(DPManifoldsError, RuntimeError):
-    """The file of a ledger cannot be read, trusted or written; nothing was spent."""
+    """The file of a ledger cannot be read, trusted or written; nothing was spent.
+
+    >>> import tempfile
+    >>> from pathlib import Path
+    >>> import dpmanifolds as dpm
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     _ = Path(folder, "privacy.ledger").write_text("not a ledger")
+    ...     try:
+    ...         dpm.Ledger(Path(folder) / "privacy.ledger").datasets()
+    ...     except dpm.LedgerError as error:
+    ...         print(isinstance(error, RuntimeError))
+    True
+    """
 
 
 class PrivacyLeakWarning(UserWarning):
-    """A public quantity was computed from private records."""
+    """A public quantity was computed from private records.
+
+    >>> import dpmanifolds as dpm
+    >>> issubclass(dpm.UnprotectedScoreWarning, dpm.PrivacyLeakWarning)
+    True
+    """

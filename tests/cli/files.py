@@ -35,6 +35,18 @@ def write_files(seed: int = 0) -> None:
     _write_shapes(rng)
     Path("persons.txt").write_text("person\n" + "\n".join(f"p{record // 3}" for record in range(90)) + "\n")
     Path("too-few.txt").write_text("p1\np2\n")
+    Path("unnamed.csv").write_text("person,x,y\nann,1,2\n,3,4\n")
+    Path("visits.csv").write_text(
+        "\n".join(
+            [
+                "x,person,y",
+                *(
+                    f'{x:.6f},"person {row // 3}, ward 2",{y:.6f}'
+                    for row, (x, y) in enumerate(rng.normal(size=(90, 2)))
+                ),
+            ]
+        )
+    )
     Path("bounds.csv").write_text("-9,-9,-9,-9\n9,9,9,9\n")
     Path("table.xlsx").write_bytes(b"PK")
     Path("letter.json").write_text('{"dear": "sir"}')

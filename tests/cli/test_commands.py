@@ -322,3 +322,17 @@ def test_an_earlier_map_is_not_lost(folder, typed):
     assert Path("out/mean.nii.gz").read_bytes() == b"precious"
     done(typed(f"{line} --out out --overwrite"))
     assert read_nifti("out/mean.nii.gz").shape == (3, 3, 2, 6)
+
+
+def test_the_version_is_told(typed):
+    assert done(typed("--version")).stdout.strip() == f"dpmanifolds {dpm.__version__}"
+
+
+def test_a_plan_for_an_error_tells_the_budget_it_found(typed):
+    assert "Budget: ε = " in done(typed(f"plan {SPHERE} --n 200 --error 0.02")).stdout
+
+
+def test_a_release_that_nobody_confirms_leaves_nothing_behind(folder, typed):
+    outcome = typed("mean tensors.csv --layout upper --manifold spd:3 --eigenvalues 1e-5 1e-2 --epsilon 1 --out fresh")
+    assert outcome.exit_code != 0
+    assert not Path("fresh").exists()

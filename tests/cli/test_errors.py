@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import re
 import subprocess
 import sys
 from pathlib import Path
@@ -15,6 +16,11 @@ from dpmanifolds.ledger import Ledger
 from tests.cli.wrong_uses import PAGE, WRONG_USES, page_text, seen
 
 SPHERE = "mean directions.npy --manifold sphere:2 --center 0,0,1 --radius 0.5 --epsilon 1"
+# what only a Python user types
+PYTHON = re.compile(
+    r"\b[a-z]+_[a-z_]+\b|\w=['\w]|\w=\s|\b(?:Pure|Approx|Gaussian|ZeroConcentrated|Renyi)DP\b|\b(?:Ball|SPD|Sphere)\(|"
+    r"\bRelease\.|Path\("
+)
 
 
 @pytest.fixture(scope="module")
@@ -33,6 +39,11 @@ def test_every_wrong_use_ends_with_its_exit_code_and_one_line(messages):
         assert message.startswith("error: "), use.name
         assert "Traceback" not in message
         assert "unforeseen" not in message
+
+
+def test_no_message_speaks_python(messages):
+    for name, (_, message) in messages.items():
+        assert not PYTHON.search(message.replace("dpmanifolds.validate in Python", "")), name
 
 
 def test_the_page_of_errors_shows_what_the_program_says(messages):

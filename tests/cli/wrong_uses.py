@@ -90,6 +90,45 @@ WRONG_USES = (
         "mean not-spd.npy --manifold spd:3 --center 1e-3*I --radius 2 --epsilon 1 --yes",
     ),
     WrongUse("names for some of the records only", f"{_SPHERE} --epsilon 1 --group-by too-few.txt"),
+    WrongUse("persons by a column that is not there", f"{_SPD} --epsilon 1 --group-by person"),
+    WrongUse(
+        "a record without the name of a person",
+        "mean unnamed.csv --manifold euclidean:2 --radius 9 --epsilon 1 --group-by person --yes",
+    ),
+    WrongUse("a column that is not there", f"{_SPD} --epsilon 1 --columns xx,xy,xw"),
+    WrongUse("channels of what has none", f"{_SPHERE} --epsilon 1 --picks Cz"),
+    WrongUse(
+        "an account of persons, but records of another kind",
+        "mean sub-0.nii.gz --layout upper --eigenvalues 1e-5 1e-2 --epsilon 1 --yes --ledger privacy.ledger "
+        "--dataset clinic",
+        before=("ledger open privacy.ledger --dataset clinic --epsilon 1",),
+    ),
+    WrongUse(
+        "records of another size than the manifold",
+        "mean tensors.csv --layout upper --manifold spd:4 --radius 1 --epsilon 1 --yes",
+    ),
+    WrongUse(
+        "a layout that does not fit the columns",
+        "mean tensors.csv --layout full --manifold spd:3 --radius 1 --epsilon 1 --yes",
+    ),
+    WrongUse(
+        "an axis that is not there",
+        "mean directions.npy --record-axis 7 --manifold sphere:2 --center 0,0,1 --radius 0.5 --epsilon 1 --yes",
+    ),
+    WrongUse(
+        "a range of eigenvalues for what has none",
+        "mean directions.npy --manifold sphere:2 --eigenvalues 1 2 --epsilon 1 --yes",
+    ),
+    WrongUse("a δ that is no probability", f"{_SPHERE} --epsilon 1 --delta 2"),
+    WrongUse(
+        "random batches under a pure budget", f"descend {_SPHERE.removeprefix('mean ')} --epsilon 1 --batch-size 10"
+    ),
+    WrongUse(
+        "more components than there are",
+        "pca vectors.npy --manifold euclidean:4 --radius 9 --epsilon 1 --components 4 --yes",
+    ),
+    WrongUse("no steps", f"median {_SPHERE.removeprefix('mean ')} --epsilon 1 --steps 0"),
+    WrongUse("an unknown way to treat malformed records", f"{_SPHERE} --epsilon 1 --on-invalid drop"),
     WrongUse("a script that nobody can confirm", _SPHERE.removesuffix(" --yes") + " --epsilon 1"),
     WrongUse("a folder that holds a release already", f"{_SPHERE} --epsilon 1 --out full"),
     WrongUse("a data set without a ledger", f"{_SPHERE} --epsilon 1 --dataset clinic"),

@@ -8,10 +8,11 @@ import sys
 import numpy as np
 import pytest
 
-from dpmanifolds import ArgumentError
+from dpmanifolds import ApproxDP, ArgumentError
 from dpmanifolds.experiments import mammals, private_pca
 from dpmanifolds.experiments._bingham import bingham, sequential_eigenvectors
 from dpmanifolds.experiments._study import CONFIRMED, NOT_REPRODUCIBLE, Setting
+from dpmanifolds.privacy import compose
 
 
 def test_the_pca_study_compares_at_equal_promises(monkeypatch):
@@ -25,9 +26,22 @@ def test_the_pca_study_compares_at_equal_promises(monkeypatch):
         assert np.all(points[:, 1] <= best + 1e-9), name
     assert series["ours, (ε, 10⁻⁶)"][2, 1] > 0.95 * best[2]
     assert series["ours, pure ε"][2, 1] > series["no information: a random subspace"][2, 1]
-    assert result.claims[0].verdict == CONFIRMED
+    assert set(series) >= {"by descent, (ε, 10⁻⁶)", "by descent, pure ε"}
+    says = {claim.says: claim for claim in result.claims}
+    assert says['at (ε, 10⁻⁶) "auto" is not worse than "descent"'].verdict == CONFIRMED
+    assert " ± " in says["at pure ε it is not worse than the eigenvectors of Amin et al. 2019"].sees
     assert result.claims[-1].verdict == NOT_REPRODUCIBLE
     assert "DPMANIFOLDS_PEER" in result.claims[-1].sees
+
+
+def test_worse_means_by_more_than_four_standard_errors_at_some_epsilon():
+    even, low, noisy = [0.5, 0.51, 0.49], [0.4, 0.41, 0.39], [0.3, 0.7, 0.35]
+    assert private_pca._against({1.0: {"a": even, "b": low}}, "a", "b")[1]
+    told, holds = private_pca._against({0.1: {"a": even, "b": low}, 1.0: {"a": low, "b": even}}, "a", "b")
+    assert not holds
+    assert "0.4000 ± 0.0058 against 0.5000 ± 0.0058 at ε = 1" in told
+    assert private_pca._against({1.0: {"a": noisy, "b": even}}, "a", "b")[1]
+    assert private_pca._against({0.1: {"a": low}, 1.0: {"a": even, "b": low}}, "a", "b")[0].count("against") == 1
 
 
 def test_a_peer_that_is_no_python_or_lacks_the_library_is_refused(monkeypatch):
@@ -79,6 +93,26 @@ def test_the_mammals_study_runs_on_a_tree_where_there_is_no_file():
     free = series["no noise (not private)"][-1, 1]
     assert free > series["no information: scattered nodes"][-1, 1]
     assert len(result.claims) == 3
+    assert series["ours, (1, 10⁻⁶)"][:, 0].tolist() == [0.0, 0.25, 0.5, 0.75, 1.0]
+
+
+def test_counts_and_steps_of_a_private_embedding_keep_the_budget_together(monkeypatch):
+    """What is charged for the two parts composes to the (ε, δ) of the figure, with hardly anything left over."""
+    parts = []
+    for name in ("privatize", "private_descent"):
+        original = getattr(mammals, name)
+
+        def watched(*given, original=original, **options):
+            parts.append(original(*given, **options).guarantee)
+            return original(*given, **options)
+
+        monkeypatch.setattr(mammals, name, watched)
+    setting = Setting("smoke", np.random.default_rng(0))
+    mammals._private(setting, *mammals._edges(setting)[:2], 1.0)
+    assert [guarantee.unit for guarantee in parts] == ["edge", "edge"]
+    together = compose(*parts)
+    assert together.fits(ApproxDP(1.0, 1e-6))
+    assert not together.fits(ApproxDP(0.999, 1e-6))
 
 
 def test_average_precision_is_that_of_a_ranking():

@@ -63,6 +63,7 @@ def test_every_study_runs_and_its_verdicts_follow_from_its_numbers(name, tmp_pat
     assert all(math.isfinite(value) for value in result.columns["value"])
     assert {one.verdict for one in result.claims} <= {CONFIRMED, CORRECTED, NOT_REPRODUCIBLE}
     assert not any("nan" in one.sees for one in result.claims)
+    assert result.failures == []
     for words, verdict in KNOWN.get(name, {}).items():
         assert [one.verdict for one in result.claims if words in one.says] == [verdict], words
     page = PAPERS.read_text(encoding="utf-8")

@@ -84,6 +84,9 @@ def _cases():
     edges = np.array([[0, 1], [0, 2], [2, 3], [4, 1]])
     loss = HyperbolicEmbeddingLoss(Hyperbolic(2), nodes=6, negatives=7, seed=1)
     yield loss, edges, loss.start(0.5)[None]
+    for space in (Hyperbolic(2), Hyperbolic(3, curvature=-4.0)):
+        all_nodes = HyperbolicEmbeddingLoss(space, nodes=5, negatives=None, seed=1)
+        yield all_nodes, np.array([[0, 1], [0, 2], [2, 3], [4, 1], [0, 1]]), all_nodes.start(0.5)[None]
 
 
 def _first(w):
@@ -117,7 +120,7 @@ def test_fused_sums_are_sums_of_clipped_rows(loss: Loss, records, w, share):
     w, records = _first(w), loss.prepare(records)
     rows = loss.gradients(w, records) - (0 if loss.anchor(w) is None else loss.anchor(w))
     clip = share * float(np.median(np.linalg.norm(rows, axis=1)))
-    if isinstance(loss, HyperbolicEmbeddingLoss) and share < 1:
+    if isinstance(loss, HyperbolicEmbeddingLoss) and loss.negatives is not None and share < 1:
         # there the fused form clips by a bound on the length, never by less
         assert np.linalg.norm(loss.clipped_sum(w, records[:1], clip)) <= clip * (1 + 1e-12)
         return
@@ -177,6 +180,39 @@ def test_no_edge_pulls_harder_than_root_six():
     w = line.exp(line.origin, np.array([[0.0, 0.0], [0.0, 8.0], [0.0, -4.0]]))
     worst = np.linalg.norm(apart.gradients(w, apart.prepare(np.array([[0, 1]]))), axis=1)
     assert worst[0] > 0.97 * apart.bound
+
+
+def test_no_edge_pulls_harder_than_root_six_where_all_nodes_are_negatives():
+    """Also so far out that neighbouring nodes lose all their digits: a row is at most C and what rounding adds."""
+    line, plane = Hyperbolic(1), Hyperbolic(2)
+    loss = HyperbolicEmbeddingLoss(line, nodes=3, negatives=None)
+    w = line.exp(line.origin, np.array([[0.0, 0.0], [0.0, 8.0], [0.0, -4.0]]))
+    assert np.linalg.norm(loss.gradients(w, loss.prepare(np.array([[0, 1]])))) > 0.97 * loss.bound
+    many = HyperbolicEmbeddingLoss(plane, nodes=40, negatives=None)
+    edges = many.prepare(RNG.integers(0, 40, (60, 2)))
+    crowd = plane.exp(plane.origin, plane.from_coordinates(plane.origin, [17.0, 0.0] + 1e-7 * many.start(1.0)[:, 1:]))
+    for w in (many.start(1e-3), many.start(3.0), crowd):
+        for one in edges:
+            slack = rounding_slack(many, one[None], many.bound)
+            assert np.linalg.norm(clipped_total(many, w, one[None], many.bound)) <= many.bound * (1 + slack)
+
+
+def test_an_edge_from_a_node_to_itself_pulls_at_nothing_where_all_nodes_are_negatives():
+    loss = HyperbolicEmbeddingLoss(Hyperbolic(2), nodes=4, negatives=None)
+    edges, w = loss.prepare(np.array([[0, 1], [2, 2]])), loss.start(1.0)
+    assert not np.any(loss.gradients(w, edges)[1])
+    assert np.allclose(loss.clipped_sum(w, edges, 1.0), loss.clipped_sum(w, edges[:1], 1.0))
+    assert 2 * loss.value(w, edges) == pytest.approx(loss.value(w, edges[:1]))
+
+
+def test_popular_nodes_start_near_the_origin():
+    loss = HyperbolicEmbeddingLoss(Hyperbolic(3, curvature=-4.0), nodes=4, negatives=None)
+    start = loss.start_by_counts([1000.0, 50.0, -3.0, 1e9], deviation=2.0)
+    radius = 2 * loss.space.dist(loss.space.origin, start)
+    assert radius == pytest.approx([16 - 2.5 * np.log(251), 16 - 2.5 * np.log(13.5), 16.0, 0.05])
+    for counts, deviation in (([1.0, 2.0], 1.0), ([1.0, 2.0, np.nan, 0.0], 1.0), ([1.0] * 4, 0.0)):
+        with pytest.raises(ArgumentError):
+            loss.start_by_counts(counts, deviation)
 
 
 def test_the_negatives_of_an_edge_do_not_depend_on_the_other_edges():

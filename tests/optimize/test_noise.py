@@ -52,6 +52,28 @@ def test_squared_lengths_in_the_metric_are_chi_square(manifold):
     assert not accepts(squares, manifold.dim, 0.7 * SIGMA)
 
 
+@pytest.mark.parametrize("manifold", MANIFOLDS, ids=repr)
+def test_noise_is_white_along_a_basis_that_is_not_ours(manifold):
+    """Components along tangent vectors that the metric alone makes orthonormal (Gram matrix of d random ones).
+
+    1500 draws: a variance is off by more than 6√(2/1500) = 0.22 with probability 2e−9, a covariance hardly ever, and
+    there are some hundred of them; scale ±30 % moves variances by 0.4 and more.
+    """
+    w = manifold.random_point(rng=4)
+    given = manifold.from_coordinates(w, np.random.default_rng(2).standard_normal((manifold.dim, manifold.dim)))
+    gram = np.stack([manifold.inner(w, given, _at(given, i)) for i in range(manifold.dim)])
+    drawn = manifold.from_coordinates(w, noise_at(manifold, w, 1500, "idealized"))
+    along = np.stack([manifold.inner(w, drawn, _at(given, i)) for i in range(manifold.dim)])
+    covariance = np.cov(np.linalg.solve(np.linalg.cholesky(gram), along)).reshape(gram.shape)
+    assert np.max(np.abs(covariance / SIGMA**2 - np.eye(manifold.dim))) < 6 * math.sqrt(2 / 1500)
+    for wrong in (0.7, 1.3):
+        assert np.max(np.abs(covariance / (wrong * SIGMA) ** 2 - np.eye(manifold.dim))) > 6 * math.sqrt(2 / 1500)
+
+
+def _at(vectors, i):
+    return tuple(_at(part, i) for part in vectors) if isinstance(vectors, tuple) else vectors[i]
+
+
 @pytest.mark.parametrize("numerics", ["rounded", "idealized"])
 def test_noise_at_a_badly_conditioned_matrix_is_white_in_its_own_metric(numerics):
     """⟨v,v⟩ = tr(p⁻¹vp⁻¹v) through plain inverses at condition 1e6; components along an orthonormal basis of T_p

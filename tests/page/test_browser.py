@@ -60,6 +60,34 @@ def test_the_first_interaction_comes_within_half_a_second(opened):
     assert float(page.locator("html").get_attribute("data-ready")) < 500
 
 
+def test_a_move_of_a_slider_is_answered_within_a_tenth_of_a_second(opened):
+    page = opened()
+    spent = page.evaluate(
+        """() => { const slider = document.querySelector("#n-slider"), times = [];
+            for (const value of [2.5, 3.5, 4.5]) {
+                const start = performance.now();
+                slider.value = value;
+                slider.dispatchEvent(new Event("input", { bubbles: true }));
+                document.querySelector("#summary").getBoundingClientRect();
+                times.push(performance.now() - start);
+            }
+            return times; }"""
+    )
+    assert "32,000" in page.locator("#summary").inner_text()
+    assert sorted(spent)[1] < 100
+
+
+def test_on_paper_the_plan_is_stated_and_controls_are_left_out(opened):
+    page = opened(manifold="sphere:2", n=200, radius=0.5)
+    assert page.locator("#planned").is_hidden()
+    page.emulate_media(media="print", color_scheme="dark")
+    assert page.locator("#planned").inner_text() == "Planned: Sphere(2), a ball of radius 0.5, 200 records, ε = 1."
+    assert page.locator("#controls").is_hidden()
+    assert page.locator("button:visible").count() == 0
+    assert page.evaluate("getComputedStyle(document.querySelector('#summary')).position") == "static"
+    assert page.evaluate("getComputedStyle(document.body).backgroundColor") == "rgb(255, 255, 255)"
+
+
 def test_the_error_follows_the_budget_and_agrees_with_the_library(opened):
     page = opened(manifold="sphere:2", n=200, radius=0.5)
     page.fill("#amount", "2")

@@ -138,6 +138,36 @@ def test_error_falls_with_epsilon_and_a_plan_gives_the_same_picture():
     np.testing.assert_array_equal(curve, again.lines[0].get_ydata())
 
 
+def test_lines_are_of_one_width_and_numerics_differ_in_their_dashes():
+    ax = plot_error_vs_epsilon(dpm.Ball(dpm.SPD(2), np.eye(2), 1.0), 200, epsilons=[0.5, 2.0], delta=1e-6)
+    lines = {line.get_label(): line for line in ax.lines if line.get_marker() != "None"}
+    assert len({line.get_linewidth() for line in lines.values()}) == 1
+    rounded, lattice = lines["wrapped-laplace (rounded)"], lines["wrapped-laplace (lattice)"]
+    assert rounded.get_color() == lattice.get_color() != lines["wrapped-gaussian (rounded)"].get_color()
+    assert rounded.get_linestyle() != lattice.get_linestyle()
+
+
+def test_one_budget_is_shown_as_bars_with_the_best_on_top():
+    ball = dpm.Ball(dpm.SPD(2), np.eye(2), 1.0)
+    found = dpm.plan(ball, 200, dpm.PureDP(1.0))
+    bars = plot_error_vs_epsilon(found).patches
+    assert [bar.get_width() for bar in bars] == sorted((bar.get_width() for bar in bars), reverse=True)
+    assert bars[-1].get_width() == found.best().error.mean
+
+
+def test_a_second_profile_is_not_cut_off_where_the_first_one_ends():
+    ax = plot_profile(dpm.Guarantee.pure(1.0))
+    plot_profile(dpm.Guarantee.gaussian(1.0), ax=ax)
+    assert ax.get_xlim()[1] >= dpm.Guarantee.gaussian(1.0).epsilon(1e-10)
+
+
+def test_round_tensors_are_grey_and_needles_have_the_colour_of_their_direction():
+    ax = plot_spd(np.stack([np.eye(3), np.diag([1.0, 1e-4, 1e-4])]))
+    ball, needle = ax.collections[0].get_facecolors()[:, :3]
+    assert np.ptp(ball) < 1e-9
+    assert needle[0] > 5 * needle[1]
+
+
 def test_a_large_field_of_tensors_shows_a_selection_and_says_so():
     ax = plot_spd(dpm.SPD(3).random_point(900, rng=0))
     assert ax.get_title() == "400 of 900 matrices"

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import math
 
 import mpmath
@@ -10,7 +11,7 @@ import pytest
 
 from dpmanifolds import SPD, Ball, NotOnManifoldError, PureDP, frechet_mean, private_mean
 from dpmanifolds.statistics import _device
-from dpmanifolds.statistics._device import hessian_sum, log_sums, longest_device_sum
+from dpmanifolds.statistics._device import log_sums, longest_device_sum
 
 
 @pytest.fixture
@@ -60,12 +61,12 @@ def test_the_sums_are_those_of_the_general_code(k):
     from dpmanifolds.statistics._linearize import linearize
 
     expected = linearize(space, base, records, weights, True)
-    sums = log_sums(records, weights, whitener=whitener)
+    sums = log_sums(records, weights, whitener=whitener, hessian=True)
     assert sums is not None
     assert np.allclose(sums.total, expected.pull, atol=1e-13)
     assert float(sums.squared) / 2 == pytest.approx(float(expected.value), rel=1e-12)
     assert float(sums.farthest) == pytest.approx(float(expected.farthest), rel=1e-12)
-    hessian = expected.convexity * np.eye(space.dim) + hessian_sum(records, weights, whitener)
+    hessian = expected.convexity * np.eye(space.dim) + sums.hessian
     assert np.allclose(hessian, expected.hessian, atol=1e-6)
 
 
@@ -121,3 +122,55 @@ def test_sums_stay_short_for_any_number_of_records():
     """Far below the block of the host plus the number of blocks, which the tolerance pays for."""
     for count in (10, 10**4, 10**6, 10**8, 10**9):
         assert longest_device_sum(count) <= min(count, 32768) + -(-count // 32768) + 64
+
+
+@pytest.mark.parametrize("k", [1, 2, 3])
+def test_the_pallas_kernel_computes_the_formulas(k):
+    """Interpreted here; compiled on an accelerator."""
+    jax = pytest.importorskip("jax")
+    from dpmanifolds.statistics._pallas import pallas_sums
+
+    with jax.experimental.enable_x64() if hasattr(jax.experimental, "enable_x64") else jax.enable_x64(True):
+        records, weights = matrices(k, 300, 50.0), np.random.default_rng(0).uniform(size=300)
+        matrix, center = matrices(k, 1, 3.0, seed=1)[0], np.full(k * (k + 1) // 2, 0.3)
+        expected = log_sums(records, weights, whitener=matrix, center=center, radius=2.0, hessian=True)
+        padded = np.concatenate([records, np.full((84, k, k), np.nan)])
+        kernel = pallas_sums(k, 2.0**-52, weighted=True, whitened=True, hessian=True, interpret=True)
+        given = np.concatenate([matrix.ravel(), center, [2.0, 0.0]])
+        shares = np.concatenate([weights, np.full(84, np.nan)])
+        found = np.asarray(kernel(*map(jax.numpy.asarray, (padded, shares, given, np.asarray(300)))))
+        sums, peaks = found[:-2], found[-2:]
+    d = len(center)
+    assert expected is not None
+    assert np.allclose(sums[:d], expected.total, rtol=1e-12, atol=1e-12)
+    assert np.allclose(sums[d : d + 3], [expected.size, expected.squared, expected.spread], rtol=1e-12)
+    assert np.allclose(sums[d + 3 :], expected.hessian[np.triu_indices(d)], rtol=1e-10, atol=1e-10)
+    assert peaks.tolist() == pytest.approx([float(expected.farthest), 0.0])
+
+
+@pytest.mark.parametrize("library", ["torch", "jax"])
+@pytest.mark.parametrize("dtype", [np.float64, np.float32])
+@pytest.mark.parametrize("k", [1, 2, 3])
+def test_the_kernels_of_an_accelerator_compute_the_formulas(k, dtype, library):
+    """Where there is one."""
+    module = pytest.importorskip(library)
+    if library == "torch":
+        if not module.cuda.is_available():
+            pytest.skip("no accelerator")
+        put = functools.partial(module.asarray, device="cuda")
+    else:
+        if module.default_backend() == "cpu":
+            pytest.skip("no accelerator")
+        module.config.update("jax_enable_x64", True)
+        put = module.numpy.asarray
+    rng = np.random.default_rng(0)
+    records, weights = matrices(k, 5003, 50.0).astype(dtype), rng.uniform(size=5003).astype(dtype)
+    matrix, center = matrices(k, 1, 3.0, seed=1)[0], 0.1 * rng.standard_normal(k * (k + 1) // 2)
+    close = {"rtol": 1e-11, "atol": 1e-11} if dtype == np.float64 else {"rtol": 2e-3, "atol": 2e-3}
+    for options in ({}, {"whitener": matrix, "hessian": True}, {"whitener": matrix, "center": center, "radius": 1.0}):
+        expected = log_sums(records, weights, **options)
+        found = log_sums(put(records), put(weights), **options)
+        for name in expected._fields:
+            if getattr(expected, name) is not None:
+                assert np.allclose(getattr(found, name), getattr(expected, name), **close), name
+    assert library not in _device._unavailable

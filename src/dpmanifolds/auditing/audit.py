@@ -55,6 +55,13 @@ def audit(
     above, compare laws instead. The claim that is attacked is the mechanism's own guarantee, which may be stronger
     than the budget. `pair` are neighbours of your own, the worst known ones otherwise. `rng=None` draws from the
     secure source, as a release does.
+
+    >>> import dpmanifolds as dpm
+    >>> from dpmanifolds.auditing import audit
+    >>> ball = dpm.Ball(dpm.Sphere(2), [0.0, 0.0, 1.0], radius=0.4)
+    >>> report = audit("wrapped-gaussian", ball, 100, dpm.GaussianDP(1.0), draws=2000, rng=0)
+    >>> report.claim.name, report.claimed, report.flagged
+    ('μ', 1.0, False)
     """
     draws = positive_integer("draws", draws, at_least=200)
     factor = positive_number("noise_factor", noise_factor)

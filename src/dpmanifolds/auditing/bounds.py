@@ -39,7 +39,15 @@ _CHOOSING_ERROR = 1e-5
 
 @dataclass(frozen=True)
 class LowerBound:
-    """The result of one attack."""
+    """The result of one attack.
+
+    >>> import numpy as np
+    >>> from dpmanifolds.auditing import Claim, lower_bound
+    >>> rng = np.random.default_rng(0)
+    >>> found = lower_bound(rng.normal(1.0, size=20_000), rng.normal(0.0, size=20_000), Claim("μ", 1.0))
+    >>> 0.9 < found.value < 1.0, 0.0 < found.false_alarms < 1.0
+    (True, True)
+    """
 
     value: float
     """With the asked confidence, the mechanism does not keep the claimed number below this."""
@@ -72,7 +80,15 @@ def quantised(scores: ArrayLike) -> np.ndarray:
 
 
 def lower_bound(first: ArrayLike, second: ArrayLike, claim: Claim, confidence: float = 0.95) -> LowerBound:
-    """A lower bound on the claimed number from scores of draws of two neighbours; high scores speak for the first."""
+    """A lower bound on the claimed number from scores of draws of two neighbours; high scores speak for the first.
+
+    >>> import numpy as np
+    >>> from dpmanifolds.auditing import Claim, lower_bound
+    >>> rng = np.random.default_rng(0)
+    >>> found = lower_bound(rng.laplace(1.0, size=20_000), rng.laplace(0.0, size=20_000), Claim("ε", 1.0))
+    >>> 0.9 < found.value < 1.0
+    True
+    """
     error = (1 - number_between("confidence", confidence, 0.0, 1.0)) / 2
     trained, counted = _halves(first, second)
     thresholds = _candidates(trained)
@@ -103,6 +119,15 @@ def profile_bands(
     δ(ε) = sup over events of P(E) − e^ε·P'(E), for both orders of the neighbours. The event is chosen on the first
     half of the draws and counted on the second; the bands hold at all ε together (Bonferroni). Where the lower band
     lies above the claim, the claim is broken.
+
+    >>> import numpy as np
+    >>> from dpmanifolds.auditing import profile_bands
+    >>> from dpmanifolds.privacy import Guarantee
+    >>> rng = np.random.default_rng(0)
+    >>> scores = rng.normal(1.0, size=4000), rng.normal(0.0, size=4000)
+    >>> bands = profile_bands(*scores, Guarantee.gaussian(1.0), [0.0, 1.0])
+    >>> bands.shape, bool(np.all(bands[:, 2] <= bands[:, 4]))
+    ((2, 5), True)
     """
     points = np.asarray(epsilons, dtype=np.float64)
     error = (1 - number_between("confidence", confidence, 0.0, 1.0)) / (4 * points.size)

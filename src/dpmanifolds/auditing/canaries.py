@@ -37,7 +37,14 @@ _LARGEST = 60.0
 
 @dataclass(frozen=True)
 class CanaryReport:
-    """What one run of descent gave away about its canaries."""
+    """What one run of descent gave away about its canaries.
+
+    >>> from dpmanifolds import ApproxDP
+    >>> from dpmanifolds.auditing import audit_descent
+    >>> report = audit_descent(ApproxDP(4.0, 1e-5), steps=3, canaries=200, rng=0)
+    >>> report.canaries, report.guesses, report.flagged
+    (200, 20, False)
+    """
 
     budget: ApproxDP
     """What is promised."""
@@ -116,6 +123,11 @@ def audit_descent(
     """One run of `private_descent` on planted records; `guesses` of the coins, those most certain, are guessed.
 
     The noise is what the budget asks for, times `noise_factor`. A tenth of the coins is guessed unless told otherwise.
+
+    >>> from dpmanifolds import ApproxDP
+    >>> from dpmanifolds.auditing import audit_descent
+    >>> audit_descent(ApproxDP(4.0, 1e-5), steps=3, canaries=200, rng=0).flagged
+    False
     """
     if not isinstance(budget, ApproxDP):
         raise ArgumentError(f"budget must be ApproxDP, which one run can contradict; got {budget!r}.")

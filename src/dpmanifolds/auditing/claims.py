@@ -32,7 +32,13 @@ _ORDERS = np.concatenate([[1.0], 1 + np.geomspace(1e-2, 63.0, 24)])
 
 @dataclass(frozen=True)
 class Claim:
-    """One number that a guarantee promises, in the form that an attack can contradict."""
+    """One number that a guarantee promises, in the form that an attack can contradict.
+
+    >>> from dpmanifolds.auditing import Claim
+    >>> claim = Claim("ε", 1.0)
+    >>> float(claim.implied(false_alarms=0.1, misses=0.1)) > claim.value  # such a test would break the promise
+    True
+    """
 
     name: str
     """"ε" (pure, or at `delta`), "μ" (Gaussian DP) or "√2ρ" (zCDP, on the scale of μ)."""

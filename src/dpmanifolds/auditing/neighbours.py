@@ -44,7 +44,15 @@ _BOTH_SIDES = np.array([1.0, -1.0])
 
 @dataclass(frozen=True, eq=False)
 class Neighbours:
-    """Two data sets of n records in a ball that differ in the last record."""
+    """Two data sets of n records in a ball that differ in the last record.
+
+    >>> import numpy as np
+    >>> import dpmanifolds as dpm
+    >>> from dpmanifolds.auditing import worst_neighbours
+    >>> pair = worst_neighbours(dpm.Ball(dpm.SPD(2), np.eye(2), radius=1.0), n=10, rng=0)[0]
+    >>> int(np.sum(np.any(pair.first != pair.second, axis=(1, 2)))), round(pair.moved, 6)
+    (1, 0.2)
+    """
 
     ball: Ball
     first: Array
@@ -71,7 +79,15 @@ class Neighbours:
 
 
 def worst_neighbours(ball: Ball, n: int, *, random_pairs: int = 4, rng: Any = None) -> list[Neighbours]:
-    """Candidates for the worst pair; the same whatever mechanism is attacked."""
+    """Candidates for the worst pair; the same whatever mechanism is attacked.
+
+    >>> import numpy as np
+    >>> import dpmanifolds as dpm
+    >>> from dpmanifolds.auditing import worst_neighbours
+    >>> pairs = worst_neighbours(dpm.Ball(dpm.SPD(2), np.eye(2), radius=1.0), n=10, rng=0)
+    >>> round(max(pair.moved for pair in pairs), 6)  # 2r/n: as far as any record can move the mean
+    0.2
+    """
     if not isinstance(ball, Ball):
         raise ArgumentError(f"worst-case neighbours are known in a Ball; got {type(ball).__name__}.")
     n = positive_integer("n", n, at_least=2)

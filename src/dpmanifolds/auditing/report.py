@@ -15,7 +15,15 @@ __all__ = ["AuditReport"]
 
 @dataclass(frozen=True, eq=False, kw_only=True)
 class AuditReport:
-    """An attack on a mechanism, held against its promise."""
+    """An attack on a mechanism, held against its promise.
+
+    >>> import dpmanifolds as dpm
+    >>> from dpmanifolds.auditing import audit
+    >>> ball = dpm.Ball(dpm.Sphere(2), [0.0, 0.0, 1.0], radius=0.4)
+    >>> weak = audit("wrapped-laplace", ball, 100, dpm.PureDP(1.0), draws=3000, noise_factor=0.4, rng=0)
+    >>> weak.flagged, weak.verdict
+    (True, 'broken: the attack shows more than is promised')
+    """
 
     mechanism: str
     numerics: str

@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 import sys
 import warnings
-from typing import Any
+from typing import Annotated, Any
 
 import typer
 from typer.core import TyperGroup
@@ -26,12 +26,12 @@ class Commands(TyperGroup):
         try:
             with warnings.catch_warnings():
                 if not sys.warnoptions:
-                    warnings.showwarning = _told
+                    warnings.showwarning = lambda message, *_, **__: _said(f"warning: {self._words(ctx, message)}")
                 return super().invoke(ctx)
         except (typer.Exit, typer.Abort):
             raise
         except DPManifoldsError as problem:
-            raise _ended(str(problem), _code(problem)) from None
+            raise _ended(self._words(ctx, problem), _code(problem)) from None
         except OSError as problem:
             raise _ended(f"{problem.strerror or problem}: {problem.filename or ''}".rstrip(": "), OTHER) from None
         except Exception as problem:
@@ -48,6 +48,13 @@ class Commands(TyperGroup):
                 OTHER,
             ) from None
 
+    def _words(self, ctx: Any, message: object) -> str:
+        """A message of the Python layer in the words of the command that runs."""
+        from dpmanifolds.cli._words import flags_of, in_flags
+
+        command = None if ctx.invoked_subcommand is None else self.get_command(ctx, ctx.invoked_subcommand)
+        return in_flags(" ".join(str(message).split()), flags_of(command))
+
 
 def _code(problem: DPManifoldsError) -> int:
     if isinstance(problem, BudgetExceededError):
@@ -62,12 +69,12 @@ def _usage(problem: Any) -> str:
 
 
 def _ended(message: str, code: int) -> typer.Exit:
-    typer.echo("error: " + " ".join(message.split()), err=True)
+    _said(f"error: {' '.join(message.split())}")
     return typer.Exit(code)
 
 
-def _told(message: Warning | str, category: type[Warning], *_: Any, **__: Any) -> None:
-    typer.echo(f"warning: {' '.join(str(message).split())}", err=True)
+def _said(line: str) -> None:
+    typer.echo(line, err=True)
 
 
 app = typer.Typer(
@@ -92,9 +99,21 @@ app = typer.Typer(
 )
 
 
+def _version(wanted: bool) -> None:
+    if wanted:
+        from dpmanifolds import __version__
+
+        typer.echo(f"dpmanifolds {__version__}")
+        raise typer.Exit
+
+
 @app.callback()
-def _root() -> None:
-    """Options of all commands: none. The help text stands above."""
+def _root(
+    version: Annotated[
+        bool, typer.Option("--version", callback=_version, is_eager=True, help="Show the version and end.")
+    ] = False,
+) -> None:
+    """The help text stands above."""
 
 
 def main() -> None:

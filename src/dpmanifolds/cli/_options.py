@@ -33,15 +33,22 @@ class Records:
     files: Annotated[
         list[Path],
         typer.Argument(
-            help="Files of records: .npy .npz .csv .tsv .mat .tps .nii .nii.gz. Several files are joined; several "
-            "NIfTI files are one tensor map per person.",
+            help="Files of records: .npy .npz .csv .tsv .mat .tps .nii .nii.gz; with extras .parquet .zarr .zarr.zip "
+            "-cov.fif -epo.fif. Several files are joined; several NIfTI files are one tensor map per person.",
             show_default=False,
             metavar="FILES...",
         ),
     ]
     key: Annotated[
         str | None,
-        typer.Option(help="The array to read, where a .npz or .mat file has several.", rich_help_panel=_RECORDS),
+        typer.Option(help="The array to read, where a .npz, .mat or .zarr file has several.", rich_help_panel=_RECORDS),
+    ] = None
+    columns: Annotated[
+        str | None,
+        typer.Option(
+            help='Of a table, the columns to read: "xx,xy,yy" (default: all but that of --group-by).',
+            rich_help_panel=_RECORDS,
+        ),
     ] = None
     layout: Annotated[
         str | None,
@@ -57,6 +64,13 @@ class Records:
         Path | None,
         typer.Option(help="A PUBLIC NIfTI mask, such as an atlas: voxels to keep.", rich_help_panel=_RECORDS),
     ] = None
+    picks: Annotated[
+        str | None,
+        typer.Option(
+            help='Of .fif files, the channels: "C3,Cz,C4"; of epochs also a type such as eeg (default: all).',
+            rich_help_panel=_RECORDS,
+        ),
+    ] = None
     missing: Annotated[
         str, typer.Option(help="TPS specimens without landmarks: raise or drop.", rich_help_panel=_RECORDS)
     ] = "raise"
@@ -69,9 +83,11 @@ class Records:
         ),
     ] = 1.0
     group_by: Annotated[
-        Path | None,
+        str | None,
         typer.Option(
-            help="A file with one person's name per line, in the order of the records: protects persons, not records.",
+            help="Protect persons, not records: a column of the table with a person's name in each row, a file with "
+            "one name per line, or the word files, where each file is one person.",
+            metavar="COLUMN|FILE|files",
             rich_help_panel=_RECORDS,
         ),
     ] = None
@@ -92,7 +108,7 @@ class Place:
         str | None,
         typer.Option(
             help="Where records live: spd:3 sphere:2 hyperbolic:2 shapes:12 euclidean:5 rotations:3 grassmann:5,2. "
-            "Known for .tps and .nii files.",
+            "Known for .tps, .nii and .fif files.",
             rich_help_panel=_PLACE,
         ),
     ] = None

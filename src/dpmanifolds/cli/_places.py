@@ -35,7 +35,7 @@ from dpmanifolds.privacy import ApproxDP, Budget, GaussianDP, PureDP, ZeroConcen
 from dpmanifolds.report.words import points_in_words
 from dpmanifolds.statistics import ball_from_reference
 
-__all__ = ["ball_from", "budget_from", "manifold_from"]
+__all__ = ["TYPED", "ball_from", "budget_from", "manifold_from"]
 
 _FAMILIES: dict[str, tuple[Callable[..., Manifold], int]] = {
     "spd": (SPD, 1),
@@ -46,6 +46,8 @@ _FAMILIES: dict[str, tuple[Callable[..., Manifold], int]] = {
     "rotations": (SpecialOrthogonal, 1),
     "grassmann": (Grassmann, 2),
 }
+TYPED = {family.__name__: name for name, (family, _) in _FAMILIES.items()}
+"""What one types for a family of spaces, by the name it has in Python."""
 _EXAMPLES = "spd:3, sphere:2, hyperbolic:2, shapes:12, euclidean:5, rotations:3 or grassmann:5,2"
 _NUMBER = r"[-+]?(?:\d+\.?\d*|\.\d+)(?:[eE][-+]?\d+)?"
 
@@ -59,11 +61,14 @@ def manifold_from(text: str | None, metric: str | None = None) -> Manifold:
     numbers = sizes.split(",")
     if family is None or len(numbers) != count or not all(re.fullmatch(r"\s*\d+\s*", number) for number in numbers):
         raise ArgumentError(f"--manifold must be one of {_EXAMPLES}, with your own sizes; got {text!r}.")
-    if metric is None:
+    if metric is not None:
+        if name != "spd":
+            raise ArgumentError(f"--metric is for spd; {name} has one metric only. Leave it out.")
+        return SPD(int(numbers[0]), metric=metric)
+    try:
         return family(*map(int, numbers))
-    if name != "spd":
-        raise ArgumentError(f"--metric is for spd; {name} has one metric only. Leave it out.")
-    return SPD(int(numbers[0]), metric=metric)
+    except ArgumentError as problem:
+        raise ArgumentError(f"--manifold {text}: {problem}") from None
 
 
 def ball_from(place: Place, manifold: Manifold) -> Ball:
@@ -106,8 +111,13 @@ def _ball_of_one(place: Place, manifold: Manifold) -> Ball:
         return Ball.positive_orthant(manifold)
     if place.reference is not None:
         return ball_from_reference(manifold, read_points(place.reference, manifold=manifold))
+    center = _center_from(place.center, manifold)
     try:
-        return Ball(manifold, _center_from(place.center, manifold), 0.0 if place.radius is None else place.radius)
+        manifold.as_points(center, "--center")
+    except ArgumentError as problem:
+        raise ArgumentError(f"--center is no point: {str(problem).removeprefix('--center ')}") from None
+    try:
+        return Ball(manifold, center, 0.0 if place.radius is None else place.radius)
     except NotOnManifoldError:
         raise NotOnManifoldError(
             f"--center is no point of {manifold!r}, whose points are {points_in_words(manifold)}. Check its numbers "

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
@@ -14,24 +13,34 @@ from dpmanifolds._validate import positive_number
 from dpmanifolds.cli._options import Place, Records
 from dpmanifolds.cli._places import manifold_from
 from dpmanifolds.cli._show import progress
-from dpmanifolds.data import read_affine, read_nifti, read_points, read_tensors, read_tps, write_nifti
+from dpmanifolds.data import read_affine, read_labels, read_nifti, read_points, read_tensors, read_tps, write_nifti
+from dpmanifolds.data._fif import fif_channels
+from dpmanifolds.data._files import DEFAULT_LIMIT
+from dpmanifolds.data._zarr import FileRecords, is_store
 from dpmanifolds.data.nifti_space import columns_from_matrices
-from dpmanifolds.data.readers import as_records
+from dpmanifolds.data.readers import as_records, open_points, table_columns
 from dpmanifolds.errors import ArgumentError
 from dpmanifolds.manifolds import SPD, Euclidean, Manifold, PlanarShapes, Power
 from dpmanifolds.manifolds.spd import SPDBase
+from dpmanifolds.statistics.persons import Persons, persons_of
 
 __all__ = ["Loaded", "load", "persons"]
+
+_FILES = "files"
+_TYPES = ("eeg", "mag", "grad", "seeg", "ecog", "dbs")
 
 
 @dataclass(frozen=True, eq=False)
 class Loaded:
     """The records, where they live, and how to write a point of theirs back as a map."""
 
-    points: np.ndarray
+    points: np.ndarray | FileRecords
+    """In memory, or in a single Zarr store that is read in slices."""
     manifold: Manifold
     kind: str
-    """What one record is: "person", or "voxel" for a single tensor map."""
+    """What one record is: "person", "voxel" for a single tensor map, or "epoch"."""
+    sizes: tuple[int, ...]
+    """How many records came from each file."""
     notes: tuple[str, ...] = ()
     volume: Volume | None = None
     scale: float = 1.0
@@ -58,44 +67,91 @@ class Volume:
 def load(records: Records, place: Place) -> Loaded:
     """Read the files, and tell the manifold where they say it themselves."""
     for path in records.files:
-        if not path.is_file():
+        if not path.is_file() and not is_store(path):
             raise ArgumentError(f"there is no file {str(path)!r}. Check the spelling and the folder.")
     names = [path.name.lower() for path in records.files]
     scale = positive_number("--unit-scale", records.unit_scale)
+    _refuse_idle_options(records, names)
     if all(name.endswith((".nii", ".nii.gz")) for name in names):
         loaded = _tensors(records, place)
+    elif all(name.endswith(".fif") for name in names):
+        loaded = _covariances(records, place)
     elif all(name.endswith(".tps") for name in names) and place.manifold is None:
         parts = [read_tps(path, missing=records.missing).landmarks for path in records.files]
         space = PlanarShapes(parts[0].shape[1])
-        loaded = Loaded(_joined([np.asarray(space.as_points(part)) for part in parts]), space, "person")
+        loaded = _joined([np.asarray(space.as_points(part)) for part in parts], space)
     else:
         manifold = manifold_from(place.manifold, place.metric)
-        loaded = Loaded(_joined(list(_tables(records, manifold))), manifold, "person")
+        column = _person_column(records)
+        loaded = _joined(
+            [_table(path, records, manifold, column) for path in progress(records.files, "Reading")], manifold
+        )
     return loaded if scale == 1.0 else _scaled(loaded, scale)
 
 
-def _tables(records: Records, manifold: Manifold) -> Iterable[np.ndarray]:
-    for path in progress(records.files, "Reading"):
-        array = read_points(
-            path,
-            key=records.key,
-            layout=records.layout,
-            record_axis=records.record_axis,
-            mask=records.mask,
-            missing=records.missing,
+def _refuse_idle_options(records: Records, names: list[str]) -> None:
+    """Options that would change nothing are a misunderstanding."""
+    for flag, given, ends in (
+        ("--picks", records.picks, (".fif",)),
+        ("--columns", records.columns, (".csv", ".tsv", ".parquet")),
+        ("--mask", records.mask, (".nii", ".nii.gz")),
+    ):
+        if given is not None and not all(name.endswith(ends) for name in names):
+            raise ArgumentError(f"{flag} is for {' '.join(ends)} files, and others were given. Leave it out.")
+
+
+def _table(path: Path, records: Records, manifold: Manifold, person: str | None) -> np.ndarray | FileRecords:
+    """The records of one file; the column that names persons is not among their numbers."""
+    columns = None if records.columns is None else _listed(records.columns)
+    if columns is None and person is not None:
+        columns = [name for name in table_columns(path) if name != person]
+    points = open_points(
+        path,
+        manifold=None,
+        key=records.key,
+        columns=columns,
+        layout=records.layout,
+        header="auto",
+        record_axis=records.record_axis,
+        mask=records.mask,
+        picks=None,
+        missing=records.missing,
+        max_bytes=DEFAULT_LIMIT,
+    )
+    if isinstance(manifold, SPDBase) and len(points.shape) == 2 and points.shape[1] == manifold.dim > 1:
+        raise ArgumentError(
+            f"{path.name} has {points.shape[1]} columns, a triangle of a {manifold.k}×{manifold.k} matrix: pass "
+            "--layout upper (xx,xy,xz,yy,yz,zz) or lower (xx,xy,yy,xz,yz,zz)."
         )
-        if isinstance(manifold, SPDBase) and array.ndim == 2 and array.shape[1] == manifold.dim > 1:
-            raise ArgumentError(
-                f"{path.name} has {array.shape[1]} columns, a triangle of a {manifold.k}×{manifold.k} matrix: pass "
-                "--layout upper (xx,xy,xz,yy,yz,zz) or lower (xx,xy,yy,xz,yz,zz)."
-            )
-        yield as_records(array, manifold)
+    if isinstance(points, FileRecords):
+        return points.changed(lambda part: as_records(part, manifold))
+    return as_records(points, manifold)
 
 
-def _joined(parts: list[np.ndarray]) -> np.ndarray:
+def _listed(text: str) -> list[str]:
+    return [name.strip() for name in text.split(",")]
+
+
+def _joined(parts: list[Any], manifold: Manifold, kind: str = "person", notes: tuple[str, ...] = ()) -> Loaded:
     if len({part.shape[1:] for part in parts}) > 1:
         raise ArgumentError("files that are joined must hold records of one shape; these differ.")
-    return np.concatenate(parts) if len(parts) > 1 else parts[0]
+    points = np.concatenate([np.asarray(part) for part in parts]) if len(parts) > 1 else parts[0]
+    return Loaded(points, manifold, kind, tuple(map(len, parts)), notes)
+
+
+def _covariances(records: Records, place: Place) -> Loaded:
+    """Covariances of MNE, the channels of all files in one order."""
+    picks: Any = None if records.picks is None else _listed(records.picks)
+    if picks is not None and len(picks) == 1 and picks[0] in _TYPES:
+        picks = picks[0]
+    channels = fif_channels(records.files[0], picks, DEFAULT_LIMIT)
+    parts = [read_points(path, picks=channels) for path in progress(records.files, "Reading covariances")]
+    manifold = manifold_from(place.manifold or f"spd:{len(channels)}", place.metric)
+    parts = [as_records(part, manifold) for part in parts]
+    if not any(path.name.lower().endswith("epo.fif") for path in records.files):
+        return _joined(parts, manifold)
+    note = "Each epoch is a record, and what is protected is an epoch, not a person: --group-by files protects persons."
+    return _joined(parts, manifold, "epoch", () if records.group_by is not None else (note,))
 
 
 def _scaled(loaded: Loaded, scale: float) -> Loaded:
@@ -103,7 +159,9 @@ def _scaled(loaded: Loaded, scale: float) -> Loaded:
     if not isinstance(inner, (SPDBase, Euclidean)):
         raise ArgumentError(f"--unit-scale is for spd and euclidean; points of {inner!r} have no unit. Leave it out.")
     note = f"Records were multiplied by {scale:g} (a public unit); the value is in that unit."
-    return replace(loaded, points=loaded.points * scale, notes=(*loaded.notes, note), scale=scale)
+    points = loaded.points
+    scaled = points.changed(lambda part: part * scale) if isinstance(points, FileRecords) else points * scale
+    return replace(loaded, points=scaled, notes=(*loaded.notes, note), scale=scale)
 
 
 def _tensors(records: Records, place: Place) -> Loaded:
@@ -121,7 +179,7 @@ def _tensors(records: Records, place: Place) -> Loaded:
     if len(records.files) == 1:
         points = read_tensors(records.files[0], layout=records.layout, mask=records.mask)
         note = "One file was given: each voxel is a record, and what is protected is a voxel, not a person."
-        return Loaded(points, manifold, "voxel", (note,))
+        return Loaded(points, manifold, "voxel", (len(points),), (note,))
     mask = None if records.mask is None else read_nifti(records.mask)
     images = [
         read_tensors(path, layout=records.layout, mask=mask) for path in progress(records.files, "Reading tensor maps")
@@ -134,7 +192,8 @@ def _tensors(records: Records, place: Place) -> Loaded:
             "Register them to a template first."
         )
     space = Power(SPD(3, metric=manifold.metric), len(images[0]))
-    return Loaded(np.stack(images), space, "person", volume=_volume(records, mask, affines[0]))
+    one_each = (1,) * len(images)
+    return Loaded(np.stack(images), space, "person", one_each, volume=_volume(records, mask, affines[0]))
 
 
 def _volume(records: Records, mask: np.ndarray | None, affine: np.ndarray) -> Volume:
@@ -143,10 +202,38 @@ def _volume(records: Records, mask: np.ndarray | None, affine: np.ndarray) -> Vo
     return Volume(shape, kept, affine, records.layout or "full")
 
 
-def persons(path: Path | None, count: int) -> Any:
-    """Names from a file, one per line (.npy: one per entry); the first line may be a heading."""
-    if path is None:
+def _person_column(records: Records) -> str | None:
+    """The column that --group-by names, where it names one."""
+    given = records.group_by
+    if given is None or Path(given).is_file():
         return None
+    return given if all(given in table_columns(path) for path in records.files) else None
+
+
+def persons(records: Records, loaded: Loaded) -> Persons | None:
+    """Whose record is whose, as --group-by tells: a file of names, a column of the tables, or one person per file."""
+    given = records.group_by
+    if given is None:
+        return None
+    count = len(loaded.points)
+    column = _person_column(records)
+    if column is not None:
+        return persons_of(np.concatenate([read_labels(path, column) for path in records.files]), count)
+    if Path(given).is_file():
+        return persons_of(_names(Path(given), count), count)
+    if given == _FILES:
+        return persons_of(np.repeat(np.arange(len(loaded.sizes)), loaded.sizes), count)
+    found = [table_columns(path) for path in records.files]
+    shared = [name for name in found[0] if all(name in names for names in found)]
+    told = f" ({', '.join(map(repr, shared))})" if shared else ""
+    raise ArgumentError(
+        f"--group-by must be a column of the table{told}, a file with one name per line, or the word files, where each "
+        f"file is one person; got {given!r}."
+    )
+
+
+def _names(path: Path, count: int) -> np.ndarray:
+    """Names from a file, one per line (.npy: one per entry); the first line may be a heading."""
     if path.suffix == ".npy":
         return read_points(path)
     try:

@@ -12,6 +12,7 @@ from rich.padding import Padding
 from rich.table import Table
 from rich.text import Text
 
+from dpmanifolds.cli._words import in_flags
 from dpmanifolds.planning._show import remarks as plan_remarks
 from dpmanifolds.report.words import budget_in_words
 
@@ -87,7 +88,7 @@ def plan_notes(plan: Plan) -> list[str]:
         if row.available and row.note:
             notes.setdefault(row.note, []).append(f"{row.mechanism} ({row.numerics})")
     listed = [f"{', '.join(dict.fromkeys(names))}: {note}." for note, names in notes.items()]
-    return listed + [remark.replace("numerics='all'", "--numerics all") for remark in plan_remarks(plan)]
+    return [in_flags(each, {"numerics": "--numerics"}) for each in (*listed, *plan_remarks(plan))]
 
 
 def progress(items: list[T], words: str) -> Iterable[T]:

@@ -35,11 +35,17 @@ class Job:
     loaded: Loaded
     ball: Ball
     budget: Budget
-    groups: Any
+    groups: np.ndarray | None
+    """The number of the person of each record, where persons have several."""
     n: int
     saving: Saving
     terms: dict[str, Any]
     """unit, ledger, dataset and rng, as the entry points take them."""
+
+    @property
+    def counted(self) -> str:
+        """n in words."""
+        return f"{self.n} {'records' if self.groups is None else 'persons'}"
 
 
 def prepare(records: Records, place: Place, budgeting: Budgeting, accounting: Accounting, saving: Saving) -> Job:
@@ -53,11 +59,17 @@ def prepare(records: Records, place: Place, budgeting: Budgeting, accounting: Ac
     new_files(saving.out, overwrite=saving.overwrite)
     loaded = load(records, place)
     ball = ball_from(_asked_place(place, saving), loaded.manifold)
-    count = len(loaded.points)
-    groups = persons(records.group_by, count)
-    n = count if groups is None else len(np.unique(groups))
-    terms["unit"] = terms["unit"] or loaded.kind
-    return Job(loaded, ball, budget, groups, n, saving, terms)
+    known = persons(records, loaded)
+    kind = loaded.kind if known is None else "person"
+    if accounting.unit is None and terms["unit"] == "person" != kind:
+        raise ArgumentError(
+            f"the account protects persons, and here each record is one {kind}. Group them by person (--group-by), or "
+            "say with --unit person that nobody has more than one."
+        )
+    terms["unit"] = terms["unit"] or kind
+    if known is None:
+        return Job(loaded, ball, budget, None, len(loaded.points), saving, terms)
+    return Job(loaded, ball, budget, known.numbers, known.count, saving, terms)
 
 
 def _same_file(a: Path, b: Path) -> bool:
@@ -126,28 +138,32 @@ def guess_of(budget: Budget) -> float:
 
 
 def confirm(job: Job, what: str, *, plan: Plan | None = None, remarks: Sequence[str] = ()) -> None:
-    """Show what is about to be spent and what it buys, and ask; without a terminal, --yes must have been given."""
+    """Show what is about to be spent and what it buys, and ask; without a terminal, --yes must have been given.
+
+    The folder for the answer is made then, while nothing is spent.
+    """
     console, saving = aside(), job.saving
     if job.loaded.volume is not None and not saving.overwrite and any(saving.out.glob("*.nii.gz")):
         raise ArgumentError(f"{str(saving.out)!r} holds an earlier map. Name another folder, or pass --overwrite.")
     if not saving.quiet:
         _show_job(job, what, plan, remarks)
-    if saving.yes:
-        return
-    if not at_terminal():
-        raise ArgumentError("nobody can be asked here, as this is no terminal: pass --yes to spend the budget.")
-    if not typer.confirm(f"Spend {budget_in_words(job.budget)}?", err=True):
-        say(console, "Nothing was spent.")
-        raise typer.Exit(1)
+    if not saving.yes:
+        if not at_terminal():
+            raise ArgumentError("nobody can be asked here, as this is no terminal: pass --yes to spend the budget.")
+        if not typer.confirm(f"Spend {budget_in_words(job.budget)}?", err=True):
+            say(console, "Nothing was spent.")
+            raise typer.Exit(1)
+    saving.out.mkdir(parents=True, exist_ok=True)
 
 
 def _show_job(job: Job, what: str, plan: Plan | None, remarks: Sequence[str]) -> None:
     console, terms = aside(), job.terms
-    say(console, f"About to release the private {what} of {job.n} records", style="bold")
+    told = "one record" if job.groups is None else "all records of one name"
+    say(console, f"About to release the private {what} of {job.counted}", style="bold")
     rows = [
         ("records", points_in_words(job.loaded.manifold)),
         ("domain", repr(job.ball)),
-        ("budget", f"{budget_in_words(job.budget)}, replace-one, one record is one {terms['unit']}"),
+        ("budget", f"{budget_in_words(job.budget)}, replace-one, {told} is one {terms['unit']}"),
         ("attacker", f"guesses right in at most {percent(guess_of(job.budget))} of cases (50 % by a coin)"),
     ]
     if terms["ledger"] is not None:
@@ -184,7 +200,7 @@ def finish(job: Job, release: Release, *, remarks: Sequence[str] = ()) -> None:
         typer.echo(str(paths["json"]))
         return
     console = result()
-    say(console, f"Released: the private {release.statistic} of {release.n} records", style="bold green")
+    say(console, f"Released: the private {release.statistic} of {job.counted}", style="bold green")
     rows = [("spent", budget_in_words(release.spent)), ("mechanism", f"{release.mechanism} ({release.numerics})")]
     rows.append(("error", str(release.expected_error or "it depends on the records, and is not stated")))
     value = _short(release.value)

@@ -32,6 +32,8 @@ def pca(
     dpmanifolds pca table.csv --manifold euclidean:6 --radius 10 --components 2 --epsilon 1 --delta 1e-6
 
     dpmanifolds pca tensors.npy --manifold spd:3 --radius 2 --components 1 --mu 1
+
+    dpmanifolds pca visits.csv --manifold euclidean:6 --radius 10 --group-by person --epsilon 1 --delta 1e-6
     """
     import numpy as np
 
@@ -41,10 +43,6 @@ def pca(
     from dpmanifolds.report import save_release
     from dpmanifolds.report.words import budget_in_words, percent
 
-    if records.group_by is not None:
-        raise ArgumentError(
-            "pca takes one record per person: average the records of a person first, and leave --group-by out."
-        )
     job = prepare(records, place, budgeting, accounting, saving)
     target = saving.out / "components.npz"
     if target.exists() and not saving.overwrite:
@@ -62,7 +60,7 @@ def pca(
         typer.echo(str(target))
         return
     console = result()
-    say(console, f"Released: {components} principal components of {job.n} records", style="bold green")
+    say(console, f"Released: {components} principal components of {job.counted}", style="bold green")
     shares = found["explained_variance"] / max(float(found["total_variance"]), 1e-300)
     facts(
         console,
@@ -102,12 +100,12 @@ def _components(job: Any, count: int, on_invalid: str) -> tuple[dict[str, Any], 
             solver="covariance",
             random_state=job.terms["rng"],
             **terms,
-        ).fit(job.loaded.points)
+        ).fit(np.asarray(job.loaded.points), group_by=job.groups)
         releases = {"second-moment": model.release_}
     else:
         model = PrivateTangentPCA(
             job.ball, job.budget, count, on_invalid=on_invalid, random_state=job.terms["rng"], **terms
-        ).fit(job.loaded.points)
+        ).fit(np.asarray(job.loaded.points), group_by=job.groups)
         releases = dict(zip(("mean", "second-moment"), model.releases_, strict=True))
     moment = np.asarray(releases["second-moment"].value)
     found = {
@@ -152,6 +150,8 @@ def descend(
 
     dpmanifolds descend tensors.npy --manifold spd:3 --radius 2 --loss median --steps 40 --epsilon 1 --delta 1e-6
     """
+    import numpy as np
+
     from dpmanifolds._validate import choice
     from dpmanifolds.cli._show import aside
     from dpmanifolds.cli._spend import confirm, finish, prepare
@@ -160,10 +160,8 @@ def descend(
     from dpmanifolds.releases import release_of_descent
 
     choice("--loss", loss, ("mean", "median"))
-    if records.group_by is not None or records.on_invalid != "raise":
-        raise ArgumentError(
-            "descend takes one well-formed record per person; use mean or median for --group-by and --on-invalid."
-        )
+    if records.on_invalid != "raise":
+        raise ArgumentError("descend takes well-formed records only; use mean or median for --on-invalid center.")
     job = prepare(records, place, budgeting, accounting, saving)
     confirm(job, f"{loss} by descent", remarks=[f"{steps} steps of size {step_size:g}"])
     sizes: Any = (
@@ -172,7 +170,7 @@ def descend(
     family = FrechetMeanLoss if loss == "mean" else FrechetMedianLoss
     outcome = private_descent(
         family(job.ball),
-        job.loaded.points,
+        job.loaded.points if job.groups is None else np.asarray(job.loaded.points),
         job.ball.manifold,
         start=job.ball.center,
         budget=job.budget,
@@ -180,6 +178,7 @@ def descend(
         step_size=sizes,
         batch_size=batch_size,
         within=job.ball,
+        group_by=job.groups,
         output="last" if loss == "mean" else "weighted-average",
         state=state,
         progress=aside().is_terminal and not saving.quiet,

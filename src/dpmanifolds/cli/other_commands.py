@@ -12,7 +12,14 @@ from dpmanifolds.cli._app import app
 
 __all__ = ["demo", "info", "report", "reproduce"]
 
-_EXTRAS = {"matplotlib": "figures", "torch": "PyTorch arrays", "jax": "JAX arrays"}
+_EXTRAS = {
+    "matplotlib": "figures",
+    "pyarrow": "Parquet files",
+    "zarr": "Zarr stores",
+    "mne": "FIF files",
+    "torch": "PyTorch arrays",
+    "jax": "JAX arrays",
+}
 _LARGEST = 1 << 32
 
 
@@ -83,7 +90,7 @@ def info(
     """What is installed and offered; or what a file holds (of records: names of arrays and shapes only)."""
     if file is None:
         _installation()
-    elif file.is_dir() or file.suffix == ".json":
+    elif (file.is_dir() and file.suffix != ".zarr") or file.suffix == ".json":
         from dpmanifolds.report import load_release
 
         typer.echo(load_release(file).summary())
@@ -98,7 +105,7 @@ def _installation() -> None:
     from dpmanifolds import __version__
     from dpmanifolds.cli._places import _FAMILIES
     from dpmanifolds.cli._show import facts, result, say
-    from dpmanifolds.data.readers import _KINDS
+    from dpmanifolds.data.readers import KINDS
     from dpmanifolds.manifolds.spd import METRICS
     from dpmanifolds.mechanisms import MECHANISMS, NUMERICS
 
@@ -115,7 +122,7 @@ def _installation() -> None:
             ("mechanisms", ", ".join(MECHANISMS)),
             ("numerics", ", ".join(NUMERICS)),
             ("budgets", "--epsilon, --epsilon with --delta, --mu, --rho"),
-            ("files", " ".join(_KINDS)),
+            ("files", " ".join(KINDS)),
         ],
     )
 
@@ -133,7 +140,10 @@ def _shapes(path: Path) -> dict[str, Any]:
 
     from dpmanifolds.data import read_nifti, read_points
     from dpmanifolds.data._files import checked_path, decoding
+    from dpmanifolds.data._zarr import is_store, zarr_shapes
 
+    if is_store(path):
+        return zarr_shapes(path)
     found = checked_path(path, _LARGEST)
     if found.suffix == ".npz":
         with decoding(found, "a .npz file"), zipfile.ZipFile(found) as archive:

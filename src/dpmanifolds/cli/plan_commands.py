@@ -45,6 +45,7 @@ def plan(
 
     dpmanifolds plan --html planner.html
     """
+    from dpmanifolds._validate import positive_integer
     from dpmanifolds.cli._places import ball_from, manifold_from
     from dpmanifolds.cli._show import plan_notes, plan_table, result, say, working
     from dpmanifolds.errors import ArgumentError
@@ -52,6 +53,7 @@ def plan(
     from dpmanifolds.planning import plan as planned_mean
     from dpmanifolds.planning import split_plan
     from dpmanifolds.privacy import ApproxDP, Budget, GaussianDP, PureDP, ZeroConcentratedDP
+    from dpmanifolds.report.words import budget_in_words
 
     for path in filter(None, (csv, plot, html)):
         if path.exists():
@@ -67,6 +69,7 @@ def plan(
     budgets: list[Budget] = [PureDP(each) if delta is None else ApproxDP(each, delta) for each in epsilon or ()]
     budgets += [GaussianDP(each) for each in mu or ()]
     budgets += [ZeroConcentratedDP(each) for each in rho or ()]
+    positive_integer("--releases", releases)
     with working("Planning"):
         if releases > 1:
             if len(budgets) != 1 or error:
@@ -79,6 +82,7 @@ def plan(
     console = result()
     each = f", each of {releases} releases" if releases > 1 else ""
     say(console, f"Expected error of the private mean of {n} records in {ball!r}{each}", style="bold")
+    say(console, f"Budget: {'; '.join(map(budget_in_words, planned.budgets))}")
     console.print()
     console.print(plan_table(planned))
     console.print()

@@ -60,6 +60,8 @@ def mean(
     dpmanifolds mean eeg.npz --key cov --manifold spd:8 --unit-scale 1e12 --center "50*I" --radius 3 --mu 0.5 --yes
 
     dpmanifolds mean visits.npy --manifold sphere:2 --center 0,0,1 --radius 0.5 --group-by person.txt --epsilon 1
+
+    dpmanifolds mean sub-*-epo.fif --picks C3,Cz,C4 --unit-scale 1e12 --eigenvalues 5 2000 --group-by files --epsilon 1
     """
     from dpmanifolds._validate import choice
     from dpmanifolds.cli._show import working

@@ -5,7 +5,7 @@ from dpmanifolds.data.descriptor_domain import DescriptorDomain
 from dpmanifolds.data.descriptors import feature_names, image_descriptors
 from dpmanifolds.data.nifti import read_nifti, read_tensors
 from dpmanifolds.data.nifti_space import read_affine, write_nifti
-from dpmanifolds.data.readers import read_points
+from dpmanifolds.data.readers import read_labels, read_points
 from dpmanifolds.data.tps import TpsSpecimens, read_tps
 
 __all__ = [
@@ -15,6 +15,7 @@ __all__ = [
     "image_descriptors",
     "inverse_square_root_map",
     "read_affine",
+    "read_labels",
     "read_nifti",
     "read_points",
     "read_tensors",

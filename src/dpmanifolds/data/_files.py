@@ -3,15 +3,25 @@
 from __future__ import annotations
 
 import gzip
+import importlib
 import os
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 from typing import IO, Any
 
-from dpmanifolds.errors import ArgumentError, DPManifoldsError
+from dpmanifolds.errors import ArgumentError, DPManifoldsError, NotAvailableError
 
-__all__ = ["DEFAULT_LIMIT", "check_size", "checked_path", "chosen_name", "decoding", "read_all", "read_exactly"]
+__all__ = [
+    "DEFAULT_LIMIT",
+    "check_size",
+    "checked_path",
+    "chosen_name",
+    "decoding",
+    "need",
+    "read_all",
+    "read_exactly",
+]
 
 DEFAULT_LIMIT = 1 << 32
 _PIECE = 1 << 20
@@ -28,6 +38,15 @@ def checked_path(path: Any, limit: int) -> Path:
         raise ArgumentError(f"path must be a file that can be read; got {path!r}.")
     check_size(size, limit)
     return found
+
+
+def need(module: str, extra: str, kind: str) -> Any:
+    """A module of an optional package, or an error with the line that installs it."""
+    try:
+        return importlib.import_module(module)
+    except ImportError:
+        package = module.partition(".")[0]
+        raise NotAvailableError(f'{kind} files need {package}: pip install "dpmanifolds[{extra}]".') from None
 
 
 def check_size(size: int, limit: int) -> None:

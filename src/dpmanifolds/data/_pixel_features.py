@@ -10,11 +10,11 @@ from __future__ import annotations
 
 import numpy as np
 
-__all__ = ["PixelFeatures"]
+__all__ = ["LUMINANCE", "NO_CHANGE", "PixelFeatures"]
 
-_LUMINANCE = (0.299, 0.587, 0.114)
+LUMINANCE = (0.299, 0.587, 0.114)
 # a change below 2⁻²⁰ of full scale counts as none: its direction would be read off rounding errors
-_NO_CHANGE = 2.0**-20
+NO_CHANGE = 2.0**-20
 
 
 class PixelFeatures:
@@ -63,7 +63,7 @@ class PixelFeatures:
             grey = images
         else:
             features[:, 3:6] = np.moveaxis(images, 3, 1)
-            grey = np.tensordot(features[:, 3:6], _LUMINANCE, axes=(1, 0))
+            grey = np.tensordot(features[:, 3:6], LUMINANCE, axes=(1, 0))
         self._pad(grey)
         across, down = self._sobel(self._line, 1, step, self._across), self._sobel(self._line, step, 1, self._down)
         for row, part, shifts in ((first + 2, across, (1, step)), (first + 3, down, (step, 1))):
@@ -73,7 +73,7 @@ class PixelFeatures:
             features[:, row] = self._crop(twice, 0, count)
         for row, part in ((first, across), (first + 1, down)):
             np.abs(part, out=part)
-            changed = np.greater_equal(part, _NO_CHANGE, out=self._changed[: part.size])
+            changed = np.greater_equal(part, NO_CHANGE, out=self._changed[: part.size])
             np.multiply(part, changed, out=part)
             features[:, row] = self._crop(part, step + 1, count)
         angle = np.arctan2(across, down, out=self._twice[: across.size])

@@ -27,6 +27,10 @@ def square_root_map(compositions: Any) -> Array:
     Twice the distance on the sphere is the Fisher–Rao distance of the distributions. All points lie in
     `Ball.positive_orthant(Sphere(d))`, which is public. Rows with a negative part, a part that is not finite, or
     nothing but zeros are refused, with an error that depends on records and is outside any guarantee.
+
+    >>> from dpmanifolds.data import square_root_map
+    >>> square_root_map([[1, 0, 3]]).round(3).tolist()
+    [[0.5, 0.0, 0.866]]
     """
     parts = numeric_array("compositions", compositions)
     xp = namespace(parts)

@@ -45,6 +45,11 @@ class DescriptorDomain(Domain):
     attained for T/(kη) ≥ 3.93: 39.874 (grey) and 43.991 (RGB) at η=1e−6 (docs/proofs/descriptors.md). The centre is
     the multiple of the identity around which the domain fits into the smallest ball, and `radius` bounds that ball.
     Everything is public: sensitivities follow from n, the channels and η.
+
+    >>> from dpmanifolds.data import DescriptorDomain
+    >>> grey, colour = DescriptorDomain(channels=1), DescriptorDomain(channels=3)
+    >>> grey.manifold, round(grey.diameter, 3), round(colour.diameter, 2)
+    (SPD(9, metric='log-euclidean'), 39.874, 43.99)
     """
 
     manifold: SPDLogEuclidean

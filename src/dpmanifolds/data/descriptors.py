@@ -19,12 +19,13 @@ from typing import Any
 import numpy as np
 from array_api_compat import device as device_of
 
-from dpmanifolds._arrays import Array, is_numpy, namespace, to_numpy
+from dpmanifolds._arrays import Array, has_doubles, is_numpy, namespace, on_accelerator, to_numpy
 from dpmanifolds._validate import positive_number
+from dpmanifolds.data._device_descriptors import device_descriptors
 from dpmanifolds.data._pixel_features import PixelFeatures
 from dpmanifolds.errors import ArgumentError, NotOnManifoldError
 
-__all__ = ["feature_names", "image_descriptors"]
+__all__ = ["covariance_descriptors", "feature_names", "image_array", "image_descriptors", "scale_of"]
 
 # the features of one block: small enough for the cache, large enough for threads to pay
 _BLOCK_BYTES = 1 << 22
@@ -57,10 +58,34 @@ def image_descriptors(images: Any, *, eta: float = 1e-6, full_scale: float | Non
     boolean images. What lies outside [0, 1] after that is clipped to it, pixel by pixel. NaN is refused, with an error
     that depends on records and is outside any guarantee. The result is float64 whatever the images are, as η would be
     lost in single precision.
+
+    A Dask array of images, or a Dask bag whose elements are images or blocks of them, gives a lazy Dask array of
+    descriptors, in chunks of images, that releases take as it is. There an image with NaN, or an element of a bag that
+    is no image of the channels of the first one, becomes a descriptor of NaN, which releases refuse or, with
+    on_invalid="center", replace: a task that raises would have its images written to a log. In a bag, where sizes may
+    differ, an element with three axes is one image if the last has length 1 or 3, else a block of grey ones.
+
+    >>> import numpy as np
+    >>> from dpmanifolds.data import image_descriptors
+    >>> colours = np.random.default_rng(0).random((4, 16, 16, 3))
+    >>> image_descriptors(colours).shape
+    (4, 11, 11)
     """
     eta = positive_number("eta", eta)
-    images, channels = _image_array(images)
-    scale = _full_scale(images, full_scale)
+    if hasattr(images, "__dask_graph__"):
+        from dpmanifolds.data._lazy_descriptors import lazy_descriptors
+
+        return lazy_descriptors(images, eta, full_scale)
+    images, channels = image_array(images)
+    scale = scale_of(images, full_scale)
+    if on_accelerator(images) and has_doubles(images):
+        return device_descriptors(images, scale, eta)
+    result = covariance_descriptors(images, channels, scale, eta, threads=_cores())
+    return result if is_numpy(images) else namespace(images).asarray(result, device=device_of(images))
+
+
+def covariance_descriptors(images: Array, channels: int, scale: float, eta: float, *, threads: int) -> np.ndarray:
+    """R_η of images that `image_array` has checked, with intensities divided by `scale`."""
     count, height, width = images.shape[:3]
     k = len(feature_names(channels))
     size = min(count, max(1, _BLOCK_BYTES // (8 * k * (height + 4) * (width + 4))))
@@ -76,7 +101,7 @@ def image_descriptors(images: Any, *, eta: float = 1e-6, full_scale: float | Non
             result[start : start + size] = features.covariances(block)
 
     starts = range(0, count, max(size, 1))
-    threads = min(len(starts), _cores())
+    threads = min(len(starts), threads)
     if threads <= 1:
         run(starts)
     else:
@@ -84,10 +109,10 @@ def image_descriptors(images: Any, *, eta: float = 1e-6, full_scale: float | Non
             list(pool.map(run, (starts[part::threads] for part in range(threads))))
     diagonal = np.arange(k)
     result[:, diagonal, diagonal] += eta
-    return result if is_numpy(images) else namespace(images).asarray(result, device=device_of(images))
+    return result
 
 
-def _image_array(images: Any) -> tuple[Array, int]:
+def image_array(images: Any) -> tuple[Array, int]:
     """The images as an array (n, h, w) or (n, h, w, 3), and their number of channels."""
     try:
         xp = namespace(images)
@@ -120,7 +145,7 @@ def _image_array(images: Any) -> tuple[Array, int]:
     return images, 3 if images.ndim == 4 else 1
 
 
-def _full_scale(images: Array, full_scale: float | None) -> float:
+def scale_of(images: Array, full_scale: float | None) -> float:
     """The intensity that counts as 1: as told, or by the dtype alone, never by what the images hold."""
     if full_scale is not None:
         return positive_number("full_scale", full_scale)

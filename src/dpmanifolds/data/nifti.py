@@ -46,6 +46,18 @@ def read_tensors(path: Any, *, layout: str, mask: Any = None, max_bytes: int = D
     of the voxels' shape or a NIfTI file with one, keeps the voxels where it is not zero; without it all are kept, those
     outside the body, which are not positive definite, included. A mask made from the tensors themselves makes n
     private: draw it from the anatomy of an atlas, or use n of a public region.
+
+    >>> import tempfile
+    >>> from pathlib import Path
+    >>> import numpy as np
+    >>> from dpmanifolds.data import read_tensors, write_nifti
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     path = write_nifti(Path(folder) / "tensors.nii", np.tile([3.0, 1.0, 0.0, 2.0, 0.0, 1.0], (2, 2, 2, 1)))
+    ...     inside = np.zeros((2, 2, 2))
+    ...     inside[0] = 1
+    ...     tensors = read_tensors(path, layout="upper", mask=inside)
+    >>> tensors.shape, tensors[0].tolist()
+    ((4, 3, 3), [[3.0, 1.0, 0.0], [1.0, 2.0, 0.0], [0.0, 0.0, 1.0]])
     """
     limit = positive_integer("max_bytes", max_bytes)
     image = read_nifti(path, max_bytes=limit)
@@ -64,7 +76,16 @@ def read_tensors(path: Any, *, layout: str, mask: Any = None, max_bytes: int = D
 
 
 def read_nifti(path: Any, *, max_bytes: int = DEFAULT_LIMIT) -> np.ndarray:
-    """The numbers of a NIfTI file as float64, with its slope and intercept applied."""
+    """The numbers of a NIfTI file as float64, with its slope and intercept applied.
+
+    >>> import tempfile
+    >>> from pathlib import Path
+    >>> import numpy as np
+    >>> from dpmanifolds.data import read_nifti, write_nifti
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     read_nifti(write_nifti(Path(folder) / "map.nii.gz", np.arange(8.0).reshape(2, 2, 2)))[1].tolist()
+    [[4.0, 5.0], [6.0, 7.0]]
+    """
     limit = positive_integer("max_bytes", max_bytes)
     found = checked_path(path, limit)
     opener: Any = gzip.open if found.suffix == ".gz" else open

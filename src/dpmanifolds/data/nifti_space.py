@@ -32,7 +32,17 @@ _MM_AND_SECONDS = 10
 
 
 def read_affine(path: Any) -> np.ndarray:
-    """The 4×4 matrix from voxel numbers to millimetres: the sform, else the qform, else the size of the voxels."""
+    """The 4×4 matrix from voxel numbers to millimetres: the sform, else the qform, else the size of the voxels.
+
+    >>> import tempfile
+    >>> from pathlib import Path
+    >>> import numpy as np
+    >>> from dpmanifolds.data import read_affine, write_nifti
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     path = write_nifti(Path(folder) / "map.nii", np.ones((2, 2, 2)), affine=np.diag([1.5, 1.5, 3.0, 1.0]))
+    ...     read_affine(path).diagonal().tolist()
+    [1.5, 1.5, 3.0, 1.0]
+    """
     found = checked_path(path, DEFAULT_LIMIT)
     opener: Any = gzip.open if found.suffix == ".gz" else open
     with decoding(found, "a NIfTI file"), opener(found, "rb") as stream:
@@ -85,6 +95,14 @@ def write_nifti(path: Any, values: Any, *, affine: Any = None) -> Path:
 
     `affine` is a 4×4 matrix from voxel numbers to millimetres, such as `read_affine` gives. Names end in .nii or
     .nii.gz.
+
+    >>> import tempfile
+    >>> from pathlib import Path
+    >>> import numpy as np
+    >>> from dpmanifolds.data import write_nifti
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     write_nifti(Path(folder) / "mean.nii.gz", np.zeros((4, 4, 2, 6))).name
+    'mean.nii.gz'
     """
     array = np.asarray(numeric_array("values", values), dtype="<f8")
     if not 1 <= array.ndim <= 7 or max(array.shape, default=0) > 32767:

@@ -33,7 +33,15 @@ _NOT_A_NUMBER = {"na", "nan", "n/a"}
 
 @dataclass(frozen=True, eq=False)
 class TpsSpecimens:
-    """What a TPS file says about its specimens; private, as any record is."""
+    """What a TPS file says about its specimens; private, as any record is.
+
+    >>> import numpy as np
+    >>> from dpmanifolds.data import TpsSpecimens
+    >>> landmarks = np.array([[[0.0, 0.0], [1.0, 0.0], [0.3, 0.8]]])
+    >>> wing = TpsSpecimens(landmarks, ("first",), ("a.jpg",), np.array([0.01]))
+    >>> wing.landmarks.shape, (wing.landmarks * wing.scales[:, None, None]).max().item()  # in the unit of the scale
+    ((1, 3, 2), 0.01)
+    """
 
     landmarks: np.ndarray
     """Coordinates (n, k, 2) as digitised, in pixels as a rule; landmarks marked NA are NaN."""
@@ -46,10 +54,19 @@ class TpsSpecimens:
 
 
 def read_tps(path: Any, *, missing: str = "raise", max_bytes: int = DEFAULT_LIMIT) -> TpsSpecimens:
-    """The landmarks of a TPS file; outlines (CURVES) and comments are skipped.
+    r"""The landmarks of a TPS file; outlines (CURVES) and comments are skipped.
 
     Specimens without landmarks (LM=0) are refused; missing="drop" leaves them out, so that n is the number of the
     others. Files with landmarks in space (LM3) are refused, and so are specimens with different numbers of landmarks.
+
+    >>> import tempfile
+    >>> from pathlib import Path
+    >>> from dpmanifolds.data import read_tps
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     path = Path(folder) / "wings.tps"
+    ...     _ = path.write_text("LM=3\n0 0\n1 0\n0.3 0.8\nID=first\nLM=3\n0 0\n1 0\n0.2 0.9\nID=second\n")
+    ...     read_tps(path).identifiers
+    ('first', 'second')
     """
     choice("missing", missing, ("raise", "drop"))
     limit = positive_integer("max_bytes", max_bytes)

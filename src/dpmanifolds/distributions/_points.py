@@ -17,6 +17,12 @@ def move(manifold: Manifold, base: Array, coordinates: np.ndarray) -> Array:
     """exp_base of NumPy coordinates (..., dim), as points in the library and precision of `base`.
 
     Raises `ScaleOutOfRangeError` where the result overflows or is no point of the manifold in that precision.
+
+    >>> import numpy as np
+    >>> from dpmanifolds import Sphere
+    >>> from dpmanifolds.distributions import move
+    >>> move(Sphere(2), np.array([0.0, 0.0, 1.0]), np.array([[0.0, 0.0], [np.pi, 0.0]])).round(6)[:, 2].tolist()
+    [1.0, -1.0]
     """
     # overflow is looked for below, in every library alike
     with np.errstate(all="ignore"):

@@ -25,6 +25,13 @@ class WrappedLaw(ABC):
 
     It exists on every manifold with an exponential map and at every scale. The norm of c is the distance to the
     base on a Hadamard manifold; elsewhere exp may wrap around, and the distance is at most |c|.
+
+    >>> import numpy as np
+    >>> from dpmanifolds import SPD
+    >>> from dpmanifolds.distributions import WrappedGaussian, WrappedLaw
+    >>> law = WrappedGaussian(SPD(3), np.eye(3), 0.1)
+    >>> isinstance(law, WrappedLaw), law.sample(5, rng=0).shape
+    (True, (5, 3, 3))
     """
 
     def __init__(self, manifold: Manifold, base: Array, sigma: float) -> None:

@@ -9,10 +9,10 @@
 **Theorem.** Let A, B be independent with density f(a) ∝ exp(−tr(a)/s) on the positive semidefinite d×d matrices, and
 let ‖M − M'‖_* ≤ Δ for neighbours (nuclear norm). Then M + A − B is (Δ/s)-differentially private.
 
-*Proof.* Let h(z) = ∫ f(z + b)f(b)db be the density of A − B, and M − M' = P − Q with P, Q ⪰ 0 and tr P + tr Q ≤ Δ. For
-Q ⪰ 0, f(b + Q) ≥ e^{−tr(Q)/s}f(b): if b ⪰ 0 then b + Q ⪰ 0 and both are exponentials, else the right side is 0. So,
-with b → b + Q, h(z + P − Q) = ∫ f(z + P + b)f(b + Q)db ≥ e^{−(tr P + tr Q)/s}h(z). Take z = y − M: the density at y
-under M' is at least e^{−Δ/s} times that under M. ∎
+*Proof* (with more words: docs/proofs/second_moment.md, P3). Let h(z) = ∫ f(z + b)f(b)db be the density of A − B, and
+M − M' = P − Q with P, Q ⪰ 0 and tr P + tr Q ≤ Δ. For Q ⪰ 0, f(b + Q) ≥ e^{−tr(Q)/s}f(b): if b ⪰ 0 then b + Q ⪰ 0 and
+both are exponentials, else the right side is 0. So, with b → b + Q, h(z + P − Q) = ∫ f(z + P + b)f(b + Q)db ≥
+e^{−(tr P + tr Q)/s}h(z). Take z = y − M: the density at y under M' is at least e^{−Δ/s} times that under M. ∎
 
 A alone would not do: M + A ⪰ M tells neighbours apart by its support. f is the Wishart law of d + 1 degrees: A =
 (s/2)GGᵀ with G standard normal (d, d+1). An entry of A − B off the diagonal has standard deviation s·√((d+1)/2), which

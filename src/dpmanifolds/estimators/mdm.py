@@ -32,7 +32,19 @@ __all__ = ["PrivateMDM", "UnprotectedScoreWarning"]
 
 
 class UnprotectedScoreWarning(PrivacyLeakWarning):
-    """A score was computed from records without noise: fine on public records, a leak on private ones."""
+    """A score was computed from records without noise: fine on public records, a leak on private ones.
+
+    >>> import warnings
+    >>> import numpy as np
+    >>> import dpmanifolds as dpm
+    >>> X, y = dpm.SPD(2).random_point(200, rng=0), np.repeat([0, 1], 100)
+    >>> model = dpm.PrivateMDM(dpm.Ball(dpm.SPD(2), np.eye(2), radius=2.0), dpm.PureDP(1.0)).fit(X, y)
+    >>> with warnings.catch_warnings(record=True) as said:
+    ...     warnings.simplefilter("always")
+    ...     score = model.score(X, y)
+    >>> said[0].category.__name__
+    'UnprotectedScoreWarning'
+    """
 
 
 class PrivateMDM(PrivateClassifier):
@@ -48,6 +60,14 @@ class PrivateMDM(PrivateClassifier):
     any records warns with `UnprotectedScoreWarning`; where they are public, filter that class out:
 
         warnings.filterwarnings("ignore", category=UnprotectedScoreWarning)
+
+    >>> import numpy as np
+    >>> import dpmanifolds as dpm
+    >>> X = np.concatenate([dpm.SPD(2).random_point(300, rng=0), 5 * dpm.SPD(2).random_point(300, rng=1)])
+    >>> ball = dpm.Ball(dpm.SPD(2), 2 * np.eye(2), radius=2.0)
+    >>> model = dpm.PrivateMDM(ball, dpm.PureDP(1.0)).fit(X, np.repeat([0, 1], 300))
+    >>> model.covmeans_.shape, model.predict(np.stack([np.eye(2), 5 * np.eye(2)])).tolist()
+    ((2, 2, 2), [0, 1])
     """
 
     classes_: np.ndarray
@@ -84,8 +104,11 @@ class PrivateMDM(PrivateClassifier):
         self.ledger = ledger
         self.dataset = dataset
 
-    def fit(self, X: Any, y: Any) -> Self:
-        """Release the mean of each class of X (n, *point_shape) with labels y (n,)."""
+    def fit(self, X: Any, y: Any, *, group_by: Any = None) -> Self:
+        """Release the mean of each class of X (n, *point_shape) with labels y (n,).
+
+        `group_by` names a person for each record; all records of a person must have the same label.
+        """
         self.class_means_ = private_class_means(
             X,
             y,
@@ -96,6 +119,7 @@ class PrivateMDM(PrivateClassifier):
             private_labels=self.private_labels,
             mechanism=self.mechanism,
             numerics=self.numerics,
+            group_by=group_by,
             **self._terms(),
         )
         self.manifold_ = self.domain.manifold

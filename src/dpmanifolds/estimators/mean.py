@@ -28,6 +28,13 @@ class PrivateFrechetMean(PrivateEstimator):
 
     Each `fit` is one release and spends the budget once. `random_state` is for tests and teaching: None draws from
     the secure source, and only such fits are taken by a `ledger` (a path, or a `Ledger`, which can be cloned too).
+
+    >>> import numpy as np
+    >>> import dpmanifolds as dpm
+    >>> ball = dpm.Ball(dpm.SPD(2), np.eye(2), radius=2.0)
+    >>> model = dpm.PrivateFrechetMean(ball, dpm.PureDP(1.0)).fit(dpm.SPD(2).random_point(500, rng=0))
+    >>> model.mean_.shape, model.guarantee_.fits(dpm.PureDP(1.0))
+    ((2, 2), True)
     """
 
     mean_: Array

@@ -29,6 +29,13 @@ class PrivateFrechetMedian(PrivateEstimator):
     It costs more noise than the mean on well-behaved records and less trust in them: outliers pull no harder than
     others. `steps` of the descent is a public number, by default chosen from public facts. Parameters and attributes
     are otherwise those of `PrivateFrechetMean`.
+
+    >>> import numpy as np
+    >>> import dpmanifolds as dpm
+    >>> ball = dpm.Ball(dpm.SPD(2), np.eye(2), radius=2.0)
+    >>> model = dpm.PrivateFrechetMedian(ball, dpm.ApproxDP(1.0, 1e-6)).fit(dpm.SPD(2).random_point(500, rng=0))
+    >>> model.median_.shape, model.guarantee_.fits(dpm.ApproxDP(1.0, 1e-6))
+    ((2, 2), True)
     """
 
     median_: Array

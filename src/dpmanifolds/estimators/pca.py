@@ -37,6 +37,7 @@ from dpmanifolds.optimize.subspaces import bounded_vectors
 from dpmanifolds.privacy import Budget, Guarantee, PureDP
 from dpmanifolds.releases import Release
 from dpmanifolds.releases.entry import checked_budget
+from dpmanifolds.statistics.persons import Persons, persons_of
 
 __all__ = ["PrivateEigenvector", "PrivatePCA"]
 
@@ -61,7 +62,15 @@ class PrivatePCA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimato
     `radius` and `center` must come from public knowledge (pixel ranges, units), never from X; the components are those
     of the second moment around `center`. `solver="auto"` takes "covariance" up to 3000 columns:
     under Gaussian noise the part of the second moment that turns the subspace errs by R²/(nμ) per entry either way
-    (√2·R²/(nμ) on orthonormal coordinates, R²√T/(nμ) on each of T gradients), but a descent must also converge.
+    (√2·R²/(nμ) on orthonormal coordinates, R²√T/(nμ) on each of T gradients), but a descent must also converge; under a
+    pure ε its steps share ε as well (docs/proofs/second_moment.md, P5; P6 on how small an ε is too small).
+
+    >>> import numpy as np
+    >>> import dpmanifolds as dpm
+    >>> X = np.random.default_rng(0).standard_normal((2000, 4)) * [3.0, 0.3, 0.3, 0.3]
+    >>> pca = dpm.PrivatePCA(1, dpm.ApproxDP(1.0, 1e-6), radius=8.0).fit(X)
+    >>> pca.transform(X).shape, bool(abs(pca.components_[0, 0]) > 0.9)
+    ((2000, 1), True)
     """
 
     components_: np.ndarray
@@ -99,8 +108,11 @@ class PrivatePCA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimato
         self.ledger = ledger
         self.dataset = dataset
 
-    def fit(self, X: Any, y: Any = None) -> Self:
-        """Release the principal components of X (n, p). `y` is not used."""
+    def fit(self, X: Any, y: Any = None, *, group_by: Any = None) -> Self:
+        """Release the principal components of X (n, p); `group_by` names a person for each row. `y` is not used.
+
+        The second moment (or mean gradient) of a person's own rows is then one term, and n the number of persons.
+        """
         checked_budget(self.budget)
         choice("solver", self.solver, ("auto", "covariance", "descent"))
         radius = positive_number("radius", self.radius)
@@ -115,12 +127,13 @@ class PrivatePCA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimato
         if center.shape != (features,) or not np.all(np.isfinite(center)):
             raise ArgumentError(f"center must be {features} finite numbers from public knowledge.")
         vectors = bounded_vectors(table - center, features, radius)
+        persons = None if group_by is None else persons_of(group_by, len(vectors))
         self.solver_ = self._chosen(features)
         self.mean_, self.n_features_in_, self._n_features_out = center, features, kept
         if self.solver_ == "covariance":
-            self._by_covariance(vectors, radius, kept)
+            self._by_covariance(vectors, radius, kept, persons)
         else:
-            self._by_descent(vectors, radius, kept)
+            self._by_descent(vectors, radius, kept, None if persons is None else persons.numbers)
         self.guarantee_ = self.release_.guarantee
         return self
 
@@ -133,14 +146,14 @@ class PrivatePCA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimato
         rng = None if self.random_state is None else as_generator(self.random_state)
         return {"unit": self.unit, "ledger": self.ledger, "dataset": self.dataset, "rng": rng}
 
-    def _by_covariance(self, vectors: np.ndarray, radius: float, kept: int) -> None:
-        release = private_second_moment(vectors, radius, self.budget, **self._terms())
+    def _by_covariance(self, vectors: np.ndarray, radius: float, kept: int, persons: Persons | None) -> None:
+        release = private_second_moment(vectors, radius, self.budget, persons=persons, **self._terms())
         values, frame = np.linalg.eigh(from_upper_triangle(release.value, vectors.shape[1]))
         self.components_ = np.ascontiguousarray(frame[:, ::-1][:, :kept].T)
         self.explained_variance_ = np.maximum(values[::-1][:kept], 0.0)
         self.release_ = release
 
-    def _by_descent(self, vectors: np.ndarray, radius: float, kept: int) -> None:
+    def _by_descent(self, vectors: np.ndarray, radius: float, kept: int, person: np.ndarray | None) -> None:
         space = Grassmann(vectors.shape[1], kept)
         default = _PURE_STEPS if isinstance(self.budget, PureDP) else _STEPS
         # any public start will do, as long as no principal direction is likely to be orthogonal to it
@@ -154,6 +167,7 @@ class PrivatePCA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimato
             steps=default if self.steps is None else self.steps,
             step_size=_SubspaceSteps(radius),
             retraction=True,
+            group_by=person,
             **self._terms(),
         )
         self.components_ = np.ascontiguousarray(result.point.T)

@@ -15,7 +15,8 @@ v_i = log_m x_i, each clipped to |v_i| ≤ C. Replacing a record replaces one of
 
 so M moves by at most √2·C²/n whatever m is, attained by orthogonal v and w of length C. M lies in the ball of radius C²
 around 0 of the symmetric matrices, which are R^{d(d+1)/2} in orthonormal coordinates; noise goes there. Eigenvectors of
-the noisy matrix are post-processing.
+the noisy matrix are post-processing. A person with several records has one point in m, the mean of their records, and
+one term in M, the second moment of their own coordinates: the bound is the same (`second_moment.py`).
 """
 # ruff: noqa: N803
 
@@ -39,7 +40,8 @@ from dpmanifolds.mechanisms import Mechanism, choose, coordinates_at, host, mean
 from dpmanifolds.privacy import Budget, Guarantee, Sensitivity, compose, split
 from dpmanifolds.privacy.solver import coordinate_rounding
 from dpmanifolds.releases import Release, private_mean, privatize
-from dpmanifolds.releases.entry import checked_budget, checked_domain, clipped_records, open_account
+from dpmanifolds.releases.entry import checked_budget, checked_domain, clipped_records, grouped, open_account
+from dpmanifolds.statistics.persons import persons_of
 
 __all__ = ["PrivateTangentPCA"]
 
@@ -50,6 +52,14 @@ class PrivateTangentPCA(PrivateTransformer):
     `clip_norm` C is the public length to which tangent coordinates are clipped, by default the domain's radius: the
     noise grows with C², while clipping turns no direction. As in `PrivateTangentSpace`, `transform` shows the records
     that it is given.
+
+    >>> import numpy as np
+    >>> import dpmanifolds as dpm
+    >>> X = dpm.SPD(2).random_point(2000, rng=0)
+    >>> ball = dpm.Ball(dpm.SPD(2), np.eye(2), radius=2.0)
+    >>> pca = dpm.PrivateTangentPCA(ball, dpm.GaussianDP(1.0), n_components=2).fit(X)
+    >>> pca.components_.shape, pca.inverse_transform(pca.transform(X)).shape
+    ((2, 3), (2000, 2, 2))
     """
 
     mean_: Array
@@ -91,8 +101,11 @@ class PrivateTangentPCA(PrivateTransformer):
         self.ledger = ledger
         self.dataset = dataset
 
-    def fit(self, X: Any, y: Any = None) -> Self:
-        """Release the mean and the second moment of X (n, *point_shape). `y` is not used."""
+    def fit(self, X: Any, y: Any = None, *, group_by: Any = None) -> Self:
+        """Release the mean and the second moment of X (n, *point_shape); `y` is not used.
+
+        `group_by` names a person for each record; n is then the number of persons.
+        """
         domain = checked_domain(self.domain)
         manifold = domain.manifold
         kept = positive_integer("n_components", self.n_components)
@@ -102,6 +115,9 @@ class PrivateTangentPCA(PrivateTransformer):
         account = open_account(self.ledger, self.dataset, self._generator())
         records = clipped_records(host(manifold.as_points(X)), domain, self.on_invalid)
         n = manifold.batch_shape(records)[0]
+        persons = None if group_by is None else persons_of(group_by, n)
+        points = records if persons is None else grouped(domain, records, persons)
+        n = n if persons is None else persons.count
         moved = sensitivity_of_second_moment(clip_norm, n, manifold.dim, rounding=2 * coordinate_rounding(domain))
         plane = Euclidean(manifold.dim * (manifold.dim + 1) // 2)
         ball = Ball(plane, np.zeros(plane.dim), clip_norm**2)
@@ -109,7 +125,7 @@ class PrivateTangentPCA(PrivateTransformer):
         promise = compose(mean_law.guarantee, moment_law.guarantee)
         account.spend("tangent PCA", promise, n=n, clip_norm=clip_norm, domain=repr(domain))
         mean = private_mean(
-            records,
+            points,
             domain,
             parts[0],
             mechanism=mean_law.name,
@@ -118,7 +134,7 @@ class PrivateTangentPCA(PrivateTransformer):
             rng=account.rng,
         )
         moment = privatize(
-            upper_triangle(second_moment(coordinates_at(manifold, mean.value, records), clip_norm)),
+            upper_triangle(second_moment(coordinates_at(manifold, mean.value, records), clip_norm, persons)),
             ball,
             moved,
             parts[1],

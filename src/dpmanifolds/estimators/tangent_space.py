@@ -32,6 +32,14 @@ class PrivateTangentSpace(PrivateTransformer, PrivateFrechetMean):
     The promise covers the reference point alone. The coordinates of a record are that record in other numbers: a
     model fitted to the coordinates of private records is not private unless its own training is. For records that
     are public, or whose owners gave consent, any model of scikit-learn can follow in a pipeline.
+
+    >>> import numpy as np
+    >>> import dpmanifolds as dpm
+    >>> X = dpm.SPD(3).random_point(500, rng=0)
+    >>> ball = dpm.Ball(dpm.SPD(3), np.eye(3), radius=2.0)
+    >>> tangent = dpm.PrivateTangentSpace(ball, dpm.PureDP(1.0)).fit(X)
+    >>> tangent.reference_.shape, tangent.transform(X).shape
+    ((3, 3), (500, 6))
     """
 
     def fit(self, X: Any, y: Any = None, *, group_by: Any = None) -> Self:

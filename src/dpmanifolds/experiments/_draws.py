@@ -9,13 +9,23 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+
 import numpy as np
 
 from dpmanifolds.distributions import laplace_law
 from dpmanifolds.errors import ConvergenceError
 from dpmanifolds.manifolds import SPD, Manifold, Sphere
 
-__all__ = ["embedded_laplace", "half_vectors", "means_of", "polar_records", "riemannian_laplace", "wishart_records"]
+__all__ = [
+    "embedded_laplace",
+    "half_vectors",
+    "matrix_function",
+    "means_of",
+    "polar_records",
+    "riemannian_laplace",
+    "wishart_records",
+]
 
 _STEPS = 200
 _SMALL = 1e-11
@@ -69,3 +79,9 @@ def half_vectors(matrices: np.ndarray) -> np.ndarray:
     """vech: the entries on and above the diagonal."""
     rows, columns = np.triu_indices(matrices.shape[-1])
     return np.asarray(matrices[..., rows, columns])
+
+
+def matrix_function(matrices: np.ndarray, function: Callable[[np.ndarray], np.ndarray]) -> np.ndarray:
+    """A function of symmetric matrices, by their eigenvalues."""
+    values, vectors = np.linalg.eigh(matrices)
+    return np.asarray((vectors * function(values)[..., None, :]) @ np.swapaxes(vectors, -1, -2))

@@ -9,7 +9,7 @@ import numpy as np
 
 from dpmanifolds.experiments._study import Result
 
-__all__ = ["colour", "curves", "dashed"]
+__all__ = ["colour", "curves", "dashed", "power"]
 
 _KINDS = (
     ("neighbours", "#7F9FBF"),
@@ -31,7 +31,7 @@ _KINDS = (
     ("Gauss", "#009E73"),
     ("Laplace", "#E69F00"),
 )
-_OTHERS = ("#009E73", "#D55E00", "#56B4E9", "#F0E442", "#CC79A7", "#888888")
+_OTHERS = ("#009E73", "#D55E00", "#56B4E9", "#7B4FA3", "#CC79A7", "#888888")
 
 
 def colour(series: str, index: int = 0) -> str:
@@ -39,6 +39,12 @@ def colour(series: str, index: int = 0) -> str:
     return next(
         (code for word, code in _KINDS if re.search(word, series, re.IGNORECASE)), _OTHERS[index % len(_OTHERS)]
     )
+
+
+def power(value: float) -> str:
+    """1e−6 for 1e-06."""
+    mantissa, _, exponent = f"{value:.0e}".partition("e")
+    return f"{mantissa}e{int(exponent)}".replace("-", "−")
 
 
 def dashed(series: str) -> bool:
@@ -56,11 +62,16 @@ def curves(
     log: str = "xy",
     legend: str | None = "best",
     room: float = 1.7,
+    times_x: bool = False,
 ) -> None:
-    """Every series of a panel as a line with its band; `room` is the space above, for the legend on a log scale."""
+    """Every series of a panel as a line with its band; `room` is the space above, for the legend on a log scale.
+
+    `times_x` multiplies values by x: errors that fall like 1/n become level, and small differences visible.
+    """
     used: dict[str, int] = {}
-    for index, (name, points) in enumerate(result.series(panel).items()):
+    for index, (name, found) in enumerate(result.series(panel).items()):
         code = colour(name, index)
+        points = found * np.stack([np.ones(len(found)), *[found[:, 0]] * 3], axis=1) if times_x else found
         repeat = used.get(code, 0)
         used[code] = repeat + 1
         style = "--" if dashed(name) else ("-", "-.", ":")[min(repeat, 2)]

@@ -4,8 +4,9 @@
 >>> "jiang-1" in names()
 True
 
-A verdict is computed from the numbers of the run and their statistical error, never written down beforehand. Nothing in
-this room carries a privacy promise of its own: published baselines stand beside releases of the package.
+A verdict is computed from the numbers of the run and their statistical error, never written down beforehand. The key
+numbers of a row are checked as well: a run whose number leaves its interval fails, and says which row it was. Nothing
+in this room carries a privacy promise of its own: published baselines stand beside releases of the package.
 """
 
 from __future__ import annotations
@@ -13,9 +14,11 @@ from __future__ import annotations
 import csv
 import importlib
 import io
+import json
 import os
+import time
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, field
+from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from typing import Any, TypeVar
 
@@ -23,6 +26,7 @@ import numpy as np
 
 from dpmanifolds._validate import choice
 from dpmanifolds.errors import ArgumentError
+from dpmanifolds.experiments._checks import Check
 
 __all__ = [
     "CONFIRMED",
@@ -65,17 +69,31 @@ T = TypeVar("T")
 
 @dataclass(frozen=True)
 class Claim:
-    """One quantitative statement of a paper, and what a run says to it."""
+    """One quantitative statement of a paper, and what a run says to it.
+
+    >>> from dpmanifolds.experiments import Claim
+    >>> Claim(where="Figure 1", says="the error halves", sees="0.51 ± 0.02 of it", verdict="confirmed").verdict
+    'confirmed'
+    """
 
     where: str
     says: str
     sees: str
     verdict: str
+    checks: tuple[Check, ...] = ()
+
+    @property
+    def failures(self) -> list[str]:
+        """A line for each number outside of its interval, with the row that it stands in."""
+        return [f"{self.where}: {self.says}: {check}" for check in self.checks if not check.passed]
 
 
-def claim(where: str, says: str, sees: str, holds: bool) -> Claim:
-    """Confirmed if the run bears it out, else corrected by what was seen."""
-    return Claim(where, says, sees, CONFIRMED if holds else CORRECTED)
+def claim(where: str, says: str, sees: str, holds: bool, *checks: Check | None) -> Claim:
+    """Confirmed if the run bears it out, else corrected by what was seen; `checks` are what its numbers must be.
+
+    A check that is None is one that this size or this data does not allow.
+    """
+    return Claim(where, says, sees, CONFIRMED if holds else CORRECTED, _real(checks))
 
 
 def compared(
@@ -87,6 +105,7 @@ def compared(
     error: float = 0.0,
     unit: str = "",
     note: str = "",
+    checks: Sequence[Check | None] = (),
 ) -> Claim:
     """Confirmed if `value`, give or take four standard errors, meets the interval of what was said.
 
@@ -98,12 +117,16 @@ def compared(
     low, high = within
     spread = f" ± {error:.2g}" if error else ""
     sees = f"{value:.4g}{spread}{unit}" + (f"; {note}" if note else "")
-    return claim(where, says, sees, value - 4 * error <= high and value + 4 * error >= low)
+    return claim(where, says, sees, value - 4 * error <= high and value + 4 * error >= low, *checks)
 
 
-def not_reproducible(where: str, says: str, why: str) -> Claim:
-    """Something that nobody can check from what was published."""
-    return Claim(where, says, why, NOT_REPRODUCIBLE)
+def not_reproducible(where: str, says: str, why: str, *checks: Check | None) -> Claim:
+    """Something that nobody can check from what was published; numbers of ours in `why` may still be checked."""
+    return Claim(where, says, why, NOT_REPRODUCIBLE, _real(checks))
+
+
+def _real(checks: Sequence[Check | None]) -> tuple[Check, ...]:
+    return tuple(check for check in checks if check is not None)
 
 
 class Numbers:
@@ -142,7 +165,15 @@ def log_slope(x: Sequence[float], samples: Sequence[Any]) -> tuple[float, float]
 
 @dataclass(frozen=True)
 class Result:
-    """Numbers for a figure and verdicts on claims."""
+    """Numbers for a figure and verdicts on claims.
+
+    >>> from dpmanifolds.experiments import Claim, Result
+    >>> from dpmanifolds.experiments._study import Numbers
+    >>> claim = Claim("Figure 1", "the error halves", "0.51 ± 0.02 of it", "confirmed")
+    >>> result = Result("demo", "Error against n", Numbers(), (claim,))
+    >>> "| Figure 1 | the error halves | 0.51 ± 0.02 of it | **confirmed** |" in result.markdown()
+    True
+    """
 
     name: str
     title: str
@@ -168,20 +199,29 @@ class Result:
                 found.setdefault(row[1], []).append(row[2:])
         return {name: np.array(points) for name, points in found.items()}
 
+    @property
+    def failures(self) -> list[str]:
+        """A line for each checked number that is not what it must be."""
+        return [f"{self.name}: {line}" for one in self.claims for line in one.failures]
+
     def markdown(self) -> str:
         """The verdicts as a table."""
         cells = [("where", "paper says", "we see", "verdict"), ("---",) * 4]
         cells += [(one.where, one.says, one.sees, f"**{one.verdict}**") for one in self.claims]
         return "".join("| " + " | ".join(cell.replace("|", "\\|") for cell in row) + " |\n" for row in cells)
 
-    def write(self, folder: Path) -> None:
-        """`NAME.csv` with the numbers and `NAME.md` with the verdicts."""
+    def write(self, folder: Path, **facts: Any) -> None:
+        """`NAME.csv` with the numbers, `NAME.md` with the verdicts, `NAME.json` with verdicts, checks and `facts`."""
         folder.mkdir(parents=True, exist_ok=True)
         with (folder / f"{self.name}.csv").open("w", newline="", encoding="utf-8") as file:
             writer = csv.writer(file)
             writer.writerow(_COLUMNS)
             writer.writerows(self.numbers.rows)
         (folder / f"{self.name}.md").write_text(self.markdown(), encoding="utf-8")
+        told = {"name": self.name, "title": self.title, "size": self.size, **facts}
+        told["claims"] = [asdict(one) for one in self.claims]
+        text = json.dumps(told, ensure_ascii=False, indent=1)
+        (folder / f"{self.name}.json").write_text(text + "\n", encoding="utf-8")
 
 
 @dataclass(frozen=True)
@@ -196,6 +236,10 @@ class Setting:
     def pick(self, smoke: T, quick: T, full: T) -> T:
         """The one of three values that fits the size."""
         return {"smoke": smoke, "quick": quick, "full": full}[self.size]
+
+    def above_smoke(self, check: Check) -> Check | None:
+        """The check, or None where a run is too small for it."""
+        return None if self.size == "smoke" else check
 
     def each(self, values: Sequence[T], what: str) -> Iterator[T]:
         """`values`, one after the other, behind a progress bar."""
@@ -213,7 +257,12 @@ class Setting:
 
 
 def names() -> list[str]:
-    """What `reproduce` can run."""
+    """What `reproduce` can run.
+
+    >>> from dpmanifolds.experiments import names
+    >>> "errata" in names()
+    True
+    """
     return list(_STUDIES)
 
 
@@ -233,11 +282,20 @@ def reproduce(
     seed: int = 0,
     console: Any = None,
 ) -> Result:
-    """Run one study and write `NAME.csv`, `NAME.md` and, where matplotlib is installed, `NAME.png` to `out`.
+    """Run one study and write `NAME.csv`, `NAME.md`, `NAME.json` and, with matplotlib, `NAME.png` to `out`.
 
     `quick` runs smaller sizes with wider error bars. `data` is the folder of real data; without it the variable
     DPMANIFOLDS_DATA is asked, and where that is not set either, synthetic records stand in and the titles say so.
-    `console` is a rich Console on which progress and the table of verdicts are shown.
+    `console` is a rich Console on which progress and the table of verdicts are shown. `failures` of the result names
+    the rows whose numbers are not what they must be.
+
+    >>> import tempfile
+    >>> from pathlib import Path
+    >>> from dpmanifolds.experiments import reproduce
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     result = reproduce("utpala-3", quick=True, out=folder)
+    ...     sorted(path.name for path in Path(folder).iterdir())[:2]
+    ['utpala-3.csv', 'utpala-3.json']
     """
     choice("name", name, tuple(_STUDIES))
     folder = data if data is not None else os.environ.get(DATA_VARIABLE)
@@ -246,12 +304,16 @@ def reproduce(
     setting = Setting(
         "quick" if quick else "full", np.random.default_rng(seed), None if folder is None else Path(folder), console
     )
+    started = time.process_time()
     result = run_study(name, setting)
-    result.write(Path(out))
+    spent = round(time.process_time() - started, 1)
+    result.write(Path(out), seed=seed, real_data=folder is not None, cpu_seconds=spent)
     drawn = draw_to(result, Path(out) / f"{name}.png")
     if console is not None:
         show(result, console)
-        told = f"{name}.csv, {name}.md" + (f", {name}.png" if drawn else "; install matplotlib for the figure")
+        told = f"{name}.csv, {name}.md, {name}.json" + (
+            f", {name}.png" if drawn else "; install matplotlib for the figure"
+        )
         console.print(f"Written to {Path(out)}: {told}")
     return result
 
@@ -296,6 +358,8 @@ def show(result: Result, console: Any) -> None:
     for one in result.claims:
         table.add_row(one.where, one.says, one.sees, f"[{colours[one.verdict]}]{one.verdict}[/]")
     console.print(table)
+    for line in result.failures:
+        console.print(f"WRONG NUMBER in {line}", style="red", markup=False, highlight=False)
 
 
 def _module(name: str) -> Any:

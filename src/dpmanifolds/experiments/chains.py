@@ -11,8 +11,8 @@ from typing import Any
 
 import numpy as np
 
-from dpmanifolds.manifolds import Sphere
-from dpmanifolds.manifolds._symmetric import apply_function, from_upper_triangle, upper_triangle
+from dpmanifolds.experiments._draws import matrix_function
+from dpmanifolds.manifolds import SPD, Sphere
 from dpmanifolds.noise import as_generator
 
 __all__ = [
@@ -30,15 +30,15 @@ def log_euclidean_laplace_chain(mean: np.ndarray, sigma: float, steps: int = 50_
     """
     generator = as_generator(rng)
     k = mean.shape[-1]
-    dim = k * (k + 1) // 2
-    center = apply_function(mean, np.log)
+    space, unit = SPD(k, "log-euclidean"), np.eye(k)
+    center = matrix_function(mean, np.log)
     current, distance = mean, 0.0
     # near radius (d − 1)σ a random step of length s changes the distance by about s²/2r: acceptance near one half
     size = sigma * 1.2
     for _ in range(steps):
-        noise = from_upper_triangle(generator.standard_normal(dim) * size, k)
-        candidate = apply_function(apply_function(current, np.log) + noise, np.exp)
-        reached = float(np.linalg.norm(apply_function(candidate, np.log) - center))
+        noise = space.from_coordinates(unit, generator.standard_normal(space.dim) * size)
+        candidate = matrix_function(matrix_function(current, np.log) + noise, np.exp)
+        reached = float(np.linalg.norm(matrix_function(candidate, np.log) - center))
         if np.log(generator.random()) < (distance - reached) / sigma:
             current, distance = candidate, reached
     return np.asarray(current)
@@ -49,15 +49,15 @@ def log_euclidean_laplace_chain_in_coordinates(
 ) -> np.ndarray:
     """The same chain in log coordinates, where no step needs an eigendecomposition: the best case for a chain."""
     generator = as_generator(rng)
-    k = mean.shape[-1]
-    center = upper_triangle(apply_function(mean, np.log))
+    space, unit = SPD(mean.shape[-1], "log-euclidean"), np.eye(mean.shape[-1])
+    center = space.to_coordinates(unit, space.log(unit, mean))
     current, distance = center, 0.0
     for _ in range(steps):
         candidate = current + 1.2 * sigma * generator.standard_normal(center.size)
         reached = float(np.linalg.norm(candidate - center))
         if np.log(generator.random()) < (distance - reached) / sigma:
             current, distance = candidate, reached
-    return np.asarray(apply_function(from_upper_triangle(current, k), np.exp))
+    return np.asarray(space.exp(unit, space.from_coordinates(unit, current)))
 
 
 def knorm_gradient_chain(

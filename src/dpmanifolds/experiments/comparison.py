@@ -18,6 +18,7 @@ import numpy as np
 
 from dpmanifolds.domains import Ball
 from dpmanifolds.errors import ConvergenceError, NotAvailableError, RadiusTooLargeError
+from dpmanifolds.experiments._checks import inside, near
 from dpmanifolds.experiments._study import Claim, Numbers, Result, Setting, claim
 from dpmanifolds.manifolds import (
     SPD,
@@ -46,6 +47,9 @@ _KINDS = {
     ("k-norm-gradient", "idealized"): ("K-norm gradient, idealized", "x", "#CC79A7"),
 }
 _PUBLISHED = "Riemannian Laplace, published Δ"
+_TAIL = math.erfc(0.25 / math.sqrt(2)) / 2
+_FLAT = math.sqrt(8 / math.pi) / 0.5 * math.log((1 - _TAIL) / _TAIL) / 3
+"""The Gaussian's error over the Laplace's in R³ at μ = ½, where the pure ε has (1 − t)/t = e^ε for t = Φ(−¼)."""
 _BUDGETS: dict[str, Budget] = {
     "ε = 1": PureDP(1.0),
     "ε = 1, δ = 1e−6": ApproxDP(1.0, 1e-6),
@@ -85,7 +89,7 @@ def run(setting: Setting) -> Result:
             for name, error in found.items():
                 numbers.add(label, f"{case}: {name}", error, error / safe)
     title = f"Every mechanism at the same promise: expected error of the private mean of n = {_N:,} records"
-    return Result("comparison", title, numbers, tuple(_claims(errors, cases)), setting.size)
+    return Result("comparison", title, numbers, tuple(_claims(setting, errors, cases)), setting.size)
 
 
 def _center(space: Manifold) -> Any:
@@ -126,12 +130,12 @@ def _edge(ball: Ball) -> float:
     return expected.mean_at_edge / expected.mean
 
 
-def _claims(errors: dict[tuple[str, str], dict[str, float]], cases: Any) -> list[Claim]:
+def _claims(setting: Setting, errors: dict[tuple[str, str], dict[str, float]], cases: Any) -> list[Claim]:
     laplace, gradient = _KINDS["riemannian-laplace", "idealized"][0], _KINDS["k-norm-gradient", "idealized"][0]
     wrapped, gaussian = "wrapped Laplace, rounded", "wrapped Gaussian, rounded"
     pure = {case: found for (case, label), found in errors.items() if label == "ε = 1"}
     both = {case: found[gradient] / found[laplace] for case, found in pure.items() if {gradient, laplace} <= set(found)}
-    inside = {case: found[wrapped] / found[laplace] for case, found in pure.items() if laplace in found}
+    inside_ball = {case: found[wrapped] / found[laplace] for case, found in pure.items() if laplace in found}
     edges = [_edge(Ball(cases[case][0], _center(cases[case][0]), cases[case][1])) for case in pure]
     approximate = {
         case: (cases[case][0].dim, found[gaussian] / found[wrapped])
@@ -155,15 +159,21 @@ def _claims(errors: dict[tuple[str, str], dict[str, float]], cases: Any) -> list
             "the space is not "
             "homogeneous",
             all(ratio < 1 for ratio in both.values()),
+            # twice the scale, with the gradient's Δ, which is a little smaller
+            inside("smallest", min(both.values()), 1.75, 2.0),
+            inside("largest", max(both.values()), 1.9, 2.1),
         ),
         claim(
             "Reimherr, section 3",
             "noise in another tangent space risks more serious distortions than noise on the manifold",
-            f"for a mean at the public centre the wrapped Laplace errs {min(inside.values()):.3f} to "
-            f"{max(inside.values()):.3f} times the Riemannian one over {len(inside)} manifolds; at the edge of the "
+            f"for a mean at the public centre the wrapped Laplace errs {min(inside_ball.values()):.3f} to "
+            f"{max(inside_ball.values()):.3f} times the Riemannian one over {len(inside_ball)} manifolds; at the "
+            "edge of the "
             "ball up to "
             f"{max(edges):.2f} times, where the curvature is negative. Its floating-point law is exact",
             max(edges) > 1.1,
+            inside("at the centre", max(inside_ball.values()), 0.999, 1.01),
+            setting.above_smoke(inside("at the edge", max(edges), 1.15, 1.25)),
         ),
         claim(
             "Utpala, abstract",
@@ -171,6 +181,8 @@ def _claims(errors: dict[tuple[str, str], dict[str, float]], cases: Any) -> list
             f"at (1, 1e−6) in dimension {wins[0] if wins else '–'} and above; the Laplace errs less up to dimension "
             f"{loses[-1] if loses else '–'}, and promises pure ε",
             not loses,
+            setting.above_smoke(near("won from", wins[0] if wins else 0, 210)),
+            setting.above_smoke(near("lost up to", loses[-1] if loses else 0, 15)),
         ),
     ]
     if gdp:
@@ -183,6 +195,8 @@ def _claims(errors: dict[tuple[str, str], dict[str, float]], cases: Any) -> list
                 + "; over the wrapped Gaussian's, which has safe numerics: "
                 + ", ".join(f"{other:.3f}" for _, other in gdp.values()),
                 all(one < 1 for one, _ in gdp.values()),
+                near("on R³", gdp["R³, r = 1"][0], _FLAT, slack=0.002),
+                *(near(f"wrapped, {case}", other, 1.0, slack=0.005) for case, (_, other) in gdp.items()),
             )
         )
     return result

@@ -16,9 +16,13 @@ from typing import Any
 import numpy as np
 
 from dpmanifolds.domains import Ball
+from dpmanifolds.experiments._checks import inside, near
 from dpmanifolds.experiments._draws import means_of
-from dpmanifolds.experiments._errata_gaussian import han_claims, jiang_claims, utpala_claims
-from dpmanifolds.experiments._errata_means import reimherr_claims, soto_claims
+from dpmanifolds.experiments._errata_han import han_claims
+from dpmanifolds.experiments._errata_jiang import jiang_claims
+from dpmanifolds.experiments._errata_reimherr import reimherr_claims
+from dpmanifolds.experiments._errata_soto import soto_claims
+from dpmanifolds.experiments._errata_utpala import utpala_claims
 from dpmanifolds.experiments._plots import curves
 from dpmanifolds.experiments._study import Claim, Numbers, Result, Setting, claim
 from dpmanifolds.experiments.jiang_algorithms import published_circle_delta
@@ -44,9 +48,8 @@ def run(setting: Setting) -> Result:
     """All tests."""
     numbers = Numbers()
     _profile(numbers)
-    claims = [*reimherr_claims(setting), *_losses(setting, numbers), *soto_claims(setting), *jiang_claims(setting)]
-    _moves(setting, numbers)
-    claims += [*han_claims(setting), *utpala_claims(setting)]
+    claims = [*reimherr_claims(setting), *_losses(setting, numbers), *_moves(setting, numbers), *soto_claims(setting)]
+    claims += [*jiang_claims(setting), *han_claims(setting), *utpala_claims(setting)]
     return Result("errata", "What the papers print, and what is right", numbers, tuple(claims), setting.size)
 
 
@@ -112,7 +115,7 @@ def _losses(setting: Setting, numbers: Numbers) -> list[Claim]:
         ]
         scales = {
             "published Δ/ε (not private)": float(sensitivity_of_mean_gradient(ball, n, bound="published")),
-            "Δ/ε with S2's Δ (not private)": float(sensitivity_of_mean_gradient(ball, n)),
+            "Δ/ε with the proven Δ (not private)": float(sensitivity_of_mean_gradient(ball, n)),
             "ours: 2Δ/ε": 2 * float(sensitivity_of_mean_gradient(ball, n)),
         }
         for label, sigma in scales.items():
@@ -120,7 +123,7 @@ def _losses(setting: Setting, numbers: Numbers) -> list[Claim]:
             gradient[label, n] = worst
             numbers.add(_GRADIENT, label, n, worst)
     broken, honest = "published Δ/ε (not private)", "ours: 2Δ/ε"
-    tight, second = "Δ/ε with Δ = 2·tan(r)/n (not private)", "Δ/ε with S2's Δ (not private)"
+    tight, second = "Δ/ε with Δ = 2·tan(r)/n (not private)", "Δ/ε with the proven Δ (not private)"
 
     def top(losses: dict[tuple[str, int], float], label: str) -> float:
         return max(loss for (name, _), loss in losses.items() if name == label)
@@ -130,30 +133,41 @@ def _losses(setting: Setting, numbers: Numbers) -> list[Claim]:
             "Reimherr, Theorem 3",
             "conditioned on the ball, the Laplace stays ε-private (with σ = Δ/ε, as on the whole space)",
             f"privacy loss up to {top(conditioned, tight):.2f} at ε = 1 with the proven Δ; the published Δ on S² "
-            "is so much too "
-            f"large that it hides this ({top(conditioned, broken):.2f}); at 2Δ/ε {top(conditioned, honest):.2f}",
+            f"is so much too large that it hides this ({top(conditioned, broken):.2f}); at 2Δ/ε "
+            f"{top(conditioned, honest):.2f}",
             top(conditioned, tight) <= 1 + 1e-6,
+            inside("loss at Δ/ε", top(conditioned, tight), 1.35, 1.5),
+        ),
+        claim(
+            "Reimherr, Theorem 1",
+            "σ = 2Δ/ε suffices even where the normaliser depends on the footpoint",
+            f"largest loss found on the ball of S² {top(conditioned, honest):.2f} at ε = 1",
+            top(conditioned, honest) <= 1 + 1e-6,
+            inside("loss at 2Δ/ε", top(conditioned, honest), 0.7, 1 + 1e-6),
         ),
         claim(
             "Soto, B.4.2",
             "the K-norm gradient with σ = Δ/ε is ε-private on S²",
             f"privacy loss up to {top(gradient, broken):.2f} at ε = 1 with the published Δ, "
-            f"{top(gradient, second):.2f} with the "
-            f"proven one; at 2Δ/ε {top(gradient, honest):.2f}",
+            f"{top(gradient, second):.2f} with the proven one; at 2Δ/ε {top(gradient, honest):.2f}",
             top(gradient, broken) <= 1 + 1e-6,
+            inside("loss with the published Δ", top(gradient, broken), 1.25, 1.32),
+            inside("loss with the proven Δ", top(gradient, second), 1.44, 1.54),
         ),
         claim(
             "Soto, Theorem 1",
             "σ = 2Δ/ε makes the K-norm gradient ε-private",
             f"largest loss found {top(gradient, honest):.2f} at ε = 1",
             top(gradient, honest) <= 1 + 1e-6,
+            inside("loss at 2Δ/ε", top(gradient, honest), 0.75, 1 + 1e-6),
         ),
     ]
 
 
-def _moves(setting: Setting, numbers: Numbers) -> None:
+def _moves(setting: Setting, numbers: Numbers) -> list[Claim]:
     """The sensitivity against the radius, and the pair that nearly attains it."""
     space, n = Sphere(2), 2001
+    share = {radius: n * _attack(space, radius, n) / (2 * math.tan(radius)) for radius in (0.3, math.pi / 4, 1.2)}
     for radius in np.linspace(0.05, 1.4, setting.pick(4, 28, 28)):
         ball = Ball(space, _NORTH, float(radius))
         numbers.add(_MOVES, "ours, 2·tan(r)", radius, n * float(sensitivity_of_mean(ball, n)))
@@ -162,6 +176,17 @@ def _moves(setting: Setting, numbers: Numbers) -> None:
             numbers.add(_MOVES, "published bound, 2r(2−h)/h", radius, published)
         if radius < 1.2:
             numbers.add(_MOVES, "worst pair found", radius, n * _attack(space, float(radius), n))
+    return [
+        claim(
+            "Reimherr, section 4 (and Soto, section 3)",
+            "Assumption 1, r < π/4 on S², is required to determine the sensitivity of the mean",
+            "2·tan(r)/n is proven up to π/2, and one pair reaches "
+            + ", ".join(f"{one:.4f} of it at r = {radius:.3f}" for radius, one in share.items())
+            + f" (n = {n})",
+            max(share.values()) > 1,
+            *(near(f"share at {radius:.3f}", one, 1.0, slack=0.01) for radius, one in share.items()),
+        )
+    ]
 
 
 def _attack(space: Sphere, radius: float, n: int) -> float:
@@ -184,7 +209,8 @@ def draw(result: Result, axes: Any) -> None:
     curves(axes[0], result, _PROFILE, x="ε", y="δ", log="")
     for axis, panel in zip(axes[1:3], (_CONDITIONED, _GRADIENT), strict=True):
         curves(axis, result, panel, x="sample size n", y="largest privacy loss found", log="x")
-        axis.axhline(1, color="black", linewidth=0.8)
+        axis.axhline(1, color="black", linewidth=0.8, label="the promise, ε = 1")
+        axis.legend(fontsize=6.5, framealpha=0.7, loc="upper right")
         axis.set_ylim(0, 2.2)
     curves(axes[3], result, _MOVES, x="radius r of the ball (rad)", y="n × geodesic distance", log="")
     axes[3].set_ylim(0, 12)

@@ -20,6 +20,7 @@ import numpy as np
 
 from dpmanifolds.distributions import laplace_law, move
 from dpmanifolds.domains import Ball
+from dpmanifolds.experiments._checks import inside, near
 from dpmanifolds.experiments._draws import means_of, wishart_records
 from dpmanifolds.experiments._plots import curves
 from dpmanifolds.experiments._study import Claim, Numbers, Result, Setting, claim, compared, log_slope, mean_and_error
@@ -65,6 +66,9 @@ def _promise() -> list[Claim]:
             f"it is ({epsilon:.4f}, 1e−3)-private; the exact constant is c = {exact:.3f} here and {other:.2f} at "
             "(1, 1e−5)",
             epsilon <= _BUDGET.epsilon,
+            near("ε", epsilon, 0.1416, slack=2e-4),
+            near("c at (0.1, 1e−3)", exact, 1.754, slack=1e-3),
+            near("c at (1, 1e−5)", other, 4.84, slack=0.01),
         )
     ]
 
@@ -121,6 +125,8 @@ def _eigenvector(setting: Setting, numbers: Numbers) -> list[Claim]:
         frozen.append(_as_printed(small, sphere.random_point(rng=rng), rng))
     gain = [1 - row[_RIEMANNIAN] / row[_PROJECTED] for row in table]
     last = table[-1]
+    growth = last[_RIEMANNIAN] * sizes[-1] ** 2 / (table[0][_RIEMANNIAN] * sizes[0] ** 2)
+    shrunk = (sizes[0] / sizes[-1]) ** 2
     total = sum(middle for middle, _ in differences) / math.hypot(*(error for _, error in differences))
     return [
         claim(
@@ -130,6 +136,7 @@ def _eigenvector(setting: Setting, numbers: Numbers) -> list[Claim]:
             f"directions), {total:.1f} standard errors over all n and {runs} runs with the same starts; "
             f"with honest noise and a public clip {last[_HONEST]:.3g} against {last[_RIEMANNIAN]:.3g} at the largest n",
             total > 3,
+            setting.above_smoke(inside("gain at the largest n", gain[-1], -0.35, 0.7)),
         ),
         claim(
             "Han, section 5.1",
@@ -137,15 +144,18 @@ def _eigenvector(setting: Setting, numbers: Numbers) -> list[Claim]:
             f"Z has rows of length about √(5/n), gradients are of order 1/n and T steps leave "
             f"{min(frozen):.2f} to {max(frozen):.2f} of the starting risk: the figure needs records scaled by √n",
             max(frozen) < 0.5,
+            inside("smallest share left", min(frozen), 0.95, 1.01),
         ),
         claim(
             "Han, Theorem 6 and section 5.1",
             "excess risk of order 1/(nε)² up to logarithms",
-            "risk times n² grows "
-            f"{last[_RIEMANNIAN] * sizes[-1] ** 2 / (table[0][_RIEMANNIAN] * sizes[0] ** 2):.3g}-fold "
-            f"from n = {sizes[0]} to {sizes[-1]} at the published T and η (T is {_steps(sizes[-1], 20.0)} steps at "
+            f"risk times n² grows {growth:.3g}-fold from n = {sizes[0]} to {sizes[-1]} at the published T and η (T "
+            f"is {_steps(sizes[-1], 20.0)} steps at "
             "L₀ = 20)",
             last[_RIEMANNIAN] * sizes[-1] ** 2 < 4 * table[0][_RIEMANNIAN] * sizes[0] ** 2,
+            setting.above_smoke(
+                inside("log10 of risk at the largest n over the first", math.log10(growth * shrunk), -1.6, 0.6)
+            ),
         ),
     ]
 
@@ -213,6 +223,7 @@ def _mean(setting: Setting, numbers: Numbers) -> list[Claim]:
             f"{against[0]:.2g} of its risk at n = {sizes[0]}, {against[-1]:.2g} at n = {sizes[-1]}; but 2D/n takes the "
             f"diameter for the radius: at Δ = D/n {fair[0]:.2g} and {fair[-1]:.2g}",
             against[0] < 1 and against[0] < against[-1],
+            setting.above_smoke(inside("log10 of the share at n = 25", math.log10(against[0]), -3.6, -0.2)),
         ),
         claim(
             "Han, section 5.2",
@@ -223,6 +234,7 @@ def _mean(setting: Setting, numbers: Numbers) -> list[Claim]:
             f"{centre[-1]:.2g} at "
             f"n = {sizes[-1]}: nothing in this figure beats the centre unless its risk is below that)",
             squared < 1,
+            setting.above_smoke(inside("log10 of risk of n over n² steps", math.log10(squared), -4.0, 0.0)),
         ),
         claim(
             "Han, section 5.2",
@@ -232,6 +244,8 @@ def _mean(setting: Setting, numbers: Numbers) -> list[Claim]:
             "1e−3), "
             "more than the paper's own proof gives",
             slope_of_square <= 1 + 1e-6,
+            near("slope", slope_of_square, 2.0, slack=1e-4),
+            near("ε of ½ρ²", max(promised), 0.0590, slack=5e-4),
         ),
         compared(
             "Han, Theorem 3",
@@ -242,6 +256,7 @@ def _mean(setting: Setting, numbers: Numbers) -> list[Claim]:
             note="slope of log risk against log n, 20 honest steps, n from 800 up; over the n of the figure one "
             "release has "
             f"{early:.2f}, because the ball cuts off errors at small n",
+            checks=[near("slope", slope, -2.0, error=slope_error, slack=0.1)],
         ),
     ]
 

@@ -19,6 +19,7 @@ from scipy.special import ndtr
 
 from dpmanifolds.distributions import RiemannianGaussian, RiemannianLaplace
 from dpmanifolds.domains import Ball
+from dpmanifolds.experiments._checks import inside, near
 from dpmanifolds.experiments._plots import curves
 from dpmanifolds.experiments._study import Claim, Numbers, Result, Setting, claim, compared, mean_and_error
 from dpmanifolds.experiments.jiang_algorithms import algorithm_1, algorithm_2
@@ -73,18 +74,22 @@ def _estimates(setting: Setting, numbers: Numbers) -> list[Claim]:
     wrong = [float(np.mean(excess[_LINE][sigma])) / sigma for sigma in (small, large)]
     typical = [float(np.mean(np.abs(excess[_CIRCLE][sigma]))) for sigma in sigmas if sigma >= 1]
     worst = max(abs(first[sigma] / exact[sigma] - 1) for sigma in sigmas)
+    steepest = max(mu_of_pure(e) / e for e in np.linspace(0.01, 10, 500))
     return [
         claim(
             "Jiang, section 4.2",
             "at small σ the circle's μ is almost exactly the line's",
             f"{exact[small]:.6f} against {1 / small:.6f} at σ = {small}",
             abs(exact[small] * small - 1) < 1e-3,
+            near("μ at σ = ¼", exact[0.25], 4.0, slack=1e-5),
+            near("μ at σ = 1", exact[1.0], 0.983169, slack=1e-5),
         ),
         claim(
             "Jiang, section 4.2",
             "at larger σ, μ is smaller on the circle than on the line",
             f"{exact[large]:.4f} against {1 / large:.4f} at σ = {large:g}",
             all(exact[sigma] < 1 / sigma for sigma in sigmas if sigma >= 0.5),
+            near("μ at σ = 3", exact[3.0], 0.173744, slack=1e-5),
         ),
         claim(
             "Jiang, section 4.2",
@@ -93,6 +98,7 @@ def _estimates(setting: Setting, numbers: Numbers) -> list[Claim]:
             "where μ "
             "is small",
             max(typical) < 0.1,
+            setting.above_smoke(inside("largest error", max(typical), 0.0, 0.15, proven="low")),
         ),
         claim(
             "Jiang, section 4.2",
@@ -103,6 +109,8 @@ def _estimates(setting: Setting, numbers: Numbers) -> list[Claim]:
             "with σ, to "
             f"{float(np.mean(excess[_LINE][large])):.0%}",
             over - 4 * error > 0 and line_over - 4 * line_error > 0 and wrong[0] > wrong[1],
+            setting.above_smoke(inside("excess on the circle", over, 0.035, 0.075)),
+            setting.above_smoke(inside("excess on the line", line_over, 0.02, 0.11)),
         ),
         claim(
             "Jiang, Algorithm 1 and Corollary 3.2.1",
@@ -110,13 +118,14 @@ def _estimates(setting: Setting, numbers: Numbers) -> list[Claim]:
             f"within {worst:.1e} of it, since the maximum is at ε = 0 and the printed δ(ε) is wrong only beyond (see "
             "errata)",
             worst < 1e-3,
+            inside("largest difference", worst, 0.0, 1e-3),
         ),
         claim(
             "Jiang, section 5",
             "ε-DP gives μ = −2Φ⁻¹(1/(1+e^ε)) ≤ √(π/2)·ε",
-            f"largest μ/ε over ε in (0, 10]: {max(mu_of_pure(e) / e for e in np.linspace(0.01, 10, 500)):.6f}; "
-            f"√(π/2) = {math.sqrt(math.pi / 2):.6f}",
-            all(mu_of_pure(e) <= math.sqrt(math.pi / 2) * e * (1 + 1e-9) for e in np.linspace(0.01, 10, 500)),
+            f"largest μ/ε over ε in (0, 10]: {steepest:.6f}; √(π/2) = {math.sqrt(math.pi / 2):.6f}",
+            steepest <= math.sqrt(math.pi / 2) * (1 + 1e-9),
+            near("largest μ/ε", steepest, math.sqrt(math.pi / 2), slack=1e-5),
         ),
     ]
 
@@ -155,6 +164,8 @@ def _utility(setting: Setting, numbers: Numbers) -> list[Claim]:
             f"{gain.min():.1%} to {gain.max():.1%} less mean distance for μ between {mu_small:.3g} and {mu_large:.3g} "
             "(exact expectations, no Monte Carlo)",
             bool(gain.min() > 0),
+            near("gain at σ = ¼", gain[0], 0.460, slack=0.002),
+            setting.above_smoke(near("gain at σ = 3", gain[-1], 0.0199, slack=0.001)),
         ),
         claim(
             "Jiang, section 5.2",
@@ -164,6 +175,8 @@ def _utility(setting: Setting, numbers: Numbers) -> list[Claim]:
             "tiny μ both "
             "are nearly uniform on the sphere",
             bool(np.all(np.diff(gap) >= 0)),
+            near("gap at σ = ¼", gap[0], 0.264, slack=0.002),
+            setting.above_smoke(near("largest gap", gap[best], 0.341, slack=0.002)),
         ),
         claim(
             "Jiang, section 5.2",
@@ -172,14 +185,17 @@ def _utility(setting: Setting, numbers: Numbers) -> list[Claim]:
             f"({estimate / mu_large - 1:+.1%}); the "
             f"gain with the exact μ is still {gain[0]:.1%}",
             estimate > mu_large and gain[0] < 0.1,
+            near("exact μ", mu_large, 0.4808, slack=1e-4),
+            setting.above_smoke(inside("Algorithm 2", estimate, 0.36, 0.72)),
         ),
         compared(
             "Jiang, section 5.1",
             "the sensitivity 2r(2−h)/(nh) is what the noise must cover",
             published / tight,
             (1.0, 1.001),
-            note=f"times what is proven: at the same μ the error falls by {1 - table[0, 4] / table[0, 2]:.0%} at σ "
-            "= 1/4",
+            unit=" times what is proven",
+            note=f"at the same μ the error falls by {1 - table[0, 4] / table[0, 2]:.0%} at σ = 1/4",
+            checks=[near("ratio", published / tight, 1.46617, slack=1e-4)],
         ),
     ]
 

@@ -9,8 +9,16 @@
 
 Pixels lie in [0, 1], the public centre is 0 and the public radius R half of the longest norm that pixels allow; longer
 images are shortened. Captured is the share of Σ|x|² in the subspace. Promises, all for one image replaced: ours at
-(ε, 10⁻⁶) and at pure ε; diffprivlib's at pure ε, told to take 0 as the centre and R as the norm. diffprivlib 0.6.6
-needs scikit-learn below 1.9, so it runs in an environment of its own, named by --peer or DPMANIFOLDS_PEER.
+(ε, 10⁻⁶) and at pure ε, by solver="auto" and by "descent"; diffprivlib's at pure ε, told to take 0 as the centre and R
+as the norm. diffprivlib 0.6.6 needs scikit-learn below 1.9, so it runs in an environment of its own, named by --peer or
+DPMANIFOLDS_PEER. It answers for four columns and hardly for sixteen (`_bingham.py` says why), so each kind of images is
+also averaged to 2×2 pixels, and its algorithm is run everywhere with the sampler repaired.
+
+A few hundred columns are too many for a small pure ε. The noise of "covariance" hides a leading eigenvalue λ of Σxxᵀ
+below 2.06·R²d/ε, and an eigenvector drawn by the exponential mechanism is as good as uniform where λ is below R²d/ε
+(docs/proofs/second_moment.md): 16,100·R² and 7,840·R² for MNIST at ε = 0.1, where λ is 1,965·R². So every answer there
+is at the level of chance. That no other mechanism could do better is not a theorem: counting subspaces only shows that
+none captures more than 0.41 of the leading direction, half of the time, of every table with that λ.
 """
 
 from __future__ import annotations
@@ -28,6 +36,7 @@ import numpy as np
 from dpmanifolds.errors import ArgumentError
 from dpmanifolds.estimators import PrivatePCA
 from dpmanifolds.experiments._bingham import sequential_eigenvectors
+from dpmanifolds.experiments._checks import inside
 from dpmanifolds.experiments._plots import curves
 from dpmanifolds.experiments._study import (
     Claim,
@@ -43,13 +52,17 @@ from dpmanifolds.privacy import ApproxDP, Budget, PureDP
 
 __all__ = ["PANELS", "PEER_VARIABLE", "SIZE", "captured", "draw", "main", "run"]
 
-PANELS, SIZE = (1, 3), (12.0, 3.8)
+PANELS, SIZE = (2, 2), (9.6, 7.4)
 PEER_VARIABLE = "DPMANIFOLDS_PEER"
 """The environment variable that names a Python with diffprivlib."""
+
+_Samples = dict[float, dict[str, list[float]]]
+"""For each ε the captured shares of every series."""
 
 _EPSILONS = (0.1, 1.0, 10.0)
 _DELTA = 1e-6
 _APPROX, _PURE = "ours, (ε, 10⁻⁶)", "ours, pure ε"
+_APPROX_DESCENT, _PURE_DESCENT = "by descent, (ε, 10⁻⁶)", "by descent, pure ε"
 _EXACT, _CHANCE = "exact components (not private)", "no information: a random subspace"
 _AMIN, _PEER = "Amin et al. 2019, pure ε, drawn correctly", "diffprivlib 0.6.6, pure ε"
 _PEER_SCRIPT = """
@@ -103,9 +116,10 @@ def _tables(setting: Setting) -> Iterator[tuple[str, np.ndarray, int, int]]:
     if file is not None:
         with np.load(str(file)) as arrays:
             images = arrays["x"] / 255.0
+        yield "MNIST 10k averaged to 2×2", _averaged(images, 14), 2, repeats
         # 28×28 pixels take 1.2 million exact normal numbers per pure release
         side = setting.pick(4, 2, 1)
-        yield f"MNIST 10k {28 // side}×{28 // side}", _averaged(images, side), 5, setting.pick(1, 2, 2)
+        yield f"MNIST 10k {28 // side}×{28 // side}", _averaged(images, side), 5, setting.pick(1, 2, 4)
 
 
 def _averaged(images: np.ndarray, side: int) -> np.ndarray:
@@ -122,76 +136,80 @@ def _table(
     clipped = table * np.minimum(1, radius / np.maximum(np.linalg.norm(table, axis=1, keepdims=True), 1e-300))
     moment = clipped.T @ clipped
     best = captured(np.linalg.eigh(table.T @ table)[1].T[-kept:], table)
-    wins, shares, silent, answered = [], {}, [], []
+
+    def shares(solver: str, budget: Budget) -> list[float]:
+        runs = (PrivatePCA(kept, budget, radius, solver=solver, random_state=setting.rng) for _ in range(repeats))
+        return [captured(run.fit(table).components_, table) for run in runs]
+
+    found: _Samples = {}
     for epsilon in setting.each(_EPSILONS, panel):
-        budgets: dict[str, Budget] = {_APPROX: ApproxDP(epsilon, _DELTA), _PURE: PureDP(epsilon)}
-        samples = {
-            name: [
-                captured(PrivatePCA(kept, budget, radius, random_state=setting.rng).fit(table).components_, table)
-                for _ in range(repeats)
-            ]
-            for name, budget in budgets.items()
-        }
+        approximate, pure = ApproxDP(epsilon, _DELTA), PureDP(epsilon)
+        samples = {_APPROX: shares("auto", approximate), _PURE: shares("auto", pure)}
+        samples |= {_APPROX_DESCENT: shares("descent", approximate), _PURE_DESCENT: shares("descent", pure)}
         # the baselines cost next to nothing: more runs for smaller errors
         samples[_AMIN] = [
             captured(sequential_eigenvectors(moment, kept, epsilon=epsilon, radius=radius, rng=setting.rng), table)
             for _ in range(3 * repeats)
         ]
         if peer is not None:
-            found = _of_peer(peer, table, kept, radius, epsilon, 3 * repeats, setting.pick(5, 10, 20))
-            if found is None:
-                silent.append(epsilon)
-            else:
-                samples[_PEER] = [captured(components, table) for components in found]
-                answered.append((epsilon, *_gain(samples[_PURE], samples[_PEER])))
+            theirs = _of_peer(peer, table, kept, radius, epsilon, 3 * repeats, _limit(setting))
+            if theirs is not None:
+                samples[_PEER] = [captured(components, table) for components in theirs]
         numbers.add(panel, _EXACT, epsilon, best)
         numbers.add(panel, _CHANCE, epsilon, kept / columns)
         for name, sample in samples.items():
             numbers.add_sample(panel, name, epsilon, np.array(sample))
-        wins.append(_gain(samples[_PURE], samples[_AMIN]))
-        shares[epsilon] = float(np.mean(samples[_APPROX])) / best
-    return _verdicts(panel, wins, shares, silent, answered, setting)
+        found[epsilon] = samples
+    return _verdicts(panel, best, found, peer, setting)
 
 
-def _gain(ours: list[float], theirs: list[float]) -> tuple[float, float]:
-    """The difference of the means, and four standard errors of it."""
-    (mine, my_error), (other, other_error) = mean_and_error(ours), mean_and_error(theirs)
-    return mine - other, 4 * float(np.hypot(my_error, other_error))
+def _limit(setting: Setting) -> float:
+    """Seconds of CPU time that diffprivlib gets for one answer."""
+    return setting.pick(5, 10, 20)
 
 
-def _verdicts(
-    panel: str,
-    wins: list[tuple[float, float]],
-    shares: dict[float, float],
-    silent: list[float],
-    answered: list[tuple[float, float, float]],
-    setting: Setting,
-) -> list[Claim]:
-    listed = ", ".join(f"{gain:+.3f}" for gain, _ in wins)
-    told = ", ".join(f"{share:.1%} at ε = {epsilon:g}" for epsilon, share in shares.items())
+def _against(found: _Samples, ours: str, theirs: str) -> tuple[str, bool]:
+    """Both mean shares with their standard errors at every ε that has both; whether ours is nowhere below theirs.
+
+    Below means: by more than four standard errors of the difference.
+    """
+    told, holds = [], True
+    for epsilon, samples in found.items():
+        if theirs in samples:
+            (mine, my_error), (other, other_error) = (mean_and_error(samples[name]) for name in (ours, theirs))
+            told.append(f"{mine:.4f} ± {my_error:.4f} against {other:.4f} ± {other_error:.4f} at ε = {epsilon:g}")
+            holds = holds and mine - other + 4 * float(np.hypot(my_error, other_error)) >= 0
+    return "; ".join(told), holds
+
+
+def _verdicts(panel: str, best: float, found: _Samples, peer: str | None, setting: Setting) -> list[Claim]:
+    means = {epsilon: float(np.mean(samples[_APPROX])) / best for epsilon, samples in found.items()}
+    told = ", ".join(f"{share:.1%} at ε = {epsilon:g}" for epsilon, share in means.items())
+    where = f"PrivatePCA, {panel}"
     claims = [
         claim(
-            f"PrivatePCA, {panel}",
-            "at the same pure ε it captures no less than the eigenvectors of Amin et al. 2019",
-            f"{listed} of Σ|x|² more at ε = 0.1, 1, 10",
-            all(gain + error >= 0 for gain, error in wins),
-        ),
-        claim(
-            f"PrivatePCA, {panel}",
+            where,
             "at (1, 10⁻⁶) it captures 90 % of what exact components capture",
-            told,
-            shares[1.0] >= 0.9,
+            f"{told} of {best:.4f}",
+            means[1.0] >= 0.9,
+            setting.above_smoke(inside("share of exact at (1, 10⁻⁶)", means[1.0], 0.8, 1.0, proven="high")),
+            setting.above_smoke(inside("share of exact at (10, 10⁻⁶)", means[10.0], 0.97, 1.0, proven="high")),
+        ),
+        claim(where, 'at (ε, 10⁻⁶) "auto" is not worse than "descent"', *_against(found, _APPROX, _APPROX_DESCENT)),
+        claim(where, 'at pure ε "auto" is not worse than "descent"', *_against(found, _PURE, _PURE_DESCENT)),
+        claim(
+            where,
+            "at pure ε it is not worse than the eigenvectors of Amin et al. 2019",
+            *_against(found, _PURE, _AMIN),
         ),
     ]
-    says = "diffprivlib's PCA captures more at the same pure ε"
-    if answered:
-        told = ", ".join(f"{gain:+.4f} at ε = {epsilon:g}" for epsilon, gain, _ in answered)
-        worse = any(gain + error < 0 for _, gain, error in answered)
-        claims.append(claim(f"diffprivlib, {panel}", says, f"ours minus its share: {told}", worse))
-    if silent:
-        limit = setting.pick(5, 10, 20)
-        told = f"no answer within {limit} s of CPU time at ε = {', '.join(f'{epsilon:g}' for epsilon in silent)}"
-        claims.append(not_reproducible(f"diffprivlib, {panel}", says, told))
+    says = "at pure ε it is not worse than diffprivlib's PCA"
+    if any(_PEER in samples for samples in found.values()):
+        claims.append(claim(where, says, *_against(found, _PURE, _PEER)))
+    silent = [f"{epsilon:g}" for epsilon, samples in found.items() if _PEER not in samples]
+    if peer is not None and silent:
+        told = f"diffprivlib gave no answer within {_limit(setting):g} s of CPU time at ε = {', '.join(silent)}"
+        claims.append(not_reproducible(where, says, told))
     return claims
 
 
@@ -213,9 +231,10 @@ def _of_peer(peer: str, table: np.ndarray, kept: int, radius: float, epsilon: fl
 
 
 def draw(result: Result, axes: Any) -> None:
-    """One panel per table."""
+    """One panel per table, and one legend: the first panel has every series, and room."""
     for axis, panel in zip(axes, result.panels, strict=False):
-        curves(axis, result, panel, x="ε", y="captured share of Σ|x|²", log="x")
+        legend = "center right" if panel == result.panels[0] else None
+        curves(axis, result, panel, x="ε", y="captured share of Σ|x|²", log="x", legend=legend)
 
 
 def main(arguments: list[str] | None = None) -> None:

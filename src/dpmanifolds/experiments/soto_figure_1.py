@@ -17,6 +17,7 @@ import numpy as np
 
 from dpmanifolds.distributions import KNormGradientLaw
 from dpmanifolds.domains import Ball
+from dpmanifolds.experiments._checks import inside, near
 from dpmanifolds.experiments._draws import (
     embedded_laplace,
     half_vectors,
@@ -124,6 +125,9 @@ def _sphere(setting: Setting, numbers: Numbers, sizes: Any, data_sets: int) -> l
             f"the proven ones are {float(sensitivity_of_mean_gradient(ball, 1)):.4f}/n and "
             f"{2 * math.tan(radius):.4f}/n",
             gradient < laplace,
+            near("gradient", gradient, 0.95396, slack=1e-4),
+            near("Laplace", laplace, 1.21462, slack=1e-4),
+            near("proven, gradient", float(sensitivity_of_mean_gradient(ball, 1)), 0.80620, slack=1e-4),
         ),
         claim(
             "Soto, section 4.1",
@@ -131,6 +135,9 @@ def _sphere(setting: Setting, numbers: Numbers, sizes: Any, data_sets: int) -> l
             f"as published (σ = Δ/ε, not private) {ratio[_BROKEN]:.2f} of the published Laplace's error; at 2Δ/ε with "
             f"the better Δ {ratio[_HONEST]:.2f} of it, and {to_ours[_HONEST]:.2f} times ours",
             ratio[_HONEST] == min(ratio.values()),
+            setting.above_smoke(inside("published over Laplace", ratio[_BROKEN], 0.70, 0.85)),
+            setting.above_smoke(inside("honest over Laplace", ratio[_HONEST], 1.10, 1.40)),
+            setting.above_smoke(inside("honest over ours", to_ours[_HONEST], 1.45, 2.5)),
         ),
         claim(
             "Soto, section 4.1",
@@ -139,18 +146,23 @@ def _sphere(setting: Setting, numbers: Numbers, sizes: Any, data_sets: int) -> l
             f"{ratio[_EUCLID] * gradient / 2 / radius:.2f} "
             "at 2r(2−h)/n (2r/n is below the embedded mean's sensitivity 2·tan(r)/n: not private)",
             ratio[_EUCLID] > max(ratio[_LAPLACE], ratio[_BROKEN], ratio[_PROJECTED]),
+            # 3σ over 2σ', up to curvature: 0.970
+            setting.above_smoke(inside("Euclid over Laplace", ratio[_EUCLID], 0.89, 1.06)),
         ),
         claim(
             "Soto, section 4.1",
             "the projected Euclidean Laplace is better than the manifold Laplace",
             f"{ratio[_PROJECTED]:.2f} of the published Laplace's error, {to_ours[_PROJECTED]:.2f} times ours",
             ratio[_PROJECTED] < 1,
+            setting.above_smoke(inside("projected over Laplace", ratio[_PROJECTED], 0.70, 0.84)),
         ),
         claim(
             "Soto, Lemma 1",
             "h·ρ(x̄, x) ≤ ‖∇U(x)‖ ≤ ρ(x̄, x) on S²",
             f"‖∇U‖/ρ between {low:.3f} and {high:.3f}; h = {convexity:.3f}",
             low >= convexity - 1e-9 and high <= 1 + 1e-9,
+            inside("smallest slope", low, convexity, 1.0, proven="both"),
+            inside("largest slope", high, convexity, 1.0, proven="both"),
         ),
         compared(
             "Soto, Theorem 3",
@@ -159,6 +171,7 @@ def _sphere(setting: Setting, numbers: Numbers, sizes: Any, data_sets: int) -> l
             (-2.2, -1.8),
             error=slope_error,
             note="slope of log E ρ² against log n, three largest n",
+            checks=[near("slope", slope, -2.0, error=slope_error, slack=0.1)],
         ),
     ]
 
@@ -193,12 +206,14 @@ def _matrices(setting: Setting, numbers: Numbers, sizes: Any, data_sets: int) ->
             f"{min(to_laplace):.2f} to {max(to_laplace):.2f} times the Laplace's error over n, with exact draws: its σ "
             "is twice as large, and the confinement to the ball hides that for small n",
             max(to_laplace) < 1.25,
+            setting.above_smoke(inside("at the largest n", to_laplace[-1], 1.65, 2.25)),
         ),
         claim(
             "Soto, section 4.2",
             "the K-norm gradient errs less than the Euclidean Laplace on SPD(2)",
             f"{min(to_euclid):.2f} to {max(to_euclid):.2f} of its error over n",
             max(to_euclid) < 1,
+            setting.above_smoke(inside("largest over n", max(to_euclid), 0.53, 0.97)),
         ),
     ]
 

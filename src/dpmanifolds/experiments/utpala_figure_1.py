@@ -19,7 +19,8 @@ from scipy.special import ndtr
 
 from dpmanifolds.distributions import FlatGaussian, FlatLaplace
 from dpmanifolds.domains import Ball
-from dpmanifolds.experiments._plots import curves
+from dpmanifolds.experiments._checks import inside, near
+from dpmanifolds.experiments._plots import curves, power
 from dpmanifolds.experiments._study import Claim, Numbers, Result, Setting, claim, compared
 from dpmanifolds.manifolds import SPD, Euclidean
 from dpmanifolds.mechanisms import choose, mean_facts
@@ -50,7 +51,7 @@ def run(setting: Setting) -> Result:
     for delta in _DELTAS:
         for k, ball in balls.items():
             moved, dim = 2 * ball.radius / _N, ball.manifold.dim
-            panel = f"ε = 0.2, δ = {delta:.0e}, n = {_N}"
+            panel = f"ε = 0.2, δ = {power(delta)}, n = {_N}"
             numbers.add(panel, _LAPLACE, k, dim * laplace_scale(moved, 0.2))
             numbers.add(panel, _CLASSIC, k, classical_gaussian_sigma(moved, 0.2, delta) * mean_length(dim))
             numbers.add(panel, _ANALYTIC, k, gaussian_sigma(moved, 0.2, delta) * mean_length(dim))
@@ -84,7 +85,7 @@ def _by_epsilon(
     setting: Setting, numbers: Numbers, balls: dict[int, Ball], data: dict[int, np.ndarray], epsilon: float
 ) -> None:
     """Ten draws of each published mechanism, and releases of ours, as in the paper."""
-    panel = f"ε = {epsilon:g}, δ = {_DELTA:.0e}, n = {_N}"
+    panel = f"ε = {epsilon:g}, δ = {power(_DELTA)}, n = {_N}"
     repeats, rng = setting.pick(2, 5, 10), setting.rng
     for k in setting.each(list(balls), f"ε = {epsilon}"):
         ball = balls[k]
@@ -131,6 +132,7 @@ def _claims(setting: Setting, ks: Any) -> list[Claim]:
     unit = 1.0 * math.log(1.25 / _DELTA) * 6 / (_N * 0.5) ** 2
     error = float(sample.std() / math.sqrt(draws)) / unit
     growth = gaussian_sigma(1.0, 0.2, 1e-9) / gaussian_sigma(1.0, 0.2, 1e-7)
+    band = 2 * math.sqrt(465 / mean_length(465) ** 2 - 1)
     logs = math.log(1.25e9), math.log(1.25e18)
     printed = [float((1 - math.exp(0.2)) * ndtr(1 / (2 * s) - 0.2 * s)) for s in (0.01, 1.0, 10.0)]
     return [
@@ -141,20 +143,26 @@ def _claims(setting: Setting, ks: Any) -> list[Claim]:
             (8, 12),
             unit=f" times at k = {k}",
             note=f"{laplace / classic:.3g} classical; {(laplace / analytic) ** 2:.3g} in ρ². With an exact "
-            "Laplace; the same "
-            "at every ε for the classical",
+            "Laplace; the same at every ε for the classical",
+            checks=[
+                setting.above_smoke(near("analytic", laplace / analytic, 5.943, slack=0.01)),
+                setting.above_smoke(near("classical", laplace / classic, 4.070, slack=0.01)),
+            ],
         ),
         claim(
             "Utpala, abstract and Figure 1",
             "the tangent Gaussian improves on the Laplace",
             f"from k = {crossing} on (analytic, ε = 0.1, δ = 1e−6); below, the Laplace errs less and promises pure ε",
             crossing <= 2,
+            near("first k", crossing, 5),
         ),
         claim(
             "Utpala, Table 1 and section 5",
             "E ρ²: O(k⁴) for the Laplace, O(k²) for the Gaussian at a fixed radius",
             f"exponents {slopes[0]:.2f} and {slopes[1]:.2f} between k = 10 and 30",
             abs(slopes[0] - 4) < 0.2 and abs(slopes[1] - 2) < 0.1,
+            near("Laplace", slopes[0], 3.87, slack=0.01),
+            near("Gaussian", slopes[1], 1.94, slack=0.01),
         ),
         compared(
             "Utpala, Theorem 6",
@@ -164,28 +172,31 @@ def _claims(setting: Setting, ks: Any) -> list[Claim]:
             error=error,
             unit="·r²·ln(1.25/δ)·d/(nε)²",
             note="8, as in its own Theorem 15",
+            checks=[near("constant", float(sample.mean()) / unit, 8.0, error=error)],
         ),
         compared(
             "Utpala, section 6.1",
             "δ in 1e−7 to 1e−9 does not matter significantly",
             100 * (growth - 1),
-            (0, 20),
+            (0, 100 * band),
             unit=" % more noise",
-            note="more than 20 % counts as significant here",
+            note=f"the bands of the figure, ± 2 sd, are ± {band:.1%} wide at k = 30",
+            checks=[near("more noise, %", 100 * (growth - 1), 20.23, slack=0.05)],
         ),
         claim(
             "Utpala, section 5",
             "δ from 1e−9 to 1e−18 increases ln(1.25/δ) from 2.4 to 3.1",
             f"from {logs[0]:.1f} to {logs[1]:.1f}: {math.sqrt(logs[1] / logs[0]):.2f} times the noise",
             abs(logs[0] - 2.4) < 0.05 and abs(logs[1] - 3.1) < 0.05,
+            near("ratio of noise", math.sqrt(logs[1] / logs[0]), 1.41, slack=0.005),
         ),
         claim(
             "Utpala, Theorem 4",
             "Φ(Δ/2σ − εσ/Δ) − e^ε Φ(Δ/2σ − εσ/Δ) ≤ δ makes σ private",
-            f"as printed the left side is at most {max(printed):.3f} for every σ, so that no noise would do; the "
-            "second Φ "
-            "has −Δ/2σ",
+            f"as printed the left side is at most {max(printed):.3f}: every σ, however small, would satisfy it; the "
+            "second Φ has −Δ/2σ",
             max(printed) > 0,
+            inside("largest left side", max(printed), -0.01, 0.0),
         ),
     ]
 

@@ -21,6 +21,7 @@ from scipy.special import ndtr
 
 from dpmanifolds.data import DescriptorDomain, image_descriptors
 from dpmanifolds.domains import Ball
+from dpmanifolds.experiments._checks import inside, near
 from dpmanifolds.experiments._images import image_sets
 from dpmanifolds.experiments._plots import curves
 from dpmanifolds.experiments._study import (
@@ -35,17 +36,18 @@ from dpmanifolds.experiments._study import (
 )
 from dpmanifolds.experiments.chains import log_euclidean_laplace_chain
 from dpmanifolds.manifolds import SPD, Manifold
-from dpmanifolds.manifolds._symmetric import apply_function, upper_triangle
 from dpmanifolds.mechanisms import calibrate, mean_facts
 from dpmanifolds.privacy import ApproxDP, PureDP
 
 __all__ = ["PANELS", "SIZE", "draw", "run"]
 
 PANELS, SIZE = (1, 3), (12.0, 4.0)
-_TIMES, _BURN_IN = "(a) CPU time of one release", "(b) Mean error after burn-in, ε = 0.1, n = 500"
+_TIMES, _BURN_IN = "(a) CPU time of one release, ε = 0.1", "(b) Error after burn-in, ε = 0.1, n = 500"
 _TIGHTNESS = "(c) Bound over what images reach, η = 1e−6"
 _CHAIN = "Metropolis chain, 50,000 steps"
 _BURN_INS = (10_000, 30_000, 50_000)
+_TIGHT = {"MNIST 10k": 2.39, "Fashion sprite": 2.45, "Breast MNIST": 2.06, "Pneumonia MNIST (subset)": 1.68}
+"""What the first 3,000 images of each real set give; more images can only lower it."""
 
 
 def run(setting: Setting) -> Result:
@@ -107,13 +109,15 @@ def _times(setting: Setting, numbers: Numbers) -> list[Claim]:
             math.log10(chain / 5 / fast),
             (3.5, 4.5),
             unit=f" orders of magnitude here at k = {k} for 10,000 steps (the paper: 9,979 times)",
+            # times of another machine: only the order is expected
+            checks=[setting.above_smoke(inside("orders", math.log10(chain / 5 / fast), 3.0, 5.0))],
         ),
         claim(
             "Utpala, section 6.1",
-            "the tangent Gaussian takes 1.3 microseconds and is 49,521 times faster",
-            f"73 s / 49,521 = {1e3 * told:.2f} ms, so milliseconds are meant; here {1e3 * fast:.2g} ms in floating "
-            "point, "
-            f"{chain / fast:,.0f} times faster than the chain",
+            "the tangent Gaussian takes 1.3 microseconds and is 9,979, 24,265 and 49,521 times faster",
+            f"73 s / 49,521 = {1e3 * told:.2f} ms (14 s / 9,979 = {14e3 / 9979:.2f}, 36 s / 24,265 = "
+            f"{36e3 / 24265:.2f}), so milliseconds are meant; here {1e3 * fast:.2g} ms in floating point, "
+            f"{chain / fast:,.0f} times faster than the chain of 50,000",
             1e-7 < told < 1e-5,
         ),
         claim(
@@ -153,16 +157,18 @@ def _chains(
 def _burn_in(setting: Setting, numbers: Numbers) -> list[Claim]:
     ks = setting.pick((2,), (2, 5, 10, 15), (2, 5, 10, 15, 20, 30))
     steps, count = setting.pick(500, 50_000, 50_000), setting.pick(5, 12, 40)
-    deviations, rates = [], []
+    deviations, rates, farthest = [], [], 0.0
     for k in setting.each(ks, "burn-in"):
         sigma, dim = math.sqrt(k) / 100, k * (k + 1) // 2
         found, rate = _chains(k, sigma, count, steps, setting.rng)
         rates.append(rate)
-        numbers.add(_BURN_IN, "exact Laplace: d·σ", k, dim * sigma)
+        numbers.add(_BURN_IN, "exact Laplace: d·σ", k, 1.0)
         for burn_in, distances in found.items():
-            numbers.add_sample(_BURN_IN, f"chain after {burn_in:,} steps", k, distances)
+            numbers.add_sample(_BURN_IN, f"chain after {burn_in:,} steps", k, distances / (dim * sigma))
             middle, error = mean_and_error(distances)
             deviations.append((middle - dim * sigma) / error)
+            # the length is σ·Γ(d), with standard deviation σ√d
+            farthest = max(farthest, abs(middle - dim * sigma) / (sigma * math.sqrt(dim / count)))
     worst = max(abs(value) for value in deviations)
     return [
         claim(
@@ -172,23 +178,25 @@ def _burn_in(setting: Setting, numbers: Numbers) -> list[Claim]:
             "chains "
             "each, written correctly): 10,000 steps suffice and none is needed",
             worst < 4.5,
+            setting.above_smoke(inside("farthest end, in exact standard errors", farthest, 0.0, 6.0, proven="both")),
         ),
         claim(
             "Utpala, A.4",
             "acceptance of 50 % to 65 % in all experiments",
             f"{min(rates):.1%} to {max(rates):.1%}; 2Φ(−½) = {2 * ndtr(-0.5):.1%} in high dimension",
             all(0.48 < rate < 0.67 for rate in rates),
+            setting.above_smoke(near("at the largest k", rates[-1], 2 * float(ndtr(-0.5)), slack=0.01)),
         ),
     ]
 
 
 def _tightness(setting: Setting, numbers: Numbers) -> list[Claim]:
     domain = DescriptorDomain(1)
-    bound = 3 * abs(math.log(domain.eta))
+    flat, bound = domain.manifold, 3 * abs(math.log(domain.eta))
     ratios, ours, traces, names = [], [], [], []
     for number, images in enumerate(image_sets(setting)):
         descriptors = image_descriptors(images.images[: setting.pick(60, 3_000, 20_000)])
-        logs = upper_triangle(apply_function(descriptors, np.log))
+        logs = flat.to_coordinates(np.eye(9), flat.log(np.eye(9), descriptors))
         reached = float(np.linalg.norm(logs, axis=-1).max())
         some = logs[: setting.pick(40, 800, 2_000)]
         widest = max(float(np.linalg.norm(some - one, axis=-1).max()) for one in some)
@@ -206,6 +214,11 @@ def _tightness(setting: Setting, numbers: Numbers) -> list[Claim]:
             "the radius bound is tight in practice",
             f"bound over largest ‖Logm‖: {listed}",
             max(ratios) < 1.25,
+            *(
+                near(name, ratio, _TIGHT[name], slack=0.25)
+                for ratio, name in zip(ratios, names, strict=True)
+                if name in _TIGHT and setting.size != "smoke"
+            ),
         ),
         compared(
             "Utpala, Theorems 5 and 7",
@@ -236,7 +249,7 @@ def _tightness(setting: Setting, numbers: Numbers) -> list[Claim]:
 def draw(result: Result, axes: Any) -> None:
     """Times, burn-in, and bars of tightness."""
     curves(axes[0], result, _TIMES, x="matrix size k", y="seconds (CPU)", log="y")
-    curves(axes[1], result, _BURN_IN, x="matrix size k", y="log-Euclidean error, mean ± 2 SE", log="y")
+    curves(axes[1], result, _BURN_IN, x="matrix size k", y="mean error / exact mean error d·σ, ± 2 SE", log="")
     axis, series = axes[2], result.series(_TIGHTNESS)
     kinds = {"published radius / largest ‖Logm‖": "#E69F00", "published 2 × radius / widest pair": "#D55E00"}
     kinds["ours, diameter / widest pair"] = "#0072B2"
@@ -246,5 +259,5 @@ def draw(result: Result, axes: Any) -> None:
         axis.bar(np.arange(len(sets)) + 0.27 * (offset - 1), heights, 0.25, color=code, label=kind)
     axis.axhline(1, color="black", linewidth=0.8)
     axis.set_xticks(range(len(sets)), [name.replace(" ", "\n") for name in sets])
-    axis.set(title=_TIGHTNESS, ylabel="ratio (1 is tight)")
+    axis.set(title=_TIGHTNESS, ylabel="ratio (1 is tight)", ylim=(0, 1.3 * axis.get_ylim()[1]))
     axis.legend(fontsize=6.5, loc="upper right")

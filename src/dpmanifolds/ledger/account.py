@@ -54,6 +54,19 @@ class Ledger:
 
     It can be copied, pickled, cloned and carried over fork; every method is one transaction of its own on the file,
     safe between threads and processes. The file is made by the first `open_dataset`.
+
+    >>> import tempfile
+    >>> from pathlib import Path
+    >>> import numpy as np
+    >>> import dpmanifolds as dpm
+    >>> ball = dpm.Ball(dpm.SPD(2), np.eye(2), radius=2.0)
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     ledger = dpm.Ledger(Path(folder) / "privacy.ledger")
+    ...     _ = ledger.open_dataset("survey", dpm.PureDP(2.0))
+    ...     records = dpm.SPD(2).random_point(500, rng=0)
+    ...     _ = dpm.private_mean(records, ball, dpm.PureDP(0.5), ledger=ledger, dataset="survey")
+    ...     ledger.remaining("survey")
+    PureDP(epsilon=1.5)
     """
 
     path: str

@@ -32,6 +32,12 @@ def keyed_fingerprint(data: Any, key: bytes) -> str:
 
     `data` is bytes, an array, or an iterable of these (columns, blocks). Shape, dtype and division into blocks
     count; byte order and memory layout do not.
+
+    >>> import numpy as np
+    >>> from dpmanifolds.ledger import keyed_fingerprint
+    >>> key = b"sixteen bytes, or more"
+    >>> keyed_fingerprint(np.arange(3.0), key) == keyed_fingerprint(np.array([0.0, 1.0, 3.0]), key)
+    False
     """
     if not isinstance(key, bytes) or not _SHORTEST <= len(key) <= _LONGEST:
         raise ArgumentError(

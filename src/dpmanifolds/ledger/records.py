@@ -107,7 +107,16 @@ def text(name: str, value: Any) -> str:
 
 @dataclass(frozen=True)
 class Dataset:
-    """A data set of a ledger: its total budget, and the limit of the filter that keeps it."""
+    """A data set of a ledger: its total budget, and the limit of the filter that keeps it.
+
+    >>> import tempfile
+    >>> from pathlib import Path
+    >>> import dpmanifolds as dpm
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     dataset = dpm.Ledger(Path(folder) / "privacy.ledger").open_dataset("survey", dpm.PureDP(2.0))
+    >>> dataset.name, dataset.budget, dataset.adjacency, dataset.unit
+    ('survey', PureDP(epsilon=2.0), 'replace-one', 'person')
+    """
 
     name: str
     budget: Budget
@@ -134,7 +143,20 @@ class Dataset:
 
 @dataclass(frozen=True)
 class Entry:
-    """One line of the ledger: `kind` is "open", "spend", "reserve" or "use", `details` what that kind needs."""
+    """One line of the ledger: `kind` is "open", "spend", "reserve" or "use", `details` what that kind needs.
+
+    >>> import tempfile
+    >>> from pathlib import Path
+    >>> import dpmanifolds as dpm
+    >>> from dpmanifolds.privacy import Guarantee
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     ledger = dpm.Ledger(Path(folder) / "privacy.ledger")
+    ...     _ = ledger.open_dataset("survey", dpm.PureDP(2.0))
+    ...     _ = ledger.spend("survey", Guarantee.pure(0.5), what="mean")
+    ...     entries = ledger.entries()
+    >>> [(entry.number, entry.kind, entry.dataset) for entry in entries], entries[1].what
+    ([(1, 'open', 'survey'), (2, 'spend', 'survey')], 'mean')
+    """
 
     number: int
     when: str
@@ -190,7 +212,19 @@ class Entry:
 
 @dataclass(frozen=True)
 class Receipt:
-    """Proof that a spend stands in the ledger: keep it with the release, `Ledger.verify` finds it again."""
+    """Proof that a spend stands in the ledger: keep it with the release, `Ledger.verify` finds it again.
+
+    >>> import tempfile
+    >>> from pathlib import Path
+    >>> import dpmanifolds as dpm
+    >>> from dpmanifolds.privacy import Guarantee
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     ledger = dpm.Ledger(Path(folder) / "privacy.ledger")
+    ...     _ = ledger.open_dataset("survey", dpm.PureDP(2.0))
+    ...     receipt = ledger.spend("survey", Guarantee.pure(0.5), what="mean")
+    >>> receipt.dataset, receipt.what, receipt.number, len(receipt.hash)
+    ('survey', 'mean', 2, 64)
+    """
 
     dataset: str
     what: str

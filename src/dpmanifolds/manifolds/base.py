@@ -21,6 +21,15 @@ class Manifold(ABC):
 
     Subclasses are immutable values: two manifolds with the same `parameters` are equal. Arrays come back in
     the caller's library, dtype and device. Methods do not check that points lie on the manifold (`belongs` does).
+
+    >>> import numpy as np
+    >>> import dpmanifolds as dpm
+    >>> sphere = dpm.Sphere(2)
+    >>> a, b = np.array([0.0, 0.0, 1.0]), np.array([1.0, 0.0, 0.0])
+    >>> bool(np.allclose(sphere.exp(a, sphere.log(a, b)), b)), round(float(sphere.dist(a, b)), 6)
+    (True, 1.570796)
+    >>> sphere.dim, sphere.point_shape, sphere.curvature_bounds
+    (2, (3,), (1.0, 1.0))
     """
 
     point_shape: tuple[int, ...]

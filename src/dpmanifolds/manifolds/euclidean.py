@@ -18,6 +18,13 @@ class FlatManifold(Manifold):
 
     A subclass gives the chart, its inverse, and the differential of both; every other operation follows:
     exp_p v = chart⁻¹(chart(p) + d chart_p(v)).
+
+    >>> import numpy as np
+    >>> from dpmanifolds import SPD
+    >>> from dpmanifolds.manifolds import FlatManifold
+    >>> space = SPD(2, "log-euclidean")
+    >>> isinstance(space, FlatManifold), space.chart(np.eye(2)).tolist()
+    (True, [0.0, 0.0, 0.0])
     """
 
     curvature_bounds = (0.0, 0.0)

@@ -20,7 +20,15 @@ __all__ = ["Draw", "ExpectedError", "Facts", "Mechanism", "edge_factor"]
 
 @dataclass(frozen=True)
 class Facts:
-    """The public facts about a statistic that a mechanism is calibrated to. Nothing here is read off the records."""
+    """The public facts about a statistic that a mechanism is calibrated to. Nothing here is read off the records.
+
+    >>> import numpy as np
+    >>> from dpmanifolds import SPD, Ball
+    >>> from dpmanifolds.mechanisms import mean_facts
+    >>> facts = mean_facts(Ball(SPD(2), np.eye(2), radius=1.0), n=500)
+    >>> round(float(facts.at_center), 6), facts.labels
+    (0.004, {'adjacency': 'replace-one', 'unit': 'person'})
+    """
 
     domain: Domain
     """Where the statistic lives."""
@@ -46,6 +54,10 @@ class ExpectedError:
     `mean` and `radius_90` are for a statistic at the centre. Where curvature is negative, noise of the same size in
     the tangent space at the centre moves points near the edge of the domain farther: `mean_at_edge` is the largest
     over the domain, to first order in the noise.
+
+    >>> import dpmanifolds as dpm
+    >>> print(dpm.plan(dpm.Ball(dpm.Sphere(2), [0.0, 0.0, 1.0], radius=0.4), 100, dpm.PureDP(1.0)).best().error)
+    0.01691 on average, within 0.03289 in 90 % of releases
     """
 
     mean: float
@@ -65,7 +77,16 @@ class ExpectedError:
 
 
 class Draw(NamedTuple):
-    """What a mechanism lets out."""
+    """What a mechanism lets out.
+
+    >>> import numpy as np
+    >>> from dpmanifolds import SPD, Ball, PureDP
+    >>> from dpmanifolds.mechanisms import calibrate, mean_facts
+    >>> facts = mean_facts(Ball(SPD(2), np.eye(2), radius=1.0), n=500)
+    >>> drawn = calibrate("wrapped-laplace", facts, PureDP(1.0), "rounded").draw(np.eye(2), rng=0)
+    >>> drawn.point.shape, drawn.coordinates.shape
+    ((2, 2), (3,))
+    """
 
     point: Array
     """In the domain: the best guess of the statistic."""
@@ -75,7 +96,15 @@ class Draw(NamedTuple):
 
 @dataclass(frozen=True, kw_only=True)
 class Mechanism(ABC):
-    """A law of noise calibrated to a budget, for a statistic with these facts."""
+    """A law of noise calibrated to a budget, for a statistic with these facts.
+
+    >>> from dpmanifolds import Ball, PureDP, Sphere
+    >>> from dpmanifolds.mechanisms import calibrate, mean_facts
+    >>> facts = mean_facts(Ball(Sphere(2), [0.0, 0.0, 1.0], radius=0.4), n=100)
+    >>> mechanism = calibrate("wrapped-laplace", facts, PureDP(1.0), "rounded")
+    >>> mechanism.release(facts.domain.center, rng=0).shape, mechanism.guarantee.fits(PureDP(1.0))
+    ((3,), True)
+    """
 
     facts: Facts
     scale: float

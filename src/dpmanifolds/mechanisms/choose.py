@@ -51,14 +51,30 @@ _ALLOWED = {
 
 @dataclass(frozen=True)
 class Choice:
-    """A calibrated mechanism, and why it was taken."""
+    """A calibrated mechanism, and why it was taken.
+
+    >>> import numpy as np
+    >>> from dpmanifolds import SPD, Ball, PureDP
+    >>> from dpmanifolds.mechanisms import choose, mean_facts
+    >>> choice = choose(mean_facts(Ball(SPD(2), np.eye(2), radius=1.0), n=500), PureDP(1.0))
+    >>> choice.mechanism.name, choice.reason.split(";")[0]
+    ('wrapped-laplace', 'smallest expected error from public facts')
+    """
 
     mechanism: Mechanism
     reason: str
 
 
 def calibrate(name: str, facts: Facts, budget: Budget, numerics: str) -> Mechanism:
-    """The named mechanism, its scale calibrated so that its promise is within the budget."""
+    """The named mechanism, its scale calibrated so that its promise is within the budget.
+
+    >>> import numpy as np
+    >>> from dpmanifolds import SPD, Ball, GaussianDP
+    >>> from dpmanifolds.mechanisms import calibrate, mean_facts
+    >>> facts = mean_facts(Ball(SPD(2), np.eye(2), radius=1.0), n=500)
+    >>> round(calibrate("wrapped-gaussian", facts, GaussianDP(0.5), "rounded").scale, 6)
+    0.008
+    """
     family = _FAMILIES[one_of("mechanism", name, MECHANISMS)]
     if not isinstance(budget, Budget):
         raise ArgumentError(
@@ -68,18 +84,40 @@ def calibrate(name: str, facts: Facts, budget: Budget, numerics: str) -> Mechani
 
 
 def error_quantile(name: str, numerics: str, facts: Facts, scale: float, guarantee: Guarantee, level: float) -> float:
-    """The error that a release of this mechanism keeps with probability `level`; see `error_metric`."""
+    """The error that a release of this mechanism keeps with probability `level`; see `error_metric`.
+
+    >>> import numpy as np
+    >>> from dpmanifolds import Euclidean, Ball, GaussianDP
+    >>> from dpmanifolds.mechanisms import calibrate, error_quantile, mean_facts
+    >>> facts = mean_facts(Ball(Euclidean(1), [0.0], radius=1.0), n=500)
+    >>> found = calibrate("wrapped-gaussian", facts, GaussianDP(1.0), "rounded")
+    >>> round(error_quantile(found.name, found.numerics, facts, found.scale, found.guarantee, 0.9) / found.scale, 4)
+    1.6449
+    """
     family = _FAMILIES[one_of("mechanism", name, MECHANISMS)]
     return family(facts=facts, scale=scale, step=scale, guarantee=guarantee, numerics=numerics).error_quantile(level)
 
 
 def error_metric(name: str) -> str:
-    """Whether the errors of a mechanism are "coordinates" at the centre or a geodesic "distance"."""
+    """Whether the errors of a mechanism are "coordinates" at the centre or a geodesic "distance".
+
+    >>> from dpmanifolds.mechanisms import error_metric
+    >>> error_metric("wrapped-laplace"), error_metric("riemannian-laplace")
+    ('coordinates', 'distance')
+    """
     return _FAMILIES[one_of("mechanism", name, MECHANISMS)].error_metric
 
 
 def offered(facts: Facts, budget: Budget, *, mechanism: str = "auto", numerics: str = "safe") -> list[Mechanism]:
-    """Every mechanism, with every numerics allowed, that keeps the budget; `NotAvailableError` where none does."""
+    """Every mechanism, with every numerics allowed, that keeps the budget; `NotAvailableError` where none does.
+
+    >>> import numpy as np
+    >>> from dpmanifolds import SPD, Ball, PureDP
+    >>> from dpmanifolds.mechanisms import mean_facts, offered
+    >>> found = offered(mean_facts(Ball(SPD(2), np.eye(2), radius=1.0), n=500), PureDP(1.0))
+    >>> [(one.name, one.numerics) for one in found]
+    [('wrapped-laplace', 'rounded'), ('wrapped-laplace', 'lattice')]
+    """
     one_of("numerics", numerics, NUMERICS)
     names = MECHANISMS if one_of("mechanism", mechanism, ("auto", *MECHANISMS)) == "auto" else (mechanism,)
     if mechanism != "auto" and not set(_FAMILIES[mechanism].offered_numerics) & set(_ALLOWED[numerics]):
@@ -104,7 +142,14 @@ def offered(facts: Facts, budget: Budget, *, mechanism: str = "auto", numerics: 
 
 
 def choose(facts: Facts, budget: Budget, *, mechanism: str = "auto", numerics: str = "safe") -> Choice:
-    """The mechanism with the smallest expected error among those offered."""
+    """The mechanism with the smallest expected error among those offered.
+
+    >>> import numpy as np
+    >>> from dpmanifolds import SPD, Ball, PureDP
+    >>> from dpmanifolds.mechanisms import choose, mean_facts
+    >>> choose(mean_facts(Ball(SPD(2), np.eye(2), radius=1.0), n=500), PureDP(1.0)).mechanism.name
+    'wrapped-laplace'
+    """
     found = offered(facts, budget, mechanism=mechanism, numerics=numerics)
     best = min(found, key=lambda one: one.expected_error.mean)
     if len(found) == 1:

@@ -125,6 +125,13 @@ class RiemannianLaplaceMechanism(_AroundTheStatistic):
     """Density ∝ exp(−ρ(x̄, ·)/σ) on the whole manifold: ε = Δ/σ on homogeneous spaces (Reimherr et al. 2021).
 
     Conditioned on the ball it would need 2Δ/ε: the draw is unrestricted, and projected into the ball afterwards.
+
+    >>> from dpmanifolds import Ball, PureDP, Sphere
+    >>> from dpmanifolds.mechanisms import RiemannianLaplaceMechanism, mean_facts
+    >>> facts = mean_facts(Ball(Sphere(2), [0.0, 0.0, 1.0], radius=0.4), n=100)
+    >>> mechanism = RiemannianLaplaceMechanism.calibrate(facts, PureDP(1.0), "idealized")
+    >>> round(mechanism.scale / float(mechanism.sensitivity), 6), mechanism.error_metric
+    (1.0, 'distance')
     """
 
     name: ClassVar[str] = "riemannian-laplace"
@@ -153,6 +160,13 @@ class RiemannianGaussianMechanism(_AroundTheStatistic):
     """Density ∝ exp(−ρ(x̄, ·)²/2σ²): Gaussian DP on spheres, hyperbolic and flat spaces (Jiang et al. 2023).
 
     The promise is the law's own privacy profile (docs/proofs/gaussian_dp.md); in flat spaces μ = Δ/σ.
+
+    >>> from dpmanifolds import Ball, GaussianDP, Sphere
+    >>> from dpmanifolds.mechanisms import RiemannianGaussianMechanism, mean_facts
+    >>> facts = mean_facts(Ball(Sphere(2), [0.0, 0.0, 1.0], radius=0.4), n=100)
+    >>> mechanism = RiemannianGaussianMechanism.calibrate(facts, GaussianDP(1.0), "idealized")
+    >>> mechanism.error_metric, mechanism.guarantee.fits(GaussianDP(1.0))
+    ('distance', True)
     """
 
     name: ClassVar[str] = "riemannian-gaussian"
@@ -196,6 +210,13 @@ class KNormGradientMechanism(_IdealizedMechanism):
 
     Needs no homogeneous space, but twice the scale: with σ = Δ/ε, as published, it is not ε-DP. **The time of a draw
     depends on the records.** The expected error is for records that all lie at the centre.
+
+    >>> from dpmanifolds import Ball, PureDP, Sphere
+    >>> from dpmanifolds.mechanisms import KNormGradientMechanism, mean_facts
+    >>> facts = mean_facts(Ball(Sphere(2), [0.0, 0.0, 1.0], radius=0.4), n=100)
+    >>> mechanism = KNormGradientMechanism.calibrate(facts, PureDP(1.0), "idealized")
+    >>> mechanism.name, round(mechanism.scale / float(mechanism.sensitivity), 6)
+    ('k-norm-gradient', 2.0)
     """
 
     name: ClassVar[str] = "k-norm-gradient"

@@ -134,6 +134,14 @@ class WrappedGaussianMechanism(_WrappedMechanism):
 
     Rounded: μ = (Δ + √d·g)/σ exactly. Lattice: the discrete Gaussian of OpenDP, ρ = (Δ + √d·g)²/2σ² zCDP by its own
     privacy map, which read as (ε, δ) costs more noise than rounded; it is no μ-Gaussian-DP promise.
+
+    >>> import numpy as np
+    >>> from dpmanifolds import SPD, Ball, GaussianDP
+    >>> from dpmanifolds.mechanisms import WrappedGaussianMechanism, mean_facts
+    >>> facts = mean_facts(Ball(SPD(2), np.eye(2), radius=1.0), n=500)
+    >>> mechanism = WrappedGaussianMechanism.calibrate(facts, GaussianDP(1.0), "rounded")
+    >>> round(mechanism.scale / float(mechanism.sensitivity), 6), mechanism.error_metric
+    (1.0, 'coordinates')
     """
 
     name: ClassVar[str] = "wrapped-gaussian"
@@ -174,6 +182,14 @@ class WrappedLaplaceMechanism(_WrappedMechanism):
     Rounded: ε = (Δ + √d·g)/σ exactly, with |c| the Euclidean norm. Lattice: OpenDP's discrete Laplace on each
     coordinate, |c| the ℓ1 norm, ε = √d·(Δ + √d·g)/σ by its own privacy map: more noise than rounded beyond one
     dimension.
+
+    >>> import numpy as np
+    >>> from dpmanifolds import SPD, Ball, PureDP
+    >>> from dpmanifolds.mechanisms import WrappedLaplaceMechanism, mean_facts
+    >>> facts = mean_facts(Ball(SPD(2), np.eye(2), radius=1.0), n=500)
+    >>> mechanism = WrappedLaplaceMechanism.calibrate(facts, PureDP(0.5), "rounded")
+    >>> round(mechanism.scale / float(mechanism.sensitivity), 6)
+    2.0
     """
 
     name: ClassVar[str] = "wrapped-laplace"
@@ -213,8 +229,13 @@ class WrappedLaplaceMechanism(_WrappedMechanism):
 
     def error_quantile(self, probability: float) -> float:
         if self._is_coordinatewise:
-            return self.scale * float(np.quantile(_norms_of_laplaces(self.dim), probability))
+            return self.scale * _quantile_of_laplaces(self.dim, probability)
         return float(FlatLaplace(Euclidean(self.dim), self.scale).distance_quantile(probability))
+
+
+@lru_cache(maxsize=256)
+def _quantile_of_laplaces(dim: int, probability: float) -> float:
+    return float(np.quantile(_norms_of_laplaces(dim), probability))
 
 
 @lru_cache(maxsize=64)

@@ -46,6 +46,12 @@ class LatticeGaussian:
     It is ρ-zCDP with ρ = l2_steps²/(2·scale²) (Canonne, Kamath and Steinke 2020; docs/proofs/numerics.md, theorem 3).
     It is not claimed to be μ-GDP. Sums beyond int64 are set to the nearest int64, which is post-processing: no value
     is refused, so nothing about the values shows in an error.
+
+    >>> from dpmanifolds.noise import LatticeGaussian
+    >>> LatticeGaussian(dim=2, scale=8.0).rho(l2_steps=8.0)
+    0.5
+    >>> LatticeGaussian(dim=2, scale=8.0).release([0, 0], rng=0).shape
+    (2,)
     """
 
     dim: int
@@ -74,6 +80,12 @@ class LatticeLaplace:
 
     It is ε-DP with ε = l1_steps/scale (docs/proofs/numerics.md, theorem 3). Sums beyond int64 are set to the
     nearest int64, which is post-processing.
+
+    >>> from dpmanifolds.noise import LatticeLaplace
+    >>> LatticeLaplace(dim=2, scale=4.0).epsilon(l1_steps=2.0)
+    0.5
+    >>> LatticeLaplace(dim=2, scale=4.0).release([0, 0], rng=0).shape
+    (2,)
     """
 
     dim: int

@@ -8,12 +8,12 @@ from typing import Any
 
 import numpy as np
 
-from dpmanifolds._arrays import Array, is_numpy, leaves, namespace
 from dpmanifolds.errors import NotOnManifoldError
 from dpmanifolds.noise import uniform_directions
 from dpmanifolds.noise.exact import RoundedGaussian, RoundedLaplace
 from dpmanifolds.optimize.loss import Loss, clipped_total
 from dpmanifolds.optimize.plan import DescentPlan
+from dpmanifolds.optimize.streamed import StreamedRecords, taken
 
 __all__ = ["NoisyGradient", "draw_batch", "lattice_slack", "lattice_step"]
 
@@ -38,7 +38,7 @@ class NoisyGradient:
     """Σ(clipped gradients)/divisor + noise + anchor, as coordinates at the public w."""
 
     loss: Loss
-    records: Array
+    records: Any
     plan: DescentPlan
     numerics: str
     step: float
@@ -74,7 +74,7 @@ class NoisyGradient:
         return self.plan.noise * self.rng.standard_normal(dim)
 
 
-def draw_batch(records: Array, plan: DescentPlan, rng: np.random.Generator) -> Array:
+def draw_batch(records: Any, plan: DescentPlan, rng: np.random.Generator) -> Any:
     """The records of one step: all, each with probability `plan.rate`, or a uniform set of the batch size."""
     if plan.batch_size is None:
         return records
@@ -82,13 +82,4 @@ def draw_batch(records: Array, plan: DescentPlan, rng: np.random.Generator) -> A
         chosen = np.flatnonzero(rng.random(plan.n) < plan.rate)
     else:
         chosen = np.sort(rng.choice(plan.n, plan.batch_size, replace=False, shuffle=False))
-    return _taken(records, chosen)
-
-
-def _taken(records: Array, chosen: np.ndarray) -> Array:
-    if isinstance(records, tuple):
-        return tuple(_taken(part, chosen) for part in records)
-    if all(map(is_numpy, leaves(records))):
-        return records[chosen]
-    xp = namespace(records)
-    return xp.take(records, xp.asarray(chosen), axis=0)
+    return records.only(chosen) if isinstance(records, StreamedRecords) else taken(records, chosen)

@@ -34,6 +34,12 @@ class AutogradLoss(Loss):
     """f(w, record) with `vmap(grad(f))` for its gradients; records are JAX or PyTorch arrays.
 
     `lipschitz` is a proven public bound on the Riemannian norm of the gradients, if there is one; else give `clip`.
+
+    >>> from dpmanifolds import Sphere
+    >>> from dpmanifolds.optimize import AutogradLoss
+    >>> loss = AutogradLoss(lambda w, x: -((x * w).sum() ** 2), Sphere(2), lipschitz=1.0)  # records of norm ≤ 1
+    >>> loss.bound
+    1.0
     """
 
     function: Callable[[Any, Any], Any]

@@ -29,6 +29,12 @@ class GaussianCovarianceLoss(Loss):
 
     grad f = ½(Σ − xxᵀ); with Σ = LLᵀ and y = L⁻¹x its coordinates are those of ½(I − yyᵀ), of squared length
     ¼(k − 2|y|² + |y|⁴). It grows with |y|²: give `clip`. At the true Σ a typical length is k/2.
+
+    >>> import numpy as np
+    >>> from dpmanifolds.optimize import GaussianCovarianceLoss
+    >>> loss = GaussianCovarianceLoss(k=2)
+    >>> loss.value(np.eye(2), np.array([[2.0, 0.0]])), loss.manifold
+    (2.0, SPD(2, metric='affine-invariant'))
     """
 
     k: int

@@ -38,9 +38,11 @@ from dpmanifolds.noise import as_generator
 from dpmanifolds.optimize._noisy import NoisyGradient, lattice_slack, lattice_step
 from dpmanifolds.optimize.loss import Loss, like_point, rounding_slack
 from dpmanifolds.optimize.moves import move, shortened
+from dpmanifolds.optimize.persons import by_person
 from dpmanifolds.optimize.plan import DescentPlan, plan_descent
 from dpmanifolds.optimize.state import StateFile
 from dpmanifolds.optimize.step_sizes import StepRule, step_sizes
+from dpmanifolds.optimize.streamed import StreamedRecords, held_records
 from dpmanifolds.privacy import Budget, Guarantee, Sensitivity
 
 __all__ = ["DescentResult", "private_descent"]
@@ -52,7 +54,19 @@ _HALVINGS = 64
 
 @dataclass(frozen=True, eq=False)
 class DescentResult:
-    """What a private run gives away: a point and the public numbers behind it."""
+    """What a private run gives away: a point and the public numbers behind it.
+
+    >>> import numpy as np
+    >>> import dpmanifolds as dpm
+    >>> from dpmanifolds.optimize import EigenvectorLoss
+    >>> loss = EigenvectorLoss(dimension=3, radius=1.0)
+    >>> records = np.random.default_rng(0).standard_normal((2000, 3)) * [0.5, 0.1, 0.1]
+    >>> result = dpm.private_descent(
+    ...     loss, records, loss.manifold, start=[0.6, 0.8, 0.0], budget=dpm.GaussianDP(1.0), steps=3, step_size=1.0
+    ... )
+    >>> result.steps, result.clip, result.numerics, result.guarantee.fits(dpm.GaussianDP(1.0))
+    (3, 1.0, 'rounded', True)
+    """
 
     point: Array
     guarantee: Guarantee
@@ -91,6 +105,7 @@ def private_descent(
     within: Domain | None = None,
     longest_step: float | None = None,
     numerics: str = "rounded",
+    group_by: Any = None,
     unit: str | None = None,
     callback: Callable[[int, Any], object] | None = None,
     progress: bool = False,
@@ -113,12 +128,32 @@ def private_descent(
     lattice and adds noise whose law is exact; "idealized" uses floating-point noise, faster in very high dimension,
     and says so in the result.
 
+    `group_by`: a person's name for each record. The mean gradient of a person's records, shortened to C, is then one
+    term of the sum, and n and b count persons: one person moves the sum by at most 2C (`optimize.persons`).
+
     `callback(t, w)` sees each iterate. `state` is a path: the run saves its public state there before every draw and,
     called again after a crash, goes on; a step whose noise may have been drawn is paid for (from the budget: one
     step less; without a budget: one step more in the guarantee). `ledger.spend` is called before the first draw.
 
+    `records` may also be a memory map, a Zarr array, a function that returns a fresh iterator over blocks, or a Dask
+    array (a tuple of them where records are tuples): every step is then a pass over blocks. Workers of a Dask cluster
+    prepare their chunks once and keep them, and send sums; batches and noise are drawn here. The promise and, up to
+    the order of summation, the result are those of the same records in one array.
+
     Errors about records (a gradient that is not finite, records off the manifold) name no record and stand outside
     of the guarantee.
+
+    >>> import numpy as np
+    >>> import dpmanifolds as dpm
+    >>> from dpmanifolds.optimize import EigenvectorLoss
+    >>> loss = EigenvectorLoss(dimension=3, radius=1.0)
+    >>> records = np.random.default_rng(0).standard_normal((5000, 3)) * [0.5, 0.1, 0.1]
+    >>> budget = dpm.ApproxDP(1.0, 1e-6)
+    >>> result = dpm.private_descent(
+    ...     loss, records, loss.manifold, start=[0.6, 0.8, 0.0], budget=budget, steps=20, step_size=1.0
+    ... )
+    >>> result.guarantee.fits(budget), bool(abs(result.point[0]) > 0.9)
+    (True, True)
     """
     loss = _as_loss(loss, manifold)
     w = _checked_start(manifold, start)
@@ -137,8 +172,10 @@ def private_descent(
     if isinstance(ledger, str | os.PathLike):
         ledger = Ledger(ledger)
     longest = None if longest_step is None else positive_number("longest_step", longest_step)
-    arrays = loss.prepare(records)
+    arrays = kept = held_records(loss, records, in_memory=group_by is not None)
     clip = _clip_norm(loss, clip)
+    if group_by is not None:
+        loss, arrays = by_person(loss, arrays, group_by)
     n = leaves(arrays)[0].shape[0]
     slack = rounding_slack(loss, arrays, clip) + (lattice_slack() if numerics == "rounded" else 0.0)
     plan = plan_descent(
@@ -169,7 +206,7 @@ def private_descent(
     with StateFile(state, settings) if state is not None else contextlib.nullcontext() as file:
         outcome = run.go(w, file, spend)
     return DescentResult(
-        point=_returned(outcome.point, arrays),
+        point=_returned(outcome.point, kept),
         guarantee=outcome.guarantee,
         manifold=manifold,
         noise=plan.noise,
@@ -211,8 +248,9 @@ def _checked_start(manifold: Manifold, start: Any) -> Any:
     return w
 
 
-def _returned(point: Any, records: Array) -> Any:
+def _returned(point: Any, records: Any) -> Any:
     """The point in the library of the records; NumPy keeps double precision."""
+    records = records.head if isinstance(records, StreamedRecords) else records
     return point if all(map(is_numpy, leaves(records))) else like_point(point, records)
 
 
@@ -234,7 +272,7 @@ def _clip_norm(loss: Loss, clip: float | None) -> float:
     return loss.bound
 
 
-def _probe(loss: Loss, w: Any, records: Array) -> None:
+def _probe(loss: Loss, w: Any, records: Any) -> None:
     """Shape and finiteness of a few gradients before anything is spent."""
     few = _head(records)
     rows = loss.gradients(w, few)
@@ -248,7 +286,9 @@ def _probe(loss: Loss, w: Any, records: Array) -> None:
         raise NotOnManifoldError("the loss gave gradients that are not finite at the start. Check the records and it.")
 
 
-def _head(records: Array) -> Array:
+def _head(records: Any) -> Array:
+    if isinstance(records, StreamedRecords):
+        return records.head
     return tuple(map(_head, records)) if isinstance(records, tuple) else records[:_PROBE, ...]
 
 
@@ -281,7 +321,7 @@ class _Run:
         plan = self.plan
         parts = [np.asarray(leaf).view(np.float64).ravel().tolist() for leaf in leaves(start)]
         return {
-            "loss": type(self.source.loss).__name__,
+            "loss": self.source.loss.name,
             "manifold": repr(self.manifold),
             "n": plan.n,
             "steps": plan.steps,

@@ -14,24 +14,25 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from functools import singledispatch
-from typing import Any
+from typing import Any, cast
 
 import numpy as np
-from array_api_compat import device as device_of
 from array_api_compat import is_jax_array
 
-from dpmanifolds._arrays import Array, like, namespace, norm, safe_divide, stack_last, to_numpy, transpose
+from dpmanifolds._arrays import Array, namespace, norm, safe_divide, stack_last, to_numpy, transpose
 from dpmanifolds.domains import Ball
 from dpmanifolds.errors import ArgumentError
 from dpmanifolds.manifolds import FlatManifold, Manifold, Power, Product, SPDAffineInvariant
 from dpmanifolds.manifolds._small_eigen import LARGEST_SMALL, log_entries
 from dpmanifolds.manifolds._symmetric import upper_triangle
 from dpmanifolds.optimize.loss import Loss, clip_factors, in_double, like_point
-from dpmanifolds.statistics._device import compiled_kernel, device_blocks, fits_device, log_kernel
+from dpmanifolds.statistics._device import LogSums, fits_device, log_sums
 from dpmanifolds.statistics._positive import log_summary, not_positive, positive_eigen
 from dpmanifolds.statistics.records import check_block, record_array
 
 __all__ = ["FrechetMeanLoss", "FrechetMedianLoss", "log_coordinates"]
+
+_MANY = 16
 
 
 @dataclass(frozen=True)
@@ -105,20 +106,26 @@ class FrechetMeanLoss(_DistanceLoss):
         It makes no decision that depends on more than one record: a matrix that it gives up on (its flag is not read)
         gets another row, clipped like any other, and the promise does not notice.
         """
-        whitener = np.linalg.inv(np.linalg.cholesky(w))
-        anchor = self.anchor(w)
-        shift = np.zeros(self.manifold.dim) if anchor is None else -anchor
-        given = [like(part, records) for part in (whitener, shift, np.asarray(clip))]
-        xp = namespace(records)
-        weights = xp.ones(records.shape[0], dtype=records.dtype, device=device_of(records))
-        kernel = compiled_kernel(records, log_kernel, int(records.shape[-1]), True)
-        parts = [kernel(*block, *given)[0][: self.manifold.dim] for block in device_blocks(records, weights)]
-        return -sum(in_double(part) for part in parts)
+        sums = log_sums(
+            records,
+            share=1.0,
+            whitener=np.linalg.inv(np.linalg.cholesky(w)),
+            center=None if (anchor := self.anchor(w)) is None else -anchor,
+            radius=clip,
+            careful=False,
+        )
+        return -cast(LogSums, sums).total
 
 
 @dataclass(frozen=True)
 class FrechetMedianLoss(_DistanceLoss):
-    """f(w, x) = ρ(w, x), grad f = −log_w(x)/ρ, of length 1 (0 at w = x): C = 1 whatever the radius (Theorem S3)."""
+    """f(w, x) = ρ(w, x), grad f = −log_w(x)/ρ, of length 1 (0 at w = x): C = 1 whatever the radius (Theorem S3).
+
+    >>> import dpmanifolds as dpm
+    >>> from dpmanifolds.optimize import FrechetMedianLoss
+    >>> FrechetMedianLoss(dpm.Ball(dpm.Sphere(2), [0.0, 0.0, 1.0], radius=0.5)).bound
+    1.0
+    """
 
     @property
     def bound(self) -> float:
@@ -152,7 +159,7 @@ def _(manifold: FlatManifold, base: Array, points: Array) -> Array:
 def _(manifold: SPDAffineInvariant, base: Array, points: Array) -> Array:
     """The logarithm of L⁻¹xL⁻ᵀ, base = LLᵀ: one decomposition per record."""
     xp = namespace(base, points)
-    if manifold.k <= LARGEST_SMALL and base.ndim == 2:
+    if manifold.k <= LARGEST_SMALL and base.ndim == 2 and points.shape[0] >= _MANY:
         return stack_last(*_small_logs(manifold, base, points))
     whitener = xp.linalg.inv(xp.linalg.cholesky(base))
     values, vectors = positive_eigen(whitener @ points @ transpose(whitener))

@@ -30,13 +30,26 @@ def riemannian_gradient(manifold: Manifold, w: Array, egrad: Array) -> Array:
     """The Riemannian gradients at one point w for Euclidean ones (..., *point_shape), with any leading axes.
 
     On `PlanarShapes` a Euclidean gradient is complex: ∂f/∂Re + i·∂f/∂Im.
+
+    >>> import numpy as np
+    >>> from dpmanifolds import Sphere
+    >>> from dpmanifolds.optimize import riemannian_gradient
+    >>> riemannian_gradient(Sphere(2), np.array([0.0, 0.0, 1.0]), np.array([1.0, 2.0, 0.0])).round(6).tolist()
+    [1.0, 2.0, -0.0]
     """
     return manifold.from_coordinates(w, gradient_coordinates(manifold, w, egrad))
 
 
 @singledispatch
 def gradient_coordinates(manifold: Manifold, w: Array, egrad: Array) -> Array:
-    """The same as orthonormal coordinates (..., dim)."""
+    """The same as orthonormal coordinates (..., dim).
+
+    >>> import numpy as np
+    >>> from dpmanifolds import SPD
+    >>> from dpmanifolds.optimize import gradient_coordinates
+    >>> gradient_coordinates(SPD(2), np.diag([2.0, 1.0]), np.eye(2)).round(6).tolist()
+    [2.0, 1.0, 0.0]
+    """
     _check(manifold, egrad)
     xp = namespace(w, egrad)
     frame = manifold.from_coordinates(w, like(np.eye(manifold.dim), w))

@@ -20,25 +20,45 @@ from abc import ABC, abstractmethod
 from typing import Any
 
 import numpy as np
-from array_api_compat import is_jax_array
 
-from dpmanifolds._arrays import Array, leaves, like, namespace, norm, to_numpy
+from dpmanifolds._arrays import Array, has_doubles, leaves, like, namespace, norm
 from dpmanifolds._validate import numeric_array
 from dpmanifolds.errors import ArgumentError
 from dpmanifolds.manifolds import Manifold
+from dpmanifolds.optimize.streamed import StreamedRecords, block_total
 from dpmanifolds.statistics.blocks import longest_sum, map_blocks
 
 __all__ = ["Loss", "clip_factors", "clipped_total", "in_double", "like_point", "rounding_slack"]
 
 
 class Loss(ABC):
-    """f(w, x) for w on `manifold` and one record x; a value that holds no records."""
+    """f(w, x) for w on `manifold` and one record x; a value that holds no records.
+
+    >>> import numpy as np
+    >>> from dpmanifolds import Euclidean
+    >>> from dpmanifolds.optimize import Loss
+    >>> class Offset(Loss):  # ½|w − x|²
+    ...     manifold = Euclidean(2)
+    ...
+    ...     def value(self, w, records):
+    ...         return float(np.mean(np.sum((w - records) ** 2, axis=-1)) / 2)
+    ...
+    ...     def gradients(self, w, records):
+    ...         return w - records
+    >>> Offset().clipped_sum(np.zeros(2), np.array([[1.0, 0.0], [0.0, 1.0]]), 2.0)
+    array([-1., -1.])
+    """
 
     manifold: Manifold
     """Where w lives."""
 
     unit: str = "person"
     """What one record is, in the words of the guarantee."""
+
+    @property
+    def name(self) -> str:
+        """What ledgers and files of state call it."""
+        return type(self).__name__
 
     @property
     def bound(self) -> float | None:
@@ -89,6 +109,10 @@ class Loss(ABC):
         """A bound on the size of the numbers that `clipped_sum` adds up, per record; C unless a fused form says so."""
         return clip
 
+    def row_slack(self, clip: float, count: int) -> float:
+        """What rounding of the rows of unchanged records adds, relative to C: nothing, as each is computed alone."""
+        return 0.0
+
 
 def clip_factors(lengths: Array, clip: float) -> Array:
     """min(1, C/length): rows times this have length ≤ C; not a number where the length is none."""
@@ -99,29 +123,18 @@ def clip_factors(lengths: Array, clip: float) -> Array:
 def in_double(array: Array) -> Array:
     """`array` in double precision where its library has one: sums of many records are taken there."""
     xp = namespace(array)
-    if array.dtype == xp.float64 or (is_jax_array(array) and not _jax_has_doubles()):
-        return array
-    return xp.astype(array, xp.float64)
+    return xp.astype(array, xp.float64) if has_doubles(array) else array
 
 
-def _jax_has_doubles() -> bool:
-    import jax
-
-    return bool(jax.config.jax_enable_x64)
-
-
-def clipped_total(loss: Loss, w: Array, records: Array, clip: float) -> np.ndarray:
+def clipped_total(loss: Loss, w: Array, records: Any, clip: float) -> np.ndarray:
     """`loss.clipped_sum` over all records, block by block with threads where they are NumPy arrays."""
+    if isinstance(records, StreamedRecords):
+        return records.clipped_total(loss, w, clip)
     count = leaves(records)[0].shape[0]
     if count == 0:
         return np.zeros(loss.manifold.dim)
 
-    def of_block(_: int, block: Array, __: Array) -> np.ndarray:
-        # what is not finite shows in the total, which is checked
-        with np.errstate(invalid="ignore", over="ignore"):
-            return np.asarray(to_numpy(loss.block_sum(w, block, clip)), dtype=np.float64)
-
-    parts = map_blocks(of_block, records, np.broadcast_to(0.0, (count,)))
+    parts = map_blocks(lambda _, block, __: block_total(loss, w, block, clip), records, np.broadcast_to(0.0, (count,)))
     total = next(parts)
     for part in parts:
         total = total + part
@@ -129,17 +142,21 @@ def clipped_total(loss: Loss, w: Array, records: Array, clip: float) -> np.ndarr
         return loss.finished(w, total)
 
 
-def rounding_slack(loss: Loss, records: Array, clip: float) -> float:
+def rounding_slack(loss: Loss, records: Any, clip: float) -> float:
     """What the rounding of the sum adds to the sensitivity 2C, relative to it; a function of shapes and dtype.
 
     A sum of m numbers in any order is off by at most m·u times the sum of their sizes (u the unit of rounding), on both
-    sides of a pair of neighbours: n·m·u·magnitude/C. Clipping itself is off by (dim + 4)u.
+    sides of a pair of neighbours: n·m·u·magnitude/C. Clipping itself is off by (dim + 4)u. The 64 are for the trees in
+    which the sums of blocks are added up, however the records were cut.
     """
-    reference = leaves(records)[0]
-    count = reference.shape[0]
-    unit = 2.0**-23 if is_jax_array(reference) and not _jax_has_doubles() else 2.0**-52
-    terms = longest_sum(records) + loss.manifold.dim + 16
-    return float(unit * (count * terms * max(1.0, loss.magnitude(clip) / clip) + loss.manifold.dim + 16))
+    count = leaves(records)[0].shape[0]
+    streamed = isinstance(records, StreamedRecords)
+    reference = leaves(records.head if streamed else records)[0]
+    longest = records.longest_sum if streamed else longest_sum(records)
+    unit = 2.0**-52 if has_doubles(reference) else 2.0**-23
+    terms = longest + loss.manifold.dim + 64
+    of_sum = unit * (count * terms * max(1.0, loss.magnitude(clip) / clip) + loss.manifold.dim + 16)
+    return float(of_sum + loss.row_slack(clip, count))
 
 
 def like_point(w: Any, records: Array) -> Any:

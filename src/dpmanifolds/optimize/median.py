@@ -21,7 +21,9 @@ from dpmanifolds.optimize.descent import DescentResult, private_descent
 from dpmanifolds.optimize.frechet import FrechetMedianLoss
 from dpmanifolds.optimize.plan import plan_descent
 from dpmanifolds.optimize.step_sizes import GeometricSteps
+from dpmanifolds.optimize.streamed import held_records, is_streamed
 from dpmanifolds.privacy import Budget, PureDP
+from dpmanifolds.statistics.persons import persons_of
 from dpmanifolds.statistics.records import record_array
 
 __all__ = ["descend_to_median", "median_schedule"]
@@ -62,14 +64,27 @@ def descend_to_median(
     on any manifold and for any radius (Theorem S3); outliers pull no harder than others. Step sizes and their
     number come from `median_schedule`; iterates are clipped to the ball and averaged with weights 2/(t+1), all of it
     post-processing. `options` go to `private_descent` (ledger, dataset, progress, numerics, …).
+
+    >>> import numpy as np
+    >>> from dpmanifolds import SPD, ApproxDP, Ball
+    >>> from dpmanifolds.optimize import descend_to_median
+    >>> ball = Ball(SPD(2), np.eye(2), radius=2.0)
+    >>> result = descend_to_median(SPD(2).random_point(500, rng=0), ball, ApproxDP(1.0, 1e-6), steps=4)
+    >>> result.steps, bool(ball.contains(result.point))
+    (4, True)
     """
     if not isinstance(ball, Ball):
         raise ArgumentError(f"ball must be a Ball, the public promise about where records live; got {ball!r}.")
-    array = record_array(ball.manifold, points)
-    count, sizes = median_schedule(ball, leaves(array)[0].shape[0], budget, steps)
+    loss = FrechetMedianLoss(ball)
+    array = held_records(loss, points) if is_streamed(points) else record_array(ball.manifold, points)
+    n = leaves(array)[0].shape[0]
+    if options.get("group_by") is not None:
+        # how many records there are is private then
+        n = persons_of(options["group_by"], n).count
+    count, sizes = median_schedule(ball, n, budget, steps)
     settings: dict[str, Any] = {"output": "weighted-average", "within": ball, "step_size": sizes} | options
     return private_descent(
-        FrechetMedianLoss(ball),
+        loss,
         array,
         ball.manifold,
         start=ball.center,

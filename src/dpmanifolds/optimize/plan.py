@@ -48,7 +48,14 @@ _UP = 1 + 2.0**-46
 
 @dataclass(frozen=True)
 class DescentPlan:
-    """The public numbers of a run. `noise` is σ per coordinate of the mean gradient (the scale of the ℓ2-Laplace)."""
+    """The public numbers of a run. `noise` is σ per coordinate of the mean gradient (the scale of the ℓ2-Laplace).
+
+    >>> from dpmanifolds.optimize import plan_descent
+    >>> from dpmanifolds.privacy import GaussianDP
+    >>> plan = plan_descent(n=10_000, clip=1.0, budget=GaussianDP(1.0), steps=25)
+    >>> round(plan.noise, 6), plan.guarantee.fits(GaussianDP(1.0))  # σ = 2C√T/(nμ)
+    (0.001, True)
+    """
 
     n: int
     steps: int
@@ -106,6 +113,12 @@ def plan_descent(
     """Exactly two of `budget`, `steps` and `noise` are given; the third follows, and the promise fits the budget.
 
     The smallest noise (up to 5e−4 of itself for random batches), or the most steps. Public numbers only.
+
+    >>> from dpmanifolds.optimize import plan_descent
+    >>> from dpmanifolds.privacy import PureDP
+    >>> plan = plan_descent(n=1000, clip=1.0, budget=PureDP(1.0), steps=10)
+    >>> plan.law, round(plan.noise, 6)  # 2CT/(nε)
+    ('laplace', 0.02)
     """
     n, clip = positive_integer("n", n), positive_number("clip", clip)
     choice("sampling", sampling, SAMPLINGS)

@@ -35,6 +35,13 @@ class GeodesicRegressionLoss(Loss):
     of γ and s((1−t)ℓ)/s(ℓ) across it, ℓ the length of γ and s = sin(√κ·), sinh(√−κ·) or the identity; so b with t.
     The gradient is that map's transpose applied to −log_γ(t) y. Its length has no public bound unless responses and
     iterates stay in a ball: give `clip`. Covariates are clipped to [0, 1]: scale them by a public range.
+
+    >>> import numpy as np
+    >>> from dpmanifolds import Euclidean
+    >>> from dpmanifolds.optimize import GeodesicRegressionLoss
+    >>> loss = GeodesicRegressionLoss(Euclidean(1))
+    >>> loss.value(np.array([[0.0], [2.0]]), (np.array([0.5]), np.array([[3.0]])))  # ½(3 − 1)²
+    2.0
     """
 
     response: Manifold

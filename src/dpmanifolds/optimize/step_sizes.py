@@ -47,7 +47,12 @@ def curvature_constant(diameter: float, lowest_curvature: float) -> float:
 
 @dataclass(frozen=True)
 class StepRule(ABC):
-    """Step sizes as a public function of the plan."""
+    """Step sizes as a public function of the plan.
+
+    >>> from dpmanifolds.optimize import SmoothSteps, StepRule
+    >>> isinstance(SmoothSteps(smoothness=4.0), StepRule)
+    True
+    """
 
     def __post_init__(self) -> None:
         for field in fields(self):
@@ -61,7 +66,12 @@ class StepRule(ABC):
 
 @dataclass(frozen=True)
 class ConvexSteps(StepRule):
-    """Theorem 2: geodesically convex, L₀-Lipschitz. η = D/√((L₀² + dσ²)ςT); use output="average"."""
+    """Theorem 2: geodesically convex, L₀-Lipschitz. η = D/√((L₀² + dσ²)ςT); use output="average".
+
+    >>> from dpmanifolds.optimize import ConvexSteps
+    >>> ConvexSteps(diameter=2.0, lipschitz=1.0).sizes(steps=4, noise=0.0, dim=3).tolist()
+    [1.0, 1.0, 1.0, 1.0]
+    """
 
     diameter: float
     lipschitz: float
@@ -74,7 +84,12 @@ class ConvexSteps(StepRule):
 
 @dataclass(frozen=True)
 class StronglyConvexSteps(StepRule):
-    """Theorem 3: β-strongly convex (β = 1 for ½ρ² on Hadamard manifolds). η_t = 1/(β(t + 1)); "weighted-average"."""
+    """Theorem 3: β-strongly convex (β = 1 for ½ρ² on Hadamard manifolds). η_t = 1/(β(t + 1)); "weighted-average".
+
+    >>> from dpmanifolds.optimize import StronglyConvexSteps
+    >>> StronglyConvexSteps(strength=1.0).sizes(steps=3, noise=0.1, dim=6).round(6).tolist()
+    [1.0, 0.5, 0.333333]
+    """
 
     strength: float
 
@@ -84,7 +99,12 @@ class StronglyConvexSteps(StepRule):
 
 @dataclass(frozen=True)
 class PolyakSteps(StepRule):
-    """Theorem 4: F − F* ≤ τ‖grad F‖², L₁-smooth. η = ½·min(1/L₁, 1/τ), strictly below the limit; output="last"."""
+    """Theorem 4: F − F* ≤ τ‖grad F‖², L₁-smooth. η = ½·min(1/L₁, 1/τ), strictly below the limit; output="last".
+
+    >>> from dpmanifolds.optimize import PolyakSteps
+    >>> PolyakSteps(smoothness=2.0, tau=1.0).sizes(steps=2, noise=0.1, dim=6).tolist()
+    [0.25, 0.25]
+    """
 
     smoothness: float
     tau: float
@@ -95,7 +115,12 @@ class PolyakSteps(StepRule):
 
 @dataclass(frozen=True)
 class SmoothSteps(StepRule):
-    """Theorem 5: L₁-smooth, not convex. η = 1/L₁; output="random" is what the theorem speaks about."""
+    """Theorem 5: L₁-smooth, not convex. η = 1/L₁; output="random" is what the theorem speaks about.
+
+    >>> from dpmanifolds.optimize import SmoothSteps
+    >>> SmoothSteps(smoothness=4.0).sizes(steps=2, noise=0.1, dim=6).tolist()
+    [0.25, 0.25]
+    """
 
     smoothness: float
 
@@ -105,7 +130,12 @@ class SmoothSteps(StepRule):
 
 @dataclass(frozen=True)
 class GeometricSteps(StepRule):
-    """From `first` down to `last` in equal ratios."""
+    """From `first` down to `last` in equal ratios.
+
+    >>> from dpmanifolds.optimize import GeometricSteps
+    >>> GeometricSteps(first=1.0, last=0.25).sizes(steps=3, noise=0.1, dim=6).round(6).tolist()
+    [1.0, 0.5, 0.25]
+    """
 
     first: float
     last: float

@@ -55,6 +55,12 @@ class EigenvectorLoss(Loss):
     """f(w, x) = −(xᵀw)² on the unit sphere: its minimum is the leading eigenvector of the second moment.
 
     grad f = −2(xᵀw)(x − (xᵀw)w), of length 2ab with a² + b² = |x|², so at most R².
+
+    >>> import numpy as np
+    >>> from dpmanifolds.optimize import EigenvectorLoss
+    >>> loss = EigenvectorLoss(dimension=2, radius=1.0)
+    >>> loss.gradients(np.array([1.0, 0.0]), np.array([[0.6, 0.8]])).round(6).tolist()
+    [[-0.96]]
     """
 
     dimension: int

@@ -19,8 +19,8 @@ inner steps after it, with Γ the parallel transport from w̃ to w, the step goe
 For an L-smooth loss the clip changes nothing, so the noise of a correction shrinks with the way from the anchor. w, w̃,
 Γ and C_t are functions of what was released before, so given the past an anchor is a Gaussian mechanism of μ =
 2C/(nσ_a) and an inner step a subsampled Gaussian one of noise multiplier s·b whatever C_t is. The promise is the
-adaptive composition of S terms of the first kind and S·m of the second; a fresh full gradient is never free. If the
-loss is not L-smooth, clipping biases the steps and the promise stays.
+adaptive composition of S terms of the first kind and S·m of the second; a fresh full gradient is never free
+(docs/proofs/descent.md, D9). If the loss is not L-smooth, clipping biases the steps and the promise stays.
 """
 
 from __future__ import annotations
@@ -44,6 +44,7 @@ from dpmanifolds.optimize.descent import _as_loss, _checked_start, _clip_norm, _
 from dpmanifolds.optimize.loss import Loss, like_point, rounding_slack
 from dpmanifolds.optimize.moves import move
 from dpmanifolds.optimize.plan import DescentPlan, plan_descent
+from dpmanifolds.optimize.streamed import held_records
 from dpmanifolds.privacy import Budget, Guarantee, PureDP, compose, split
 
 __all__ = ["SVRGResult", "private_svrg"]
@@ -54,7 +55,20 @@ _HALVINGS = 12
 
 @dataclass(frozen=True, eq=False)
 class SVRGResult:
-    """The last point and the public numbers behind it."""
+    """The last point and the public numbers behind it.
+
+    >>> import numpy as np
+    >>> from dpmanifolds import SPD, ApproxDP, Ball
+    >>> from dpmanifolds.optimize import FrechetMeanLoss, private_svrg
+    >>> ball = Ball(SPD(2), np.eye(2), radius=1.5)
+    >>> records, budget = SPD(2).random_point(1000, rng=0), ApproxDP(1.0, 1e-6)
+    >>> result = private_svrg(
+    ...     FrechetMeanLoss(ball), records, SPD(2), start=ball.center, budget=budget, anchors=2, inner=2,
+    ...     step_size=0.4, smoothness=2.0, batch_size=100, rng=0,
+    ... )
+    >>> result.point.shape, result.anchor_plan.steps, result.inner_plan.steps, result.reproducible
+    ((2, 2), 2, 4, True)
+    """
 
     point: Array
     guarantee: Guarantee
@@ -118,6 +132,18 @@ def private_svrg(
     `smoothness` L is public and sets the clip of differences; `anchor_share` is what the full gradients get of the
     budget before both noises are lowered together until the exact composition just fits. `clip`, `sampling`, `unit`,
     `ledger` and errors are as in `private_descent`; noise is rounded exactly as there. `callback(w)` sees each iterate.
+
+    >>> import numpy as np
+    >>> from dpmanifolds import SPD, ApproxDP, Ball
+    >>> from dpmanifolds.optimize import FrechetMeanLoss, private_svrg
+    >>> ball = Ball(SPD(2), np.eye(2), radius=1.5)
+    >>> records, budget = SPD(2).random_point(1000, rng=0), ApproxDP(1.0, 1e-6)
+    >>> result = private_svrg(
+    ...     FrechetMeanLoss(ball), records, SPD(2), start=ball.center, budget=budget, anchors=2, inner=2,
+    ...     step_size=0.4, smoothness=2.0, batch_size=100, rng=0,
+    ... )
+    >>> result.guarantee.fits(budget)
+    True
     """
     loss = _as_loss(loss, manifold)
     w = _checked_start(manifold, start)
@@ -129,7 +155,7 @@ def private_svrg(
         raise ArgumentError("a ledger needs dataset=, the name under which these records are accounted for.")
     if isinstance(ledger, str | os.PathLike):
         ledger = Ledger(ledger)
-    arrays = loss.prepare(records)
+    arrays = held_records(loss, records)
     clip = _clip_norm(loss, clip)
     n = leaves(arrays)[0].shape[0]
     common: dict[str, Any] = {"n": n, "unit": loss.unit if unit is None else unit}

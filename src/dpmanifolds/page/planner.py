@@ -43,7 +43,14 @@ def plan_page(
     radius: float | None = None,
     budget: Budget | None = None,
 ) -> str:
-    """The page as HTML, opened at this manifold ("spd:3", "sphere:2", …), number of records, radius and budget."""
+    """The page as HTML, opened at this manifold ("spd:3", "sphere:2", …), number of records, radius and budget.
+
+    >>> from dpmanifolds import ApproxDP
+    >>> from dpmanifolds.page import plan_page
+    >>> text = plan_page(manifold="spd:3", n=500, radius=2.0, budget=ApproxDP(1.0, 1e-6))
+    >>> text.startswith("<!doctype html>"), "src=" in text
+    (True, False)
+    """
     start: dict[str, Any] = {}
     if manifold is not None:
         start |= _place(manifold)

@@ -226,6 +226,8 @@
     });
     const cut = releases(facts);
     summarise(facts, taken, cut.errors);
+    $("planned").textContent = `Planned: ${place.label}, a ball of radius ${short(state.radius)}, ` +
+      `${state.n.toLocaleString("en")} records, ${inWords(budget())}.`;
     const lines = { where: place, ...state, budget: budget(), wanted: state.mechanism, way: cut.way, part: cut.part };
     lines.idealized = state.mechanism.includes("idealized");
     $("python").textContent = snippets.python(lines);

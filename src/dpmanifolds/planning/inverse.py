@@ -146,6 +146,12 @@ def radius_for(
     """The largest radius, around the same centre, at which the mean of n records errs at most `error`, as expected.
 
     Never beyond the radius up to which the Fréchet mean is unique, nor beyond what double precision can hold.
+
+    >>> import dpmanifolds as dpm
+    >>> from dpmanifolds.planning import radius_for
+    >>> ball = dpm.Ball(dpm.Sphere(2), [0.0, 0.0, 1.0], radius=0.4)
+    >>> round(radius_for(ball, n=200, budget=dpm.PureDP(1.0), error=0.01), 4)
+    0.4636
     """
     if not isinstance(domain, Ball):
         raise ArgumentError(f"domain must be a Ball, whose radius is sought; got {type(domain).__name__}.")

@@ -67,7 +67,13 @@ _USUAL_BUDGETS = (PureDP(0.1), PureDP(0.3), PureDP(1.0), PureDP(3.0))
 
 @dataclass(frozen=True)
 class PlanRow:
-    """One mechanism with one numerics within one budget; no numbers where it is not available."""
+    """One mechanism with one numerics within one budget; no numbers where it is not available.
+
+    >>> import dpmanifolds as dpm
+    >>> row = dpm.plan(dpm.Ball(dpm.Sphere(2), [0.0, 0.0, 1.0], radius=0.4), 100, dpm.PureDP(1.0)).best()
+    >>> row.mechanism, row.numerics, round(row.scale, 6), row.available
+    ('wrapped-laplace', 'rounded', 0.008456, True)
+    """
 
     mechanism: str
     numerics: str
@@ -93,7 +99,16 @@ class PlanRow:
 
 @dataclass(frozen=True)
 class Plan:
-    """A table of expected errors. Every number is public: made of the domain, n and the budgets."""
+    """A table of expected errors. Every number is public: made of the domain, n and the budgets.
+
+    >>> import dpmanifolds as dpm
+    >>> ball = dpm.Ball(dpm.Sphere(2), [0.0, 0.0, 1.0], radius=0.4)
+    >>> found = dpm.plan(ball, 100, [dpm.PureDP(0.5), dpm.PureDP(1.0)])
+    >>> [round(found.best(budget).error.mean, 4) for budget in found.budgets]
+    [0.0338, 0.0169]
+    >>> found.to_csv().splitlines()[0].split(",")[:4]
+    ['budget', 'mechanism', 'numerics', 'sensitivity']
+    """
 
     domain: Domain
     n: int

@@ -30,7 +30,7 @@ def need_matplotlib(module: str = "matplotlib") -> Any:
 def axes(ax: Any, size: tuple[float, float] = (5.0, 4.0)) -> Any:
     """`ax`, or the axes of a new figure of this size in inches."""
     if ax is None:
-        _, ax = need_matplotlib("matplotlib.pyplot").subplots(figsize=size, layout="constrained")
+        _, ax = need_matplotlib("matplotlib.pyplot").subplots(figsize=size, layout="compressed")
     if not hasattr(ax, "plot"):
         raise ArgumentError(f"ax must be matplotlib axes, or None for new ones; got {type(ax).__name__}.")
     return ax

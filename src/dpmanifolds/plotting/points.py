@@ -46,7 +46,8 @@ def plot_shape(
         for place, radius in zip(point, np.broadcast_to(np.asarray(uncertainty, float), point.shape), strict=True):
             ax.add_patch(circle((place.real, place.imag), radius, color=NOISE, alpha=0.28, linewidth=0, zorder=2))
     ax.plot(*_joined(point, links), color=VALUE, linewidth=1.3, alpha=0.8, zorder=3)
-    ax.plot(point.real, point.imag, "o", color=VALUE, markersize=5, zorder=4)
+    # small dots let small circles be seen
+    ax.plot(point.real, point.imag, "o", color=VALUE, markersize=5 if uncertainty is None else 3, zorder=4)
     if space.k <= _NUMBERED_UP_TO:
         _number(point, ax)
     bare(ax)

@@ -17,6 +17,9 @@ from dpmanifolds.privacy import ApproxDP, Budget, Guarantee, PureDP
 __all__ = ["plot_error_vs_epsilon", "plot_profile", "plot_tradeoff"]
 
 _COLORS = (VALUE, NOISE, "#5b8c3a", "#8456a8", "#b3476b")
+_LINES = {"rounded": "-", "lattice": "--", "idealized": ":"}
+_MARKERS = ("o", "s", "^", "D", "v")
+_SMALLEST_DELTA = 1e-10
 _EPSILONS = tuple(np.geomspace(0.1, 10.0, 13).tolist())
 
 
@@ -46,7 +49,7 @@ def plot_tradeoff(guarantee: Guarantee, *, label: str | None = None, ax: Any = N
     ax = axes(ax, (4.6, 4.2))
     # curves of pure promises have corners; two-sided logarithmic spacing shows the steep ends
     near = np.geomspace(1e-4, 0.5, 150)
-    alarms = np.concatenate([[0.0], near, 1 - near[-2::-1], [1.0]])
+    alarms = np.unique(np.concatenate([np.linspace(0.0, 1.0, 501), near, 1 - near]))
     missed = np.asarray(promise.tradeoff(alarms))
     color = _next_color(ax)
     ax.plot(alarms, missed, color=color, label=label or "this promise")
@@ -71,7 +74,7 @@ def plot_profile(
     promise = _checked(guarantee)
     ax = axes(ax)
     if epsilons is None:
-        epsilons = np.linspace(0.0, promise.epsilon(1e-10) * 1.02 + 1e-3, 240)
+        epsilons = np.linspace(0.0, promise.epsilon(_SMALLEST_DELTA) * 1.02 + 1e-3, 240)
     grid = np.asarray(list(epsilons), dtype=float)
     deltas = np.asarray(promise.delta(grid), dtype=float)
     seen = deltas > 0
@@ -79,9 +82,9 @@ def plot_profile(
     ax.plot(grid[seen], deltas[seen], color=color, label=label)
     if seen.any() and not seen.all():
         # a pure promise ends: δ is 0 from there on
-        ax.axvline(grid[seen][-1], color=color, linestyle=":", linewidth=1)
-    ax.set(xlabel="ε", ylabel="δ", yscale="log", xlim=(0, None))
-    ax.set_ylim(1e-10, 1)
+        ax.plot([grid[seen][-1]] * 2, [deltas[seen][-1], _SMALLEST_DELTA], color=color, linestyle=":", linewidth=1)
+    widest = max(float(np.max(line.get_xdata())) for line in ax.lines if len(line.get_xdata()))
+    ax.set(xlabel="ε", ylabel="δ", yscale="log", xlim=(0, widest), ylim=(_SMALLEST_DELTA, 1))
     if label:
         ax.legend(frameon=False)
     return ax
@@ -96,10 +99,11 @@ def plot_error_vs_epsilon(
     numerics: str = "safe",
     ax: Any = None,
 ) -> Any:
-    """Expected error of the private mean against the budget, a line per mechanism.
+    """Expected error of the private mean against the budget, a line per mechanism; a bar where there is one budget.
 
-    From a `Plan`, or from a domain and n, which are then planned at `epsilons` (pure, or (ε, δ) with `delta`). Above
-    the grey line the public centre is as good an answer as the release.
+    From a `Plan`, or from a domain and n, which are then planned at `epsilons` (pure, or (ε, δ) with `delta`). Colours
+    tell mechanisms apart, kinds of lines their numerics. Beyond the grey line the public centre is as good an answer
+    as the release.
 
     >>> import numpy as np
     >>> from dpmanifolds import SPD, Ball
@@ -114,17 +118,52 @@ def plot_error_vs_epsilon(
         planned = plan(planned, n, budgets, numerics=numerics)
     elif not isinstance(planned, Plan):
         raise ArgumentError(f"planned must be a Plan, or a domain with n; got {planned!r}.")
-    ax = planned.plot(axes(ax))
-    for place, line in enumerate(ax.lines):
-        # equal curves must not hide each other
-        line.set(linewidth=max(1.0, 3.6 - 0.8 * place), markersize=max(2.5, 7.5 - 1.6 * place))
-    title = f"{planned.domain!r}, n = {planned.n}"
     if len(planned.budgets) == 1:
-        title += f", {budget_label(planned.budgets[0])}"
-    ax.set_title(title, fontsize="small", wrap=True)
+        return _bars(planned, axes(ax, (6.0, 2.6)))
+    ax = axes(ax, (5.6, 4.2))
+    before = len(ax.lines)
+    planned.plot(ax)
+    _style(ax.lines[before:])
+    ax.set_title(f"{planned.domain!r}, n = {planned.n}", fontsize="small", wrap=True)
     low, high = ax.get_ylim()
     if planned.domain.radius < 3 * high:
         ax.axhline(planned.domain.radius, color=DOMAIN, linestyle="--", linewidth=1, label="radius of the domain")
         ax.set_ylim(low, max(high, 1.3 * planned.domain.radius))
-    ax.legend(frameon=False)
+    ax.grid(alpha=0.25)
+    # errors fall towards the right, so that the upper right is free
+    ax.legend(frameon=True, framealpha=0.85, edgecolor="none", fontsize="small", loc="upper right")
+    return ax
+
+
+def _style(lines: Iterable[Any]) -> None:
+    """A colour and a marker per mechanism, a kind of line per numerics; hollow markers, as curves may be equal."""
+    seen: dict[str, int] = {}
+    for line in lines:
+        mechanism, numerics = _names_of(line.get_label())
+        place = seen.setdefault(mechanism, len(seen)) % len(_COLORS)
+        line.set(color=_COLORS[place], linestyle=_LINES[numerics], linewidth=1.6)
+        line.set(marker=_MARKERS[place], markersize=5.5 + (numerics == "idealized"), markerfacecolor="none")
+
+
+def _names_of(label: str) -> tuple[str, str]:
+    mechanism, numerics = label.rsplit(" ", 1)
+    return mechanism, numerics.strip("()")
+
+
+def _bars(planned: Plan, ax: Any) -> Any:
+    """One budget: the mechanisms one below the other, the best on top."""
+    errors = {f"{row.mechanism} ({row.numerics})": row.error.mean for row in planned.rows if row.error is not None}
+    names = sorted(errors, key=errors.__getitem__, reverse=True)
+    bars = ax.barh(names, [errors[name] for name in names], height=0.6, color=DOMAIN, alpha=0.6)
+    bars[-1].set(color=VALUE, alpha=1.0)
+    ax.bar_label(bars, fmt="{:.3g}", padding=4, fontsize="small")
+    ax.margins(x=0.14)
+    if planned.domain.radius < 3 * max(errors.values()):
+        ax.axvline(planned.domain.radius, color=DOMAIN, linestyle="--", linewidth=1)
+    ax.set(xlabel="expected geodesic error")
+    ax.set_title(
+        f"{planned.domain!r}, n = {planned.n}, {budget_label(planned.budgets[0])}", fontsize="small", wrap=True
+    )
+    for side in ("right", "top"):
+        ax.spines[side].set_visible(False)
     return ax

@@ -22,7 +22,7 @@ def plot_spd(matrices: Any, *, spread: Any = None, reference: Any = None, ax: An
     k = 2: the ellipse of the matrix. k = 3: the ellipsoid, seen from above the x-y plane at an angle. Larger: a table
     of colours. `spread` (m, k, k) are drawn faintly behind a single matrix, such as the edge of a confidence region;
     `reference` is drawn dashed, such as the public centre. Fields of 3×3 matrices are coloured by the direction of
-    their longest axis (x red, y green, z blue), as tensor maps are.
+    their longest axis (x red, y green, z blue), as tensor maps are, and grey where they are round.
 
     >>> import numpy as np
     >>> from dpmanifolds.plotting import plot_spd
@@ -73,9 +73,19 @@ def plot_matrix(matrix: Any, *, ax: Any = None) -> Any:
     ax.set_yticks(range(rows) if rows <= 12 else range(0, rows, math.ceil(rows / 10)))
     ax.tick_params(length=0)
     if max(rows, columns) <= _NUMBERS_UP_TO:
+        # two digits of the largest number
+        decimals = max(0, 2 - round(math.log10(top)))
         for (row, column), number in np.ndenumerate(table):
             shade = "white" if abs(number) > 0.6 * top else "black"
-            ax.text(column, row, f"{number:.2g}", ha="center", va="center", color=shade, fontsize="small")
+            ax.text(
+                column,
+                row,
+                f"{round(number, decimals) + 0.0:.{decimals}f}",
+                ha="center",
+                va="center",
+                color=shade,
+                fontsize="small",
+            )
     return ax
 
 
@@ -137,6 +147,14 @@ def _compass(ax: Any) -> None:
         ax.text(*(start + 1.25 * size * step), name, color=color, ha="center", va="center", fontsize="small")
 
 
+def _anisotropy(matrices: np.ndarray) -> np.ndarray:
+    """Fractional anisotropy, from 0 (a ball) to 1 (a needle)."""
+    values = np.linalg.eigvalsh(matrices)
+    off = values - values.mean(axis=-1, keepdims=True)
+    share: np.ndarray = np.minimum(np.sqrt(1.5 * np.sum(off**2, axis=-1) / np.sum(values**2, axis=-1)), 1.0)
+    return share
+
+
 def _field(stack: np.ndarray, ax: Any) -> Any:
     """Glyphs in rows, an even selection where there are very many."""
     collections = need_matplotlib("matplotlib.collections")
@@ -151,7 +169,9 @@ def _field(stack: np.ndarray, ax: Any) -> Any:
     colors: Any = VALUE
     if stack.shape[-1] == 3:
         longest = np.linalg.eigh(shown)[1][:, :, -1]
-        colors = np.clip(np.abs(longest), 0, 1) * 0.85
+        # round tensors point nowhere: the less anisotropic, the greyer
+        share = _anisotropy(shown)[:, None]
+        colors = 0.85 * share * np.clip(np.abs(longest), 0, 1) + 0.6 * (1 - share)
     polygons = collections.PolyCollection(
         np.moveaxis(outlines, 1, 2), facecolors=colors, edgecolors=colors, alpha=0.75, linewidths=0.6
     )

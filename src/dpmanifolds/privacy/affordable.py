@@ -29,7 +29,12 @@ _LARGEST, _SMALLEST = 700.0, 2.0**-60
 
 
 def largest_affordable(promise: Callable[[float], Guarantee], budget: Budget) -> float:
-    """The largest x in (2⁻⁶⁰, 700] whose promise(x), which grows with x, fits the budget."""
+    """The largest x in (2⁻⁶⁰, 700] whose promise(x), which grows with x, fits the budget.
+
+    >>> from dpmanifolds.privacy import Guarantee, PureDP, largest_affordable
+    >>> round(largest_affordable(Guarantee.pure, PureDP(1.0)), 9)
+    1.0
+    """
     if not isinstance(budget, Budget):
         raise ArgumentError(
             f"budget must be PureDP, ApproxDP, GaussianDP, ZeroConcentratedDP or RenyiDP; got {budget!r}."
@@ -69,7 +74,12 @@ def _narrowed(promise: Callable[[float], Guarantee], budget: ApproxDP, low: floa
 
 @lru_cache(maxsize=1024)
 def affordable_epsilon(budget: Budget, *, on_the_line: bool = False) -> float:
-    """The largest ε such that every ε-DP mechanism keeps the budget; `on_the_line`, Laplace noise on R with that ε."""
+    """The largest ε such that every ε-DP mechanism keeps the budget; `on_the_line`, Laplace noise on R with that ε.
+
+    >>> from dpmanifolds.privacy import ApproxDP, PureDP, affordable_epsilon
+    >>> affordable_epsilon(PureDP(1.0)), affordable_epsilon(ApproxDP(1.0, 1e-6)) >= 1.0
+    (1.0, True)
+    """
     if isinstance(budget, PureDP):
         return budget.epsilon
     return largest_affordable(Guarantee.laplace if on_the_line else Guarantee.pure, budget)
@@ -77,7 +87,12 @@ def affordable_epsilon(budget: Budget, *, on_the_line: bool = False) -> float:
 
 @lru_cache(maxsize=1024)
 def affordable_mu(budget: Budget) -> float:
-    """The largest μ such that every μ-Gaussian-DP mechanism keeps the budget; none keeps a pure ε."""
+    """The largest μ such that every μ-Gaussian-DP mechanism keeps the budget; none keeps a pure ε.
+
+    >>> from dpmanifolds.privacy import ApproxDP, affordable_mu
+    >>> round(affordable_mu(ApproxDP(1.0, 1e-6)), 6)
+    0.236704
+    """
     if isinstance(budget, PureDP):
         raise NotAvailableError(
             f"Gaussian noise has unbounded privacy loss: it keeps no {budget!r}. Use Laplace noise."
@@ -91,7 +106,12 @@ def affordable_mu(budget: Budget) -> float:
 
 @lru_cache(maxsize=1024)
 def affordable_rho(budget: Budget) -> float:
-    """The largest ρ such that every ρ-zCDP mechanism keeps the budget; none keeps a pure ε or a Gaussian μ."""
+    """The largest ρ such that every ρ-zCDP mechanism keeps the budget; none keeps a pure ε or a Gaussian μ.
+
+    >>> from dpmanifolds.privacy import ZeroConcentratedDP, affordable_rho
+    >>> affordable_rho(ZeroConcentratedDP(0.5))
+    0.5
+    """
     if isinstance(budget, PureDP | GaussianDP):
         raise NotAvailableError(f"a zCDP promise implies no {budget!r}. Ask for ApproxDP, or use other noise.")
     if isinstance(budget, ZeroConcentratedDP):

@@ -77,7 +77,14 @@ def order(alpha: Any) -> float:
 
 @dataclass(frozen=True)
 class Budget:
-    """What the five kinds share: reading one promise as another."""
+    """What the five kinds share: reading one promise as another.
+
+    >>> from dpmanifolds.privacy import ApproxDP, Budget, GaussianDP, PureDP
+    >>> all(isinstance(budget, Budget) for budget in (PureDP(1.0), ApproxDP(1.0, 1e-6), GaussianDP(1.0)))
+    True
+    >>> round(GaussianDP(0.5).as_approx(delta=1e-6).epsilon, 6)
+    2.254085
+    """
 
     _instead: ClassVar[str] = ""
 

@@ -25,6 +25,10 @@ def split(budget: Budget, shares: Sequence[float]) -> list[tuple[Budget, ...]]:
 
     ε, ρ and D_α are cut by the shares, μ by their roots. A point (ε, δ) cannot be cut without loss: it is cut as the
     pure ε and as the Gaussian μ that it affords, for noise of either kind.
+
+    >>> from dpmanifolds.privacy import PureDP, split
+    >>> [round(part.epsilon, 6) for part in split(PureDP(1.0), [0.25, 0.75])[0]]
+    [0.25, 0.75]
     """
     try:
         parts = [positive_number("share", share) for share in shares]

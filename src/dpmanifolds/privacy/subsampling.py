@@ -33,7 +33,13 @@ def full_batch_descent(*, n: int, steps: int, clip: float, sigma: float, unit: s
 
 
 def poisson_descent(*, n: int, rate: float, steps: int, clip: float, sigma: float, unit: str = "person") -> Guarantee:
-    """T steps, each on a fresh Poisson sample of rate q; clipping is required, even where gradients are Lipschitz."""
+    """T steps, each on a fresh Poisson sample of rate q; clipping is required, even where gradients are Lipschitz.
+
+    >>> from dpmanifolds.privacy import poisson_descent
+    >>> one, many = (poisson_descent(n=1000, rate=0.01, steps=steps, clip=1.0, sigma=0.1) for steps in (1, 100))
+    >>> 0 < one.epsilon(1e-5) < many.epsilon(1e-5)
+    True
+    """
     n, steps = positive_integer("n", n), positive_integer("steps", steps)
     rate = positive_number("rate", rate)
     if rate > 1:

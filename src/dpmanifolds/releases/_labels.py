@@ -1,8 +1,8 @@
-"""Names of persons and classes, one for each record.
+"""The classes of labelled records, and the one class of each person.
 
->>> from dpmanifolds.releases._labels import label_array
->>> label_array("labels", ["left", "right", "left"]).shape
-(3,)
+>>> from dpmanifolds.releases._labels import class_names
+>>> class_names(["left", "right"])
+('left', 'right')
 """
 
 from __future__ import annotations
@@ -13,22 +13,9 @@ from typing import Any
 import numpy as np
 
 from dpmanifolds.errors import ArgumentError
+from dpmanifolds.statistics.persons import Persons
 
-__all__ = ["class_names", "label_array"]
-
-_KINDS = "biufSUOmM"
-
-
-def label_array(name: str, labels: Any) -> np.ndarray:
-    """Labels as an array that can be sorted; the error names no label."""
-    try:
-        array = np.asarray(labels)
-        if array.dtype.kind in _KINDS:
-            np.unique(array)
-            return array
-    except (TypeError, ValueError):
-        pass
-    raise ArgumentError(f"{name} must be a list or an array of numbers or of strings that can be sorted.") from None
+__all__ = ["class_names", "classes_of_persons"]
 
 
 def class_names(classes: Sequence[Any]) -> tuple[Any, ...]:
@@ -41,3 +28,15 @@ def class_names(classes: Sequence[Any]) -> tuple[Any, ...]:
     if not once:
         raise ArgumentError(f"classes must list each label once; got {list(names)!r}.")
     return names
+
+
+def classes_of_persons(numbers: np.ndarray, persons: Persons, lenient: bool) -> np.ndarray:
+    """The class of each person from those of the records; −1, no class, for a person with several where `lenient`."""
+    first = numbers[persons.order[persons.starts[:-1]]]
+    agrees = np.logical_and.reduceat((numbers == first[persons.numbers])[persons.order], persons.starts[:-1])
+    if not lenient and not agrees.all():
+        raise ArgumentError(
+            "all records of a person must have the same label, and those of at least one person differ. Release the "
+            "classes one by one, by private_mean with group_by, and split the budget between them."
+        )
+    return np.where(agrees, first, -1)

@@ -13,21 +13,23 @@ from dpmanifolds._validate import choice
 from dpmanifolds.domains import Domain
 from dpmanifolds.errors import ArgumentError, NotAvailableError
 from dpmanifolds.mechanisms import NUMERICS, Facts, Mechanism, mean_facts, offered
+from dpmanifolds.optimize.streamed import taken
 from dpmanifolds.privacy import Budget, Guarantee, compose, split
 from dpmanifolds.releases._counts import counts_noise
-from dpmanifolds.releases._labels import class_names, label_array
+from dpmanifolds.releases._labels import class_names, classes_of_persons
 from dpmanifolds.releases.entry import (
     Account,
     checked_budget,
     checked_domain,
     clipped_records,
     computed_mean,
+    grouped,
     open_account,
     precision_of,
     stacked,
 )
 from dpmanifolds.releases.release import Release, release_of
-from dpmanifolds.statistics.blocks import records_at
+from dpmanifolds.statistics.persons import label_array, persons_of
 
 __all__ = ["ClassMeans", "private_class_means"]
 
@@ -37,7 +39,16 @@ _MARGIN = 2.0
 
 @dataclass(frozen=True)
 class ClassMeans:
-    """One release per class, and what all of them together promise."""
+    """One release per class, and what all of them together promise.
+
+    >>> import numpy as np
+    >>> import dpmanifolds as dpm
+    >>> ball = dpm.Ball(dpm.SPD(2), np.eye(2), radius=2.0)
+    >>> X, y = dpm.SPD(2).random_point(400, rng=0), np.repeat(["left", "right"], 200)
+    >>> both = dpm.private_class_means(X, y, ball, dpm.PureDP(1.0))
+    >>> both.classes, both.means.shape, len(both.releases)
+    (('left', 'right'), (2, 2, 2), 2)
+    """
 
     classes: tuple[Any, ...]
     """The labels, public."""
@@ -71,6 +82,7 @@ def private_class_means(
     private_labels: bool = False,
     mechanism: str = "auto",
     numerics: str = "safe",
+    group_by: Any = None,
     on_invalid: str = "raise",
     unit: str = "person",
     ledger: Any = None,
@@ -88,6 +100,10 @@ def private_class_means(
     the centre, so that a changed record replaces one record in at most two classes. A record whose label is none of
     `classes` raises (outside of the promise), or with `on_invalid="center"` is in no class (inside of it).
 
+    `group_by` names a person for each record: a person's records become one point, as in `private_mean`, of the one
+    class that all of them must have. A person with several classes raises before anything is spent or drawn, or, with
+    private labels and `on_invalid="center"`, is in no class.
+
     >>> import numpy as np
     >>> import dpmanifolds as dpm
     >>> ball = dpm.Ball(dpm.SPD(2), np.eye(2), radius=2.0)
@@ -102,7 +118,12 @@ def private_class_means(
     account = open_account(ledger, dataset, rng)
     records = clipped_records(points, domain, on_invalid)
     lenient = private_labels and on_invalid == "center"
-    tags, names = _checked_labels(labels, domain.manifold.batch_shape(records)[0], classes, private_labels, lenient)
+    count = domain.manifold.batch_shape(records)[0]
+    tags, names = _checked_labels(labels, count, classes, private_labels, lenient)
+    if group_by is not None:
+        persons = persons_of(group_by, count)
+        tags = classes_of_persons(tags, persons, lenient)
+        records = grouped(domain, records, persons)
     request = _Request(domain, budget, mechanism, numerics, unit, account)
     rows = [np.flatnonzero(tags == number) for number in range(len(names))]
     if private_labels:
@@ -124,7 +145,7 @@ class _Request:
         facts = [mean_facts(self.domain, len(each), dtype, unit=f"{self.unit} within class") for each in rows]
         laws, reason = self._laws(facts, self.budget)
         promise = laws[0].guarantee
-        groups = [records_at(records, each) for each in rows]
+        groups = [taken(records, each) for each in rows]
         points = [computed_mean(self.domain, group, dtype).point for group in groups]
         self.account.spend("class means", promise, classes=len(names), domain=repr(self.domain))
         releases = self._released(laws, points, groups, self.budget, reason)
@@ -229,7 +250,7 @@ def _checked_labels(
 
 def _sized(records: Array, rows: np.ndarray, size: int, center: Array) -> Array:
     """The first `size` records of a class, filled up with the centre."""
-    kept = records_at(records, rows[:size])
+    kept = taken(records, rows[:size])
     return _filled(kept, size, center)
 
 

@@ -29,7 +29,16 @@ __all__ = ["ConfidenceRegion", "confidence_region", "population_region"]
 
 @dataclass(frozen=True, eq=False)
 class ConfidenceRegion:
-    """All points within `radius` of a release's noisy coordinates: holds what it is `about` with chance `level`."""
+    """All points within `radius` of a release's noisy coordinates: holds what it is `about` with chance `level`.
+
+    >>> import numpy as np
+    >>> import dpmanifolds as dpm
+    >>> ball = dpm.Ball(dpm.SPD(2), np.eye(2), radius=1.5)
+    >>> release = dpm.private_mean(dpm.SPD(2).random_point(400, rng=0), ball, dpm.PureDP(1.0))
+    >>> region = dpm.confidence_region(release, level=0.95)
+    >>> region.level, region.metric, region.about
+    (0.95, 'coordinates', 'the mean of the clipped records without privacy')
+    """
 
     release: Release
     radius: float
@@ -65,6 +74,14 @@ def confidence_region(release: Release, level: float = 0.9) -> ConfidenceRegion:
     From the law of the noise alone, which is public. Wrapped mechanisms: the noise has a known norm in coordinates at
     the centre, which the release keeps. Intrinsic ones: the same with distances, where a radius beyond π/(2√κ) says
     nothing and becomes infinite.
+
+    >>> import numpy as np
+    >>> import dpmanifolds as dpm
+    >>> ball = dpm.Ball(dpm.SPD(2), np.eye(2), radius=1.5)
+    >>> release = dpm.private_mean(dpm.SPD(2).random_point(400, rng=0), ball, dpm.PureDP(1.0))
+    >>> region = dpm.confidence_region(release, level=0.9)
+    >>> bool(region.contains(release.value)), round(region.radius, 4)
+    (True, 0.0399)
     """
     level = _checked_level(level)
     _needs_one_draw(release)

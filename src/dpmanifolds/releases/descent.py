@@ -4,13 +4,17 @@ from __future__ import annotations
 
 from typing import Any
 
+from dpmanifolds._arrays import leaves
 from dpmanifolds.domains import Ball, Domain
 from dpmanifolds.errors import ArgumentError
+from dpmanifolds.manifolds import Product
 from dpmanifolds.mechanisms import host
 from dpmanifolds.optimize import DescentResult, descend_to_median
+from dpmanifolds.optimize.streamed import StreamedRecords
 from dpmanifolds.privacy import Budget
-from dpmanifolds.releases.entry import checked_budget, clipped_records, grouped, open_account
+from dpmanifolds.releases.entry import by_person, checked_budget, clipped_records, lasting_records, open_account
 from dpmanifolds.releases.release import Release
+from dpmanifolds.statistics.streaming import materialised
 
 __all__ = ["private_median", "release_of_descent"]
 
@@ -32,7 +36,8 @@ def private_median(
 
     Outliers pull no harder than other records, and the noise does not grow with the radius of the ball: it only sets
     where the descent starts and how far it may go. `steps` and their sizes are public functions of the ball, n and
-    the budget. Other arguments as in `private_mean`.
+    the budget. Other arguments as in `private_mean`: `points` in every form that can be read more than once, block by
+    block in each step; workers of a Dask cluster keep theirs.
 
     >>> import numpy as np
     >>> import dpmanifolds as dpm
@@ -45,20 +50,40 @@ def private_median(
         raise ArgumentError(f"domain must be a Ball for the median; got {type(domain).__name__}.")
     checked_budget(budget)
     account = open_account(ledger, dataset, rng)
-    records = clipped_records(points, domain, on_invalid)
-    if group_by is not None:
-        records = grouped(domain, records, group_by)
+    records = _held(points, domain, on_invalid, group_by)
     result = descend_to_median(
         records, domain, budget, steps=steps, rng=account.rng, unit=unit, ledger=account.ledger, dataset=dataset
     )
-    n = domain.manifold.batch_shape(records)[0]
+    n = leaves(records)[0].shape[0]
     return release_of_descent(result, domain, budget, statistic="median", n=n)
+
+
+def _held(points: Any, domain: Ball, on_invalid: str, group_by: Any) -> Any:
+    """Clipped records in one array where they are in memory anyway, or must be; else as sums over blocks see them."""
+    if group_by is None and not isinstance(domain.manifold, Product):
+        records = lasting_records(points, domain, on_invalid)
+        return materialised(records) if records.source.is_in_memory else StreamedRecords.of(records)
+    return by_person(domain, clipped_records(points, domain, on_invalid), group_by)
 
 
 def release_of_descent(
     result: DescentResult, domain: Domain, budget: Budget, *, statistic: str = "minimiser", n: int | None = None
 ) -> Release:
-    """A run of `private_descent` as a release; its error depends on the loss and the records, and is not stated."""
+    """A run of `private_descent` as a release; its error depends on the loss and the records, and is not stated.
+
+    >>> import numpy as np
+    >>> import dpmanifolds as dpm
+    >>> from dpmanifolds.optimize import FrechetMeanLoss
+    >>> from dpmanifolds.releases import release_of_descent
+    >>> ball = dpm.Ball(dpm.SPD(2), np.eye(2), radius=1.5)
+    >>> records, budget = dpm.SPD(2).random_point(400, rng=0), dpm.ApproxDP(1.0, 1e-6)
+    >>> result = dpm.private_descent(
+    ...     FrechetMeanLoss(ball), records, ball.manifold, start=ball.center, budget=budget, steps=3, step_size=0.5
+    ... )
+    >>> release = release_of_descent(result, ball, budget, statistic="mean", n=400)
+    >>> release.statistic, release.value.shape, release.guarantee.fits(budget)
+    ('mean', (2, 2), True)
+    """
     from dpmanifolds import __version__
 
     return Release(

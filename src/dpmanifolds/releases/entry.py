@@ -15,23 +15,25 @@ from dpmanifolds.errors import ArgumentError, ConvergenceError
 from dpmanifolds.manifolds import Product
 from dpmanifolds.mechanisms import host
 from dpmanifolds.noise import as_generator
+from dpmanifolds.optimize.streamed import taken
 from dpmanifolds.privacy import Budget, Guarantee, solver_tolerance
-from dpmanifolds.releases._labels import label_array
 from dpmanifolds.releases._placing import is_near, mended, placed
 from dpmanifolds.statistics import MeanResult, frechet_mean
 from dpmanifolds.statistics._clipping import clip_block
-from dpmanifolds.statistics.blocks import records_at
+from dpmanifolds.statistics.persons import Persons, persons_of
 from dpmanifolds.statistics.records import check_block, record_array
 from dpmanifolds.statistics.streaming import Records, clipped_records_of, materialised
 
 __all__ = [
     "Account",
+    "by_person",
     "certain_mean",
     "checked_budget",
     "checked_domain",
     "clipped_records",
     "computed_mean",
     "grouped",
+    "lasting_records",
     "open_account",
     "precision_of",
     "stacked",
@@ -105,10 +107,7 @@ def clipped_records(points: Any, domain: Domain, on_invalid: str) -> Array:
     """Records of the domain in memory, one per row; malformed ones raise, or become the centre."""
     manifold = domain.manifold
     if not isinstance(manifold, Product):
-        streamed = streamed_records(points, domain, on_invalid)
-        # records in memory are read again by routines that look at other parts of an array than clipping does
-        preparation = replace(streamed.preparation, place=partial(placed, manifold))
-        return materialised(replace(streamed, preparation=preparation))
+        return materialised(lasting_records(points, domain, on_invalid))
     records = _in_double(record_array(manifold, points))
     if choice("on_invalid", on_invalid, ON_INVALID) == "center":
         return mended(domain, records)
@@ -128,6 +127,16 @@ def streamed_records(points: Any, domain: Domain, on_invalid: str) -> Records:
     )
 
 
+def lasting_records(points: Any, domain: Domain, on_invalid: str) -> Records:
+    """Records that are placed and clipped as points, the same in every pass, block by block while they are read.
+
+    They are read again by routines that look at other parts of an array than clipping does: each is placed first.
+    """
+    records = streamed_records(points, domain, on_invalid)
+    place = partial(placed, domain.manifold)
+    return replace(records, preparation=replace(records.preparation, in_chart=False, place=place))
+
+
 def _in_double(records: Array) -> Array:
     if isinstance(records, tuple):
         return tuple(map(_in_double, records))
@@ -136,23 +145,32 @@ def _in_double(records: Array) -> Array:
     return host(records)
 
 
-def grouped(domain: Domain, records: Array, group_by: Any) -> Array:
-    """One point per person: the Fréchet mean of that person's records, which lies in the domain like them.
+def grouped(domain: Domain, records: Array, persons: Persons) -> Array:
+    """One point per person: the Fréchet mean of that person's clipped records, which lies in the domain like them.
 
-    Whatever a person's records are, they become one point of the domain: replacing a person replaces one point.
+    Balls up to `max_radius` are convex, and so is every other domain here: whatever a person's records are, they become
+    one point of the domain, and replacing a person replaces one point. Every theorem for n records holds for n persons.
     """
-    manifold = domain.manifold
-    count = manifold.batch_shape(records)[0]
-    labels = label_array("group_by", group_by)
-    if labels.shape != (count,):
-        raise ArgumentError(
-            f"group_by must name a person for each of the records, shape ({count},); got {labels.shape}."
-        )
-    _, person = np.unique(labels, return_inverse=True)
-    order = np.argsort(person, kind="stable")
-    borders = np.flatnonzero(np.diff(person[order])) + 1
-    points = [frechet_mean(manifold, records_at(records, rows)).point for rows in np.split(order, borders)]
-    return domain.clip(stacked(points))
+    parts = [taken(records, persons.rows(each)) for each in np.flatnonzero(persons.sizes > 1).tolist()]
+    points = taken(records, persons.order[persons.starts[:-1][persons.sizes == 1]])
+    if parts:
+        means = stacked([frechet_mean(domain.manifold, part).point for part in parts])
+        places = np.argsort(np.argsort(persons.sizes > 1, kind="stable"))
+        points = taken(_concatenated(points, means), places)
+    return domain.clip(points)
+
+
+def _concatenated(first: Array, second: Array) -> Array:
+    if isinstance(first, tuple):
+        return tuple(map(_concatenated, first, second))
+    return namespace(first, second).concat([first, second], axis=0)
+
+
+def by_person(domain: Domain, records: Array, group_by: Any) -> Array:
+    """Clipped records as they are, or one point per person where `group_by` names the persons."""
+    if group_by is None:
+        return records
+    return grouped(domain, records, persons_of(group_by, domain.manifold.batch_shape(records)[0]))
 
 
 def stacked(points: list[Array]) -> Array:

@@ -12,12 +12,12 @@ from dpmanifolds.mechanisms import NUMERICS, Choice, choose, mean_facts
 from dpmanifolds.privacy import Budget
 from dpmanifolds.releases.entry import (
     Account,
+    by_person,
     certain_mean,
     checked_budget,
     checked_domain,
     clipped_records,
     computed_mean,
-    grouped,
     open_account,
     precision_of,
     streamed_records,
@@ -79,9 +79,7 @@ def private_mean(
     if group_by is None and not refine and numerics != "idealized" and not isinstance(domain.manifold, Product):
         stream = streamed_records(points, domain, on_invalid)
         return _streamed_mean(stream, domain, budget, mechanism, numerics, unit, account)
-    records = clipped_records(points, domain, on_invalid)
-    if group_by is not None:
-        records = grouped(domain, records, group_by)
+    records = by_person(domain, clipped_records(points, domain, on_invalid), group_by)
     dtype = precision_of(records)
     n = domain.manifold.batch_shape(records)[0]
     if refine:

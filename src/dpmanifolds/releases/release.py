@@ -50,7 +50,17 @@ _NUMERICS = {
 
 @dataclass(frozen=True, eq=False, kw_only=True)
 class Release:
-    """A private answer. It holds no trace of the un-noised value, no count of clipped records and no seed."""
+    """A private answer. It holds no trace of the un-noised value, no count of clipped records and no seed.
+
+    >>> import numpy as np
+    >>> import dpmanifolds as dpm
+    >>> ball = dpm.Ball(dpm.SPD(2), np.eye(2), radius=1.0)
+    >>> release = dpm.private_mean(dpm.SPD(2).random_point(200, rng=0), ball, dpm.PureDP(1.0))
+    >>> release.statistic, release.mechanism, release.numerics, release.n
+    ('mean', 'wrapped-laplace', 'rounded', 200)
+    >>> dpm.Release.from_json(release.to_json()) == release
+    True
+    """
 
     statistic: str
     """What was released: "mean", "median", "variance", "value", …"""

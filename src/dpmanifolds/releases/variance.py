@@ -2,26 +2,32 @@
 
 from __future__ import annotations
 
+import operator
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 
-from dpmanifolds._arrays import to_numpy
+from dpmanifolds._arrays import Array, to_numpy
 from dpmanifolds.domains import Ball
 from dpmanifolds.errors import ArgumentError
-from dpmanifolds.manifolds import Euclidean
+from dpmanifolds.manifolds import Euclidean, Manifold, Product
 from dpmanifolds.mechanisms import Draw, choose, value_facts
 from dpmanifolds.privacy import Budget, sensitivity_of_variance, solver_tolerance
 from dpmanifolds.privacy.solver import coordinate_rounding
 from dpmanifolds.releases.entry import (
+    by_person,
+    certain_mean,
     checked_budget,
     clipped_records,
     computed_mean,
-    grouped,
+    lasting_records,
     open_account,
     precision_of,
 )
 from dpmanifolds.releases.release import Release, release_of
+from dpmanifolds.statistics.mean import mean_of
+from dpmanifolds.statistics.streaming import Records
 
 __all__ = ["private_variance"]
 
@@ -43,7 +49,7 @@ def private_variance(
     """The Fréchet variance min_x (1/n)Σρ²(x, x_i) of records clipped to a public ball (Theorem S1v); a number.
 
     It lies between 0 and r², as the centre is one of the x, and the release is clipped to that range. Arguments as in
-    `private_mean`.
+    `private_mean`: `points` in every form that can be read more than once, block by block.
 
     >>> import numpy as np
     >>> import dpmanifolds as dpm
@@ -56,11 +62,8 @@ def private_variance(
         raise ArgumentError(f"domain must be a Ball for the variance; got {type(domain).__name__}.")
     checked_budget(budget)
     account = open_account(ledger, dataset, rng)
-    records = clipped_records(points, domain, on_invalid)
-    if group_by is not None:
-        records = grouped(domain, records, group_by)
-    manifold, dtype = domain.manifold, precision_of(records)
-    n = manifold.batch_shape(records)[0]
+    records = _read(points, domain, on_invalid, group_by)
+    n, dtype = records.count, records.dtype
     span = domain.radius * domain.radius
     # a distance is off by at most the rounding of coordinates, its square by that times twice the diameter
     rounding = 4 * domain.radius * coordinate_rounding(domain, dtype) + n * 2.0**-52 * span
@@ -72,10 +75,7 @@ def private_variance(
         numerics=numerics,
     )
     law = chosen.mechanism
-    center = computed_mean(domain, records, dtype).point
-    # summed in double precision whatever the records are: that is what `rounding` pays for
-    squares = np.asarray(to_numpy(manifold.dist(center, records)), dtype=np.float64) ** 2
-    variance = float(squares.mean())
+    variance = records.variance()
     account.spend("variance", law.guarantee, n=n, mechanism=law.name, numerics=law.numerics, domain=repr(domain))
     drawn = law.draw(np.clip(np.array([variance]), 0.0, span), rng=account.rng)
     return release_of(
@@ -88,3 +88,66 @@ def private_variance(
         reproducible=account.reproducible,
         domain=domain,
     )
+
+
+@dataclass(frozen=True)
+class _InMemory:
+    """Clipped records in one array."""
+
+    domain: Ball
+    array: Array
+
+    @property
+    def count(self) -> int:
+        return int(self.domain.manifold.batch_shape(self.array)[0])
+
+    @property
+    def dtype(self) -> str:
+        return precision_of(self.array)
+
+    def variance(self) -> float:
+        """(1/n)Σρ² around the mean. Not private."""
+        center = computed_mean(self.domain, self.array, self.dtype).point
+        return _Squares(self.domain.manifold, center)(0, 0, self.array) / self.count
+
+
+@dataclass(frozen=True)
+class _Streamed:
+    """Records that are clipped on their way in: one pass or more for the mean, one for the squares."""
+
+    domain: Ball
+    records: Records
+
+    @property
+    def count(self) -> int:
+        return self.records.source.counted()
+
+    @property
+    def dtype(self) -> str:
+        return precision_of(self.records.reference)
+
+    def variance(self) -> float:
+        """The same. Not private."""
+        center = certain_mean(mean_of(self.records), self.domain, self.count, self.dtype).point
+        total: float = self.records.each(_Squares(self.domain.manifold, center), operator.add)
+        return total / self.count
+
+
+@dataclass(frozen=True)
+class _Squares:
+    """Σρ²(center, x) over a block, in double precision whatever the records are: that is what `rounding` pays for."""
+
+    manifold: Manifold
+    center: Array
+
+    def __call__(self, _: int, __: int, block: Array) -> float:
+        distances = np.asarray(to_numpy(self.manifold.dist(self.center, block)), dtype=np.float64)
+        return float(distances @ distances)
+
+
+def _read(points: Any, domain: Ball, on_invalid: str, group_by: Any) -> _InMemory | _Streamed:
+    if group_by is None and not isinstance(domain.manifold, Product):
+        records = lasting_records(points, domain, on_invalid)
+        records.source.refuse_single_use()
+        return _Streamed(domain, records)
+    return _InMemory(domain, by_person(domain, clipped_records(points, domain, on_invalid), group_by))

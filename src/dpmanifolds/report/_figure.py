@@ -43,7 +43,7 @@ def figure_svg(release: Release) -> str | None:
     out = io.StringIO()
     with mpl.rc_context(_STYLE):
         height = 1.4 if isinstance(release.value, float) else 4.2
-        figure = Figure(figsize=(5.2, height), layout="constrained")
+        figure = Figure(figsize=(5.2, height), layout="compressed")
         FigureCanvasSVG(figure)
         axes = figure.add_subplot()
         axes.set_facecolor("none")

@@ -5,8 +5,8 @@ __all__ = ["STYLE"]
 STYLE = """
 :root{color-scheme:light dark;--ink:#1d2733;--soft:#5a6572;--paper:#fff;--box:#f3f5f8;--line:#d9dee5;
 --value:#0b6e99;--noise:#e07a1f;--warn:#8a2c0d;--warnbox:#fdeee6}
-@media (prefers-color-scheme:dark){:root{--ink:#e6eaf0;--soft:#a3adba;--paper:#14181d;--box:#1e242b;--line:#343d48;
---value:#4fb3dc;--noise:#f0a05a;--warn:#ffc9ae;--warnbox:#3b2117}}
+@media screen and (prefers-color-scheme:dark){:root{--ink:#e6eaf0;--soft:#a3adba;--paper:#14181d;--box:#1e242b;
+--line:#343d48;--value:#4fb3dc;--noise:#f0a05a;--warn:#ffc9ae;--warnbox:#3b2117}}
 *{box-sizing:border-box}
 body{margin:0;background:var(--paper);color:var(--ink);font:16px/1.55 system-ui,-apple-system,"Segoe UI",Roboto,
 "DejaVu Sans",sans-serif}
@@ -42,8 +42,14 @@ pre{background:var(--box);padding:.8rem;border-radius:.4rem;overflow-x:auto;font
 details{margin-top:2rem}
 summary{cursor:pointer;color:var(--soft)}
 .json{max-height:24rem;overflow:auto}
-@media (max-width:34rem){.facts th,.facts td{display:block;border:0;padding:.1rem 0}.facts td{padding-bottom:.6rem}
-.facts tr{border-bottom:1px solid var(--line);display:block}}
-@media print{main{max-width:none;padding:0}details{display:none}section,figure,.cards{break-inside:avoid}
-.card{border:1px solid var(--line)}}
+@media screen and (max-width:34rem){.facts th,.facts td{display:block;border:0;padding:.1rem 0}
+.facts td{padding-bottom:.6rem}.facts tr{border-bottom:1px solid var(--line);display:block}}
+@page{margin:16mm}
+@media print{html{font-size:80%}body{font-size:1rem;line-height:1.4}main{max-width:none;padding:0}details{display:none}
+h2{margin:1.1rem 0 .3rem;break-after:avoid}p{margin:.4rem 0;orphans:3;widows:3}
+tr,figure,.cards,.bars,blockquote,pre{break-inside:avoid}figure{margin:.6rem 0}
+figure svg{max-width:9cm;max-height:8.5cm}
+.cards{grid-template-columns:repeat(3,1fr);margin:.8rem 0}.card,blockquote,pre{border:1px solid var(--line)}
+.card{padding:.4rem .7rem}.facts th,.facts td{padding:.2rem .6rem .2rem 0}
+.scroll{overflow:visible}}
 """

@@ -43,13 +43,8 @@ def new_files(folder: Any, *, overwrite: bool = False) -> dict[str, Path]:
             f"{str(place)!r} holds {', '.join(there)} of an earlier release, which would be lost. Name another "
             "folder, or allow overwriting (overwrite=True, --overwrite)."
         )
-    try:
-        place.mkdir(parents=True, exist_ok=True)
-    except OSError:
-        writable = False
-    else:
-        writable = os.access(place, os.W_OK)
-    if not writable:
+    there_now = next(each for each in (place, *place.absolute().parents) if each.exists())
+    if not (there_now.is_dir() and os.access(there_now, os.W_OK)):
         raise ArgumentError(f"the folder {str(place)!r} cannot be written to; name another.")
     return paths
 
@@ -62,8 +57,18 @@ def save_release(
     The .npz holds `value` (`value_0`, `value_1`, … for a product of manifolds), `center`, `radius` and, where
     they are known, the noisy `coordinates`, as plain arrays.
     `notes` are public remarks for the report, such as the unit of the value.
+
+    >>> import tempfile
+    >>> import dpmanifolds as dpm
+    >>> from dpmanifolds.report import save_release
+    >>> records = dpm.Sphere(2).random_point(100, rng=0)
+    >>> release = dpm.private_mean(records, dpm.Ball(dpm.Sphere(2), [0.0, 0.0, 1.0], radius=0.5), dpm.PureDP(1.0))
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     [path.name for path in save_release(release, folder).values()]
+    ['release.json', 'release.npz', 'report.html']
     """
     paths = new_files(folder, overwrite=overwrite)
+    paths["json"].parent.mkdir(parents=True, exist_ok=True)
     text = release.to_json(indent=1)
     paths["json"].write_text(text + "\n", encoding="utf-8")
     with paths["npz"].open("wb") as stream:
@@ -89,7 +94,18 @@ def _named(name: str, point: Any) -> dict[str, np.ndarray]:
 
 
 def load_release(path: Any) -> Release:
-    """The release in a release.json file, or in the folder that holds one."""
+    """The release in a release.json file, or in the folder that holds one.
+
+    >>> import tempfile
+    >>> import dpmanifolds as dpm
+    >>> from dpmanifolds.report import load_release, save_release
+    >>> records = dpm.Sphere(2).random_point(100, rng=0)
+    >>> release = dpm.private_mean(records, dpm.Ball(dpm.Sphere(2), [0.0, 0.0, 1.0], radius=0.5), dpm.PureDP(1.0))
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     _ = save_release(release, folder)
+    ...     load_release(folder) == release
+    True
+    """
     try:
         found = Path(os.fspath(path))
         found = found / _NAMES["json"] if found.is_dir() else found

@@ -35,7 +35,18 @@ _LEVEL = 0.9
 
 
 def write_report(release: Release, path: Any, *, notes: Sequence[str] = (), overwrite: bool = False) -> Path:
-    """Write `report_html` to a file; one that exists is kept unless `overwrite` is set."""
+    """Write `report_html` to a file; one that exists is kept unless `overwrite` is set.
+
+    >>> import tempfile
+    >>> from pathlib import Path
+    >>> import dpmanifolds as dpm
+    >>> from dpmanifolds.report import write_report
+    >>> records = dpm.Sphere(2).random_point(100, rng=0)
+    >>> release = dpm.private_mean(records, dpm.Ball(dpm.Sphere(2), [0.0, 0.0, 1.0], radius=0.5), dpm.PureDP(1.0))
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     write_report(release, Path(folder) / "mean.html").name
+    'mean.html'
+    """
     place = Path(os.fspath(path))
     page = report_html(release, notes=notes)
     try:
@@ -53,6 +64,14 @@ def report_html(release: Release, *, notes: Sequence[str] = ()) -> str:
 
     The page asks for nothing from outside, follows the light or dark setting of the reader, and prints. It holds the
     release and what follows from it, nothing else. With matplotlib there is a figure. `notes` are public remarks.
+
+    >>> import dpmanifolds as dpm
+    >>> from dpmanifolds.report import report_html
+    >>> records = dpm.Sphere(2).random_point(100, rng=0)
+    >>> release = dpm.private_mean(records, dpm.Ball(dpm.Sphere(2), [0.0, 0.0, 1.0], radius=0.5), dpm.PureDP(1.0))
+    >>> page = report_html(release, notes=["Directions of the first eigenvector."])
+    >>> page.startswith("<!doctype html>"), "first eigenvector" in page
+    (True, True)
     """
     if not isinstance(release, Release):
         raise ArgumentError(f"release must be a Release; got {type(release).__name__}.")
@@ -183,8 +202,8 @@ def _promise(release: Release) -> str:
             "It holds whatever else that someone knows or will learn, and whatever is computed from the release."
         )
         + _paragraph(
-            f"In numbers: {release.spent!r}, {release.guarantee.adjacency}; one record is one {unit}. Releases about "
-            "the same people add up; a ledger keeps the account."
+            f"In numbers: {budget_in_words(release.spent)}, {release.guarantee.adjacency}; one record is one {unit}. "
+            "Releases about the same people add up; a ledger keeps the account."
         )
     )
 

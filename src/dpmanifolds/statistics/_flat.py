@@ -48,7 +48,9 @@ def flat_mean(records: Records) -> tuple[Array, float]:
         )
     terms = longest_device_sum(records.source.counted()) if fused else records.longest_sum
     rounding = rounding + terms * size
-    return manifold.inverse_chart(total), eps(total) * float(xp.sqrt(xp.sum(rounding * rounding)))
+    point = manifold.inverse_chart(total)
+    error = eps(total) * float(xp.sqrt(xp.sum(rounding * rounding)))
+    return like(point, records.reference) if fused else point, error
 
 
 def _device_sums(manifold: FlatManifold, records: Records, ball: ChartBall | None) -> FlatSums | None:

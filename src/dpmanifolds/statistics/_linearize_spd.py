@@ -6,11 +6,13 @@ import math
 from functools import cached_property, reduce
 from itertools import combinations
 
+import numpy as np
+
 from dpmanifolds._arrays import Array, contract, eps, eye, namespace, stack_last, transpose
 from dpmanifolds.manifolds import SPDAffineInvariant
 from dpmanifolds.manifolds._small_eigen import LARGEST_SMALL, jacobi_eigen, log_entries
 from dpmanifolds.manifolds._symmetric import from_upper_triangle, upper_triangle
-from dpmanifolds.statistics._device import fits_device, hessian_sum, log_sums
+from dpmanifolds.statistics._device import log_sums
 from dpmanifolds.statistics._linearize import (
     HessianBlock,
     Linearization,
@@ -22,7 +24,7 @@ from dpmanifolds.statistics._linearize import (
 )
 from dpmanifolds.statistics._positive import log_near_diagonal, log_summary, not_positive, positive_eigen
 
-__all__ = ["whitened_entries"]
+__all__ = ["linearize_on_device", "whitened_entries"]
 
 
 @linearize.register
@@ -32,33 +34,30 @@ def _(manifold: SPDAffineInvariant, base: Array, points: Array, weights: Array, 
     whitener = xp.linalg.inv(xp.linalg.cholesky(base))
     if manifold.k > LARGEST_SMALL:
         return _large(manifold, base, whitener, points, weights, hessian)
-    fused = _on_device(manifold, base, whitener, points, weights, hessian) if fits_device(points, manifold.k) else None
-    if fused is not None:
-        return fused
     entries = whitened_entries(whitener, points)
     if hessian:
         return _small(manifold, base, entries, weights)
     return _small_first_order(manifold, base, entries, weights)
 
 
-def _on_device(
-    manifold: SPDAffineInvariant, base: Array, whitener: Array, points: Array, weights: Array, hessian: bool
+def linearize_on_device(
+    manifold: SPDAffineInvariant, base: np.ndarray, points: Array, weights: Array | None, hessian: bool
 ) -> Linearization | None:
-    """k ≤ 3 by fused kernels; None where a record needs the general code."""
-    sums = log_sums(points, weights, whitener=whitener)
+    """k ≤ 3 by a fused kernel, with everything but the records on the host; None where a record needs more care."""
+    whitener = np.linalg.inv(np.linalg.cholesky(base))
+    sums = log_sums(points, weights, whitener=whitener, hessian=hessian)
     if sums is None:
         return None
-    xp = namespace(base)
-    spectrum = xp.linalg.eigvalsh(base)
-    everything = xp.sum(weights)
+    spectrum = np.linalg.eigvalsh(base)
+    one = np.ones_like(sums.squared)
     return Linearization(
         value=sums.squared / 2,
         pull=sums.total,
-        convexity=everything,
-        rounding=4 * manifold.k**2 * eps(base) * spectrum[..., -1] / spectrum[..., 0] * sums.spread,
+        convexity=one,
+        rounding=4 * manifold.k**2 * eps(base) * spectrum[-1] / spectrum[0] * sums.spread,
         farthest=sums.farthest,
-        hessian=everything * eye(manifold.dim, base) + hessian_sum(points, weights, whitener) if hessian else None,
-        covered=float(everything),
+        hessian=None if sums.hessian is None else eye(manifold.dim, base) + sums.hessian,
+        covered=1.0,
     )
 
 

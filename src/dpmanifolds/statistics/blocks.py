@@ -97,9 +97,10 @@ def total_of(parts: Iterable[Partial], merge: Callable[[Partial, Partial], Parti
     return total
 
 
-def longest_sum(points: Array) -> int:
-    """How many numbers one total of a pass adds up, at most: those of a block, and the blocks."""
-    count, size = _extent(points)
+def longest_sum(points: Array, count: int | None = None) -> int:
+    """How many numbers one total of a pass over `count` such records adds up, at most: a block, and the blocks."""
+    rows, size = _extent(points)
+    count = rows if count is None else count
     return min(count, size) + -(-count // size)
 
 
@@ -131,6 +132,9 @@ def records_at(points: Array, index: Any) -> Array:
     """The records at an index or slice of the leading axis, in every part of a product."""
     if isinstance(points, tuple):
         return tuple(records_at(part, index) for part in points)
+    if isinstance(index, slice) and index == slice(0, points.shape[0]):
+        # some libraries copy for a slice
+        return points
     return points[index, ...]
 
 

@@ -3,32 +3,43 @@
 from __future__ import annotations
 
 import math
+from abc import ABC, abstractmethod
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import partial
 from typing import Any
 
-from dpmanifolds._arrays import Array, dot, eps, namespace, norm
+from dpmanifolds._arrays import Array, dot, eps, like, namespace, norm, to_numpy
 from dpmanifolds._validate import positive_number
 from dpmanifolds.errors import ArgumentError, ConvergenceError, NotOnManifoldError
 from dpmanifolds.manifolds import FlatManifold, Manifold, Power, Product, SPDAffineInvariant
-from dpmanifolds.statistics import _linearize_spd  # noqa: F401  (registers the affine-invariant metric)
+from dpmanifolds.statistics._device import fits_device, longest_device_sum
 from dpmanifolds.statistics._flat import flat_mean
 from dpmanifolds.statistics._linearize import HessianBlock, Linearization, certificate_step, linearize
+from dpmanifolds.statistics._linearize_spd import linearize_on_device
 from dpmanifolds.statistics._start import extrinsic_mean
 from dpmanifolds.statistics.records import record_array
-from dpmanifolds.statistics.streaming import Records, records_of
+from dpmanifolds.statistics.sources import ArraySource
+from dpmanifolds.statistics.streaming import Preparation, Records, materialised, records_of
 
 __all__ = ["MeanResult", "frechet_mean", "mean_of"]
 
 _MOST_PASSES = 50
 _MOST_SHORTENINGS = 8
 _LARGEST_SAMPLE = 65536
+_DEVICE_SAMPLE = 1024
 
 
 @dataclass(frozen=True)
 class MeanResult:
-    """A point, and how far it can be from the true one. NOT private."""
+    """A point, and how far it can be from the true one. NOT private.
+
+    >>> import numpy as np
+    >>> import dpmanifolds as dpm
+    >>> result = dpm.frechet_mean(dpm.SPD(3), dpm.SPD(3).random_point(100, rng=0))
+    >>> result.converged, result.error_bound < 1e-9, result.is_global
+    (True, True, True)
+    """
 
     point: Array
     """The computed mean (or median)."""
@@ -85,7 +96,8 @@ def mean_of(records: Records, tolerance: float | None = None) -> MeanResult:
     if isinstance(inner, FlatManifold):
         point, error = flat_mean(records)
         return MeanResult(point, error, error, 1, error <= (tolerance or _default_tolerance(point)), True)
-    return _newton(inner, records, tolerance or _default_tolerance(records.reference))
+    goal = tolerance or _default_tolerance(records.reference)
+    return _newton_on_device(inner, records, goal) or _newton(inner, _BlockPasses(inner, records), goal)
 
 
 def _default_tolerance(reference: Array) -> float:
@@ -104,20 +116,39 @@ def _joined(parts: list[MeanResult]) -> MeanResult:
     )
 
 
-def _newton(manifold: Manifold, records: Records, tolerance: float) -> MeanResult:
+class _Passes(ABC):
+    """The records as Newton's method sees them: what one pass over them tells at a base."""
+
+    longest_sum: int
+    """How many numbers one total of a pass adds up, at most."""
+
+    @abstractmethod
+    def start(self) -> tuple[Array, int]:
+        """A base, and the passes it took."""
+
+    @abstractmethod
+    def full(self, base: Array) -> Linearization:
+        """One pass with Hessian."""
+
+    @abstractmethod
+    def gradient(self, base: Array, nearby: Linearization, allowance: float) -> Linearization:
+        """One pass for the gradient alone, with what was kept of a pass at a base nearby."""
+
+
+def _newton(manifold: Manifold, records: _Passes, tolerance: float) -> MeanResult:
     """Newton steps, shortened while the objective grows; one pass over the records per step."""
-    base, passes = _start(manifold, records)
-    here = _linearized(manifold, records, base)
+    base, passes = records.start()
+    here = records.full(base)
     passes += 1
     gradient, contraction, stalled = _total(norm(here.pull)), 1.0, 0
     while gradient > tolerance and stalled < 2:
         if not here.has_second_order:
-            here = _linearized(manifold, records, base)
+            here = records.full(base)
             passes += 1
-        look = partial(_linearized, manifold, records)
+        look: Callable[..., Linearization] = records.full
         if contraction * gradient * gradient < tolerance / 4:
             # the next gradient will do: that pass needs no Hessian
-            look = partial(_verified, manifold, records, nearby=here, allowance=tolerance / 100)
+            look = partial(records.gradient, nearby=here, allowance=tolerance / 100)
         candidate, there, used = _step(manifold, base, here, gradient, tolerance, look)
         passes += used
         reached = _total(norm(there.pull))
@@ -136,6 +167,18 @@ def _newton(manifold: Manifold, records: Records, tolerance: float) -> MeanResul
             )
     bound, is_global = _certificate(manifold, here, records.longest_sum)
     return MeanResult(base, gradient, bound, passes, gradient <= tolerance, is_global)
+
+
+def _newton_on_device(manifold: Manifold, records: Records, tolerance: float) -> MeanResult | None:
+    """The same with small matrices on a device and the rest on the host; None where that does not do."""
+    source = records.source
+    if not isinstance(manifold, SPDAffineInvariant) or not fits_device(getattr(source, "array", None), manifold.k):
+        return None
+    try:
+        result = _newton(manifold, _DevicePasses(manifold, materialised(records), records.weights), tolerance)
+    except _NeedsCareError:
+        return None
+    return replace(result, point=like(result.point, records.reference))
 
 
 def _falls(here: Linearization, there: Linearization) -> bool:
@@ -172,30 +215,67 @@ def _step(
         step = xp.where(worse[..., None], step / 4, step)
 
 
-def _start(manifold: Manifold, records: Records) -> tuple[Array, int]:
-    """A base, and the passes it took.
+@dataclass(frozen=True)
+class _BlockPasses(_Passes):
+    """Records that come in blocks."""
 
-    The extrinsic mean of all records, or for many SPD matrices the mean of a part of them: less than a pass.
-    """
-    count = records.source.counted()
-    enough = 8 * manifold.dim + 64
-    if isinstance(manifold, SPDAffineInvariant) and records.weights is None and count >= 4 * enough:
-        part = records.sample(max(enough, min(count // 16, _LARGEST_SAMPLE)))
-        return _newton(manifold, part, 1e-2).point, 0
-    return extrinsic_mean(manifold, records), 1
+    manifold: Manifold
+    records: Records
+
+    @property
+    def longest_sum(self) -> int:  # type: ignore[override]
+        return self.records.longest_sum
+
+    def start(self) -> tuple[Array, int]:
+        """The extrinsic mean of all records, or for many SPD matrices the mean of a part of them: less than a pass."""
+        count = self.records.source.counted()
+        enough = 8 * self.manifold.dim + 64
+        if isinstance(self.manifold, SPDAffineInvariant) and self.records.weights is None and count >= 4 * enough:
+            part = self.records.sample(max(enough, min(count // 16, _LARGEST_SAMPLE)))
+            return _newton(self.manifold, _BlockPasses(self.manifold, part), 1e-2).point, 0
+        return extrinsic_mean(self.manifold, self.records), 1
+
+    def full(self, base: Array) -> Linearization:
+        return _collected(self.records, _FullPart(self.manifold, base, self.records.memory))
+
+    def gradient(self, base: Array, nearby: Linearization, allowance: float) -> Linearization:
+        kept = {block.number: block for block in nearby.blocks} if self.records.source.is_local else {}
+        return _collected(self.records, _GradientPart(self.manifold, base, kept, allowance))
 
 
-def _linearized(manifold: Manifold, records: Records, base: Array) -> Linearization:
-    """One pass with Hessian: the sums of all blocks."""
-    return _collected(records, _FullPart(manifold, base, records.memory))
+class _NeedsCareError(Exception):
+    """A record is malformed, or beyond what a kernel without decisions can do."""
 
 
-def _verified(
-    manifold: Manifold, records: Records, base: Array, nearby: Linearization, allowance: float
-) -> Linearization:
-    """One pass for the gradient alone, with what was kept of a pass at a base nearby."""
-    kept = {block.number: block for block in nearby.blocks} if records.source.is_local else {}
-    return _collected(records, _GradientPart(manifold, base, kept, allowance))
+@dataclass(frozen=True)
+class _DevicePasses(_Passes):
+    """Matrices up to 3×3 on a device: a kernel per pass, everything else in NumPy."""
+
+    manifold: SPDAffineInvariant
+    points: Array
+    weights: Array | None
+
+    @property
+    def longest_sum(self) -> int:  # type: ignore[override]
+        return longest_device_sum(int(self.points.shape[0]))
+
+    def start(self) -> tuple[Array, int]:
+        """The mean of some records, on the host."""
+        some = to_numpy(self.points[:_DEVICE_SAMPLE, ...])
+        part = Records(ArraySource(some), Preparation(self.manifold))
+        return _newton(self.manifold, _BlockPasses(self.manifold, part), 1e-2).point, 0
+
+    def full(self, base: Array) -> Linearization:
+        return self._linearized(base, True)
+
+    def gradient(self, base: Array, nearby: Linearization, allowance: float) -> Linearization:
+        return self._linearized(base, False)
+
+    def _linearized(self, base: Array, hessian: bool) -> Linearization:
+        found = linearize_on_device(self.manifold, base, self.points, self.weights, hessian)
+        if found is None:
+            raise _NeedsCareError
+        return found
 
 
 @dataclass(frozen=True)

@@ -1,4 +1,4 @@
-"""Where records come from, and one pass over them: arrays, memory maps, Zarr, any iterable of blocks, Dask arrays.
+"""Where records come from, and one pass over them: arrays, memory maps, Zarr, any iterable of blocks, Dask.
 
 >>> import numpy as np
 >>> from dpmanifolds import SPD
@@ -30,7 +30,18 @@ from dpmanifolds.statistics.blocks import (
     total_of,
 )
 
-__all__ = ["ArraySource", "BlockSource", "Merge", "Part", "Source", "leading_axes", "source_of"]
+__all__ = [
+    "ArraySource",
+    "BlockSource",
+    "Merge",
+    "Part",
+    "Source",
+    "is_dask",
+    "is_dask_bag",
+    "is_sliceable_file",
+    "leading_axes",
+    "source_of",
+]
 
 State = TypeVar("State")
 Part = Callable[[int, int, Array], State]
@@ -50,6 +61,8 @@ class Source(ABC):
     """How many records one block has, at most."""
     is_local: bool = True
     """Whether the blocks are read in this process, so that what a pass learns of a block can be kept for the next."""
+    is_in_memory: bool = False
+    """Whether all records are in the memory of this process, or of its device, already."""
     memory: int = 1 << 27
     """How many bytes may be kept so."""
 
@@ -61,8 +74,19 @@ class Source(ABC):
     def sample(self, most: int) -> Array:
         """The first `most` records, or all: the same ones from every source."""
 
+    def template(self) -> Array:
+        """One record or so, for its shape, library, device and precision; its numbers may be any."""
+        return self.sample(1)
+
+    def resident(self, prepare: Callable[[Array], Array]) -> Source | None:
+        """The records after `prepare`, worked out once and kept by other processes; None where there are none."""
+        return None
+
     def refuse_single_use(self) -> None:  # noqa: B027  (most sources have nothing to refuse)
         """An error where the records can be read only once."""
+
+    def locate(self) -> None:  # noqa: B027  (most sources are read in one piece)
+        """Find out where every block begins, if need be."""
 
     def counted(self) -> int:
         """How many records, by a pass that only counts where need be."""
@@ -74,9 +98,9 @@ class Source(ABC):
 class ArraySource(Source):
     """An array that can be sliced in any thread at no cost: NumPy, a memory map, or an array on a device."""
 
-    def __init__(self, array: Array, threads: int | None = None, mapping: mmap.mmap | None = None) -> None:
+    def __init__(self, array: Array, *, mapped: bool = False, mapping: mmap.mmap | None = None) -> None:
         self.array = array
-        self._threads = threads
+        self.is_in_memory = not mapped
         self._mapping = mapping if hasattr(mmap, "MADV_DONTNEED") else None
         self.count = int(array.shape[0])
         self._size = _size_of_blocks(array)
@@ -93,7 +117,7 @@ class ArraySource(Source):
         firsts = range(0, rows, self._size)
         if not is_numpy(self.array):
             return total_of(map(run, firsts), merge)
-        threads = min(len(firsts), self._threads or cores())
+        threads = min(len(firsts), cores())
         parts = ordered_map(run, firsts, threads, tiny=self.array.nbytes <= TINY)
         return total_of(self._letting_go(parts), merge)
 
@@ -113,7 +137,7 @@ class BlockSource(Source):
     """Blocks that a function hands out afresh for every pass, cut or joined to the size that suits the cache."""
 
     def __init__(
-        self, manifold: Manifold, fresh: Callable[[], Iterable[Any]], count: int | None, *, once: bool
+        self, manifold: Manifold | None, fresh: Callable[[], Iterable[Any]], count: int | None, *, once: bool
     ) -> None:
         self._manifold = manifold
         self._fresh = fresh
@@ -124,8 +148,8 @@ class BlockSource(Source):
     def refuse_single_use(self) -> None:
         if self._once:
             raise ArgumentError(
-                f"points is an iterator, which can be read only once, and a mean on {self._manifold!r} needs several "
-                "passes. Pass an array of numbers, a list of blocks, or a function that returns a fresh iterator."
+                "points is an iterator, which can be read only once, and several passes over the records are needed "
+                "here. Pass an array of numbers, a list of blocks, or a function that returns a fresh iterator."
             )
 
     def reduce(self, part: Part[State], merge: Merge[State]) -> State:
@@ -187,17 +211,26 @@ def _size_of_blocks(array: Array) -> int:
     return (block_size if is_numpy(array) else device_block_size)(bytes_per_record(array))
 
 
-def source_of(manifold: Manifold, points: Any) -> Source:
-    """The source that `points` is, or an error that says what can be one."""
-    if is_dask(points):
-        from dpmanifolds.statistics._dask import DaskSource
+def source_of(manifold: Manifold | None, points: Any) -> Source:
+    """The source that `points` is, or an error that says what can be one; without a manifold, of records of any form.
 
-        return DaskSource(manifold, points)
+    Blocks of records that are no points may also be tuples of arrays; those come as a tuple of Dask arrays only.
+    """
+    if is_dask(points) or is_dask_bag(points):
+        from dpmanifolds.statistics._dask import array_source, bag_source
+
+        return array_source(manifold, points) if is_dask(points) else bag_source(manifold, points)
+    if hasattr(points, "__dask_graph__"):
+        raise ArgumentError(f"points may be a Dask array or a Dask bag; got {type(points).__name__}.")
+    if manifold is None and isinstance(points, tuple):
+        from dpmanifolds.statistics._dask import joint_source
+
+        return joint_source(points)
     if callable(points) and not hasattr(points, "shape"):
         return BlockSource(manifold, lambda: _blocks_of(points), None, once=False)
     if _is_list_of_blocks(manifold, points):
         return BlockSource(manifold, lambda: points, sum(int(block.shape[0]) for block in points), once=False)
-    if _is_sliceable_file(points):
+    if is_sliceable_file(points):
         _checked_block(manifold, points[:1])
         return BlockSource(manifold, lambda: _slabs(points), int(points.shape[0]), once=False)
     if isinstance(points, Iterator):
@@ -206,8 +239,9 @@ def source_of(manifold: Manifold, points: Any) -> Source:
         return BlockSource(manifold, lambda: chain([first], points), None, once=True)
     if _is_plain_iterable(points):
         return BlockSource(manifold, lambda: iter(points), None, once=False)
-    read_only = isinstance(points, np.memmap) and points.mode == "r"
-    return ArraySource(_checked_array(manifold, points), mapping=getattr(points, "_mmap", None) if read_only else None)
+    mapped = isinstance(points, np.memmap)
+    mapping = points._mmap if mapped and points.mode == "r" else None
+    return ArraySource(_checked_array(manifold, points), mapped=mapped, mapping=mapping)
 
 
 def _blocks_of(function: Callable[[], Any]) -> Iterator[Any]:
@@ -221,13 +255,19 @@ def _blocks_of(function: Callable[[], Any]) -> Iterator[Any]:
 
 def is_dask(points: Any) -> bool:
     """Whether `points` is a Dask array."""
-    return hasattr(points, "__dask_graph__") and hasattr(points, "chunks")
+    # a delayed value seems to have every attribute
+    return hasattr(points, "__dask_graph__") and isinstance(getattr(points, "chunks", None), tuple)
 
 
-def _checked_array(manifold: Manifold, points: Any) -> Array:
+def is_dask_bag(points: Any) -> bool:
+    """Whether `points` is a Dask bag."""
+    return hasattr(points, "__dask_graph__") and type(points).__module__.startswith("dask.bag")
+
+
+def _checked_array(manifold: Manifold | None, points: Any) -> Array:
     """`points` as one array with records along its first axis; only its first record is looked at."""
     if not hasattr(points, "shape") or not hasattr(points, "dtype"):
-        points = manifold.as_points(points)
+        points = np.asarray(points) if manifold is None else manifold.as_points(points)
     if is_numpy(points):
         # a memory map and other subclasses as what they are below
         points = np.asarray(points)
@@ -239,8 +279,10 @@ def _checked_array(manifold: Manifold, points: Any) -> Array:
     return points
 
 
-def leading_axes(manifold: Manifold, array: Any) -> tuple[int, ...]:
-    """The axes before those of a point; an error if the array holds no points."""
+def leading_axes(manifold: Manifold | None, array: Any) -> tuple[int, ...]:
+    """The axes before those of a point; an error if the array holds no points. Without a manifold, the first axis."""
+    if manifold is None:
+        return tuple(array.shape[:1])
     try:
         leading = manifold.batch_shape(manifold.as_points(array[:1, ...]))
     except (ArgumentError, IndexError, TypeError):
@@ -249,10 +291,10 @@ def leading_axes(manifold: Manifold, array: Any) -> tuple[int, ...]:
     return (int(array.shape[0]), *leading[1:]) if leading else ()
 
 
-def _checked_block(manifold: Manifold, block: Any) -> Array:
+def _checked_block(manifold: Manifold | None, block: Any) -> Array:
     """A block as an array, or an error that says what blocks are."""
     if not hasattr(block, "shape") or len(leading_axes(manifold, block)) != 1:
-        wanted = ", ".join(map(str, manifold.point_shape))
+        wanted = "…" if manifold is None else ", ".join(map(str, manifold.point_shape))
         raise ArgumentError(
             f"points must be an array of numbers, or blocks of records of shape (b, {wanted}) each; got an iterable of "
             "something else. Stack the records of a block into one array."
@@ -260,16 +302,18 @@ def _checked_block(manifold: Manifold, block: Any) -> Array:
     return np.asarray(block) if is_numpy(block) else block
 
 
-def _is_list_of_blocks(manifold: Manifold, points: Any) -> bool:
+def _is_list_of_blocks(manifold: Manifold | None, points: Any) -> bool:
     if not isinstance(points, (list, tuple)) or not points or not all(hasattr(block, "shape") for block in points):
         return False
+    if manifold is None:
+        return True
     try:
         return len(manifold.batch_shape(manifold.as_points(points[0]))) == 1
     except ArgumentError:
         return False
 
 
-def _is_sliceable_file(points: Any) -> bool:
+def is_sliceable_file(points: Any) -> bool:
     """Zarr and HDF5 arrays: a shape, a dtype and slices that come as NumPy arrays."""
     needed = ("shape", "dtype", "__getitem__", "chunks")
     return all(hasattr(points, name) for name in needed) and not hasattr(points, "__array_namespace__")

@@ -52,9 +52,22 @@ class Preparation:
     """Puts records that nearly lie on the manifold onto it, before they are clipped."""
     mend: Callable[[Array], Array] | None = None
     """Does all of this, and takes the centre for malformed records, instead of refusing them."""
+    is_done: bool = False
+    """Whether blocks come prepared."""
+
+    def __call__(self, raw: Array) -> Array:
+        """From a block as it was read to one that is ready for use."""
+        return self.ready(self.read(raw))
+
+    @property
+    def changes_nothing(self) -> bool:
+        """Whether records on the manifold are used as they come."""
+        return self.domain is None and self.place is None and self.mend is None
 
     def ready(self, block: Array) -> Array:
         """The block checked, placed and clipped, or mended."""
+        if self.is_done:
+            return block
         if self.mend is not None:
             return self.mend(block)
         if not self.is_checked:
@@ -65,6 +78,8 @@ class Preparation:
 
     def read(self, raw: Array) -> Array:
         """The block as points of the manifold."""
+        if self.is_done:
+            return raw
         block = self.manifold.as_points(raw)
         if self.in_double and is_numpy(block) and block.dtype in (np.float32, np.complex64):
             return block.astype(np.complex128 if block.dtype.kind == "c" else np.float64)
@@ -106,8 +121,8 @@ class Records:
 
     @property
     def reference(self) -> Array:
-        """One prepared record or so, for its library, device and precision."""
-        return self.preparation.read(self.source.sample(1))
+        """One record or so, for its library, device and precision."""
+        return self.preparation.read(self.source.template())
 
     def reduce(self, part: Callable[[int, Array, Array], State], merge: Callable[[State, State], State]) -> State:
         """One pass: part(number, block, weights) of every prepared block, merged in the order of the blocks.
@@ -122,9 +137,28 @@ class Records:
             merge,
         )
 
+    def each(self, part: Part[State], merge: Callable[[State, State], State]) -> State:
+        """One pass without weights: part(number, number of its first record, block) of every prepared block."""
+        if not self.source.is_local:
+            self.source.locate()
+            task: Part[State] = _Prepared(part, self.preparation)
+            return self.source.reduce(task, merge)
+        return self.source.reduce(
+            lambda number, first, raw: part(number, first, self._prepared(number, first, raw)[0]), merge
+        )
+
+    def resident(self) -> Records:
+        """The same records for many passes: prepared once and kept where other processes read them."""
+        source = self.source.resident(self.preparation)
+        return self if source is None else Records(source, Preparation(self.manifold, is_done=True))
+
+    def head(self, most: int) -> Array:
+        """The first `most` records, prepared."""
+        return self.preparation(self.source.sample(most))
+
     def sample(self, most: int) -> Records:
         """Some of the records, prepared and held in memory."""
-        block = self.preparation.ready(self.preparation.read(self.source.sample(most)))
+        block = self.head(most)
         return Records(ArraySource(block), Preparation(self.manifold, is_checked=True))
 
     @property
@@ -152,17 +186,19 @@ class Records:
         return (block if known.values is None else assigned(block, known.rows, known.values)), weights
 
     def _keep(self, number: int, block: Array, ready: Array) -> None:
-        """Note what became of a block: nothing, the records that changed, or the whole of it where many did."""
+        """Note what became of a block: nothing, what changed, or all of it where much did or memory allows."""
+        whole = _Patch(None, ready)
         if ready is block:
             self.patches[number] = _Patch()
+        elif self.source.is_in_memory and self._kept + whole.bytes <= self.memory // 4:
+            self._kept += whole.bytes
+            self.patches[number] = whole
         elif self._kept < 2 * self.memory:
             xp = namespace(ready)
             rows = xp.any(xp.reshape(ready != block, (block.shape[0], -1)), axis=1)
             changed = int(xp.count_nonzero(rows))
-            if 4 * changed > block.shape[0]:
-                patch = _Patch(None, ready)
-            else:
-                patch = _Patch(rows, ready[rows]) if changed else _Patch()
+            few = _Patch(rows, ready[rows]) if changed else _Patch()
+            patch = whole if 4 * changed > block.shape[0] else few
             self._kept += patch.bytes
             self.patches[number] = patch
 
@@ -184,8 +220,19 @@ class _Task:
     count: int | None
 
     def __call__(self, number: int, first: int, raw: Array) -> Any:
-        block = self.preparation.ready(self.preparation.read(raw))
+        block = self.preparation(raw)
         return self.part(number, block, uniform_weights(int(block.shape[0]), self.count or 1, block))
+
+
+@dataclass(frozen=True)
+class _Prepared:
+    """The same without weights."""
+
+    part: Part[Any]
+    preparation: Preparation
+
+    def __call__(self, number: int, first: int, raw: Array) -> Any:
+        return self.part(number, first, self.preparation(raw))
 
 
 def uniform_weights(rows: int, count: int, reference: Array) -> Array:
@@ -196,10 +243,14 @@ def uniform_weights(rows: int, count: int, reference: Array) -> Array:
 def materialised(records: Records) -> Array:
     """All prepared records in one array, clipped."""
     preparation = replace(records.preparation, in_chart=False)
-    if isinstance(records.source, ArraySource):
-        return preparation.ready(preparation.read(records.source.array))
-    records.source.refuse_single_use()
-    blocks = Records(records.source, preparation).reduce(_as_list, operator.add)
+    source = records.source
+    if isinstance(source, ArraySource):
+        if is_numpy(source.array):
+            return preparation(source.array)
+        if preparation.changes_nothing:
+            return preparation.read(source.array)
+    source.refuse_single_use()
+    blocks = Records(source, preparation).reduce(_as_list, operator.add)
     return namespace(blocks[0]).concat(blocks, axis=0)
 
 
@@ -216,7 +267,9 @@ def records_of(manifold: Manifold, points: Any, *, sample_weight: Any = None) ->
         source.counted()
     if sample_weight is not None:
         if not source.is_local:
-            raise ArgumentError("sample_weight is not offered for Dask arrays: weights would have to travel with them.")
+            raise ArgumentError(
+                "sample_weight is not offered for Dask arrays or bags: weights would have to travel with them."
+            )
         source.refuse_single_use()
         records.weights = record_weights(sample_weight, records.reference, source.counted())
     return records

@@ -1,0 +1,245 @@
+"""The formulas of `_device_formulas.py` as one Triton kernel, for PyTorch on an accelerator.
+
+Triton comes with PyTorch there. `torch.compile` makes the same of the formulas, in some twenty seconds for every number
+of records, where this takes two once; a kernel of one's own also adds up what it has in registers.
+"""
+
+# mypy: disable-error-code="no-untyped-def,no-untyped-call,untyped-decorator"
+from __future__ import annotations
+
+import math
+
+import numpy as np
+import torch
+import triton
+import triton.language as tl
+from triton.language.extra import libdevice
+
+from dpmanifolds.statistics._device_formulas import SWEEPS, TINY
+
+__all__ = ["triton_sums"]
+
+_ROWS = 128
+_SUMS = 9
+_HESSIAN = 21
+
+
+def triton_sums(
+    points: torch.Tensor,
+    weights: torch.Tensor | None,
+    share: float,
+    given: np.ndarray,
+    *,
+    whitened: bool,
+    hessian: bool,
+) -> tuple[torch.Tensor, torch.Tensor]:
+    """Sums and peaks, as `Terms` lists them for k = 3, over blocks of records: arrays (blocks, …) in double precision.
+
+    `given`: M, the centre and the radius of matrices padded to 3×3. Smaller matrices are padded too, with their first
+    diagonal entry, which is none of the extreme eigenvalues; coordinates that belong to the padding are left out of
+    distances and have to be left out of the result.
+    """
+    count, k = int(points.shape[0]), int(points.shape[-1])
+    double = points.dtype == torch.float64
+    unit = torch.finfo(points.dtype).eps
+    constants = [math.sqrt(2), math.sqrt(unit) / 8, 1 - math.sqrt(unit) / 16, unit / 4, 1e-6 if double else 1e-3, share]
+    numbers = torch.asarray(np.concatenate([given, [TINY[double]], constants]), dtype=points.dtype).to(points.device)
+    blocks = -(-count // _ROWS)
+    out = torch.empty((blocks, _SUMS + 2 + _HESSIAN * hessian), dtype=torch.float64, device=points.device)
+    with torch.cuda.device(points.device):
+        _log_sums[(blocks,)](
+            points.contiguous(),
+            points if weights is None else weights.contiguous(),
+            numbers,
+            out,
+            count,
+            K=k,
+            WEIGHTED=weights is not None,
+            WHITENED=whitened,
+            HESSIAN=hessian,
+            SWEEPS=SWEEPS + hessian,
+            WIDTH=out.shape[1],
+            ROWS=_ROWS,
+        )
+    return torch.cat([out[:, :_SUMS], out[:, _SUMS + 2 :]], dim=1), out[:, _SUMS : _SUMS + 2]
+
+
+@triton.jit
+def _log_sums(
+    points,
+    weights,
+    numbers,
+    out,
+    count,
+    K: tl.constexpr,
+    WEIGHTED: tl.constexpr,
+    WHITENED: tl.constexpr,
+    HESSIAN: tl.constexpr,
+    SWEEPS: tl.constexpr,
+    WIDTH: tl.constexpr,
+    ROWS: tl.constexpr,
+):
+    block = tl.program_id(0).to(tl.int64)
+    at = block * ROWS + tl.arange(0, ROWS)
+    there = at < count
+    radius, tiny, root = tl.load(numbers + 15), tl.load(numbers + 16), tl.load(numbers + 17)
+    small, hair, quarter = tl.load(numbers + 18), tl.load(numbers + 19), tl.load(numbers + 20)
+    slack, share = tl.load(numbers + 21), tl.load(numbers + 22)
+    first = points + at * (K * K)
+    x00 = tl.load(first, mask=there, other=1.0)
+    x01, x02, x12, x11, x22 = x00 * 0, x00 * 0, x00 * 0, x00, x00
+    x10, x20, x21 = x01, x02, x12
+    if K > 1:
+        x01 = tl.load(first + 1, mask=there, other=0.0)
+        x10 = tl.load(first + K, mask=there, other=0.0)
+        x11 = tl.load(first + K + 1, mask=there, other=1.0)
+    if K > 2:
+        x02 = tl.load(first + 2, mask=there, other=0.0)
+        x12 = tl.load(first + 5, mask=there, other=0.0)
+        x20 = tl.load(first + 6, mask=there, other=0.0)
+        x21 = tl.load(first + 7, mask=there, other=0.0)
+        x22 = tl.load(first + 8, mask=there, other=1.0)
+    weight = tl.load(weights + at, mask=there, other=0.0) if WEIGHTED else tl.where(there, share, x00 * 0)
+    everything = tl.abs(x00) + tl.abs(x01) + tl.abs(x02) + tl.abs(x10) + tl.abs(x11) + tl.abs(x12)
+    everything += tl.abs(x20) + tl.abs(x21) + tl.abs(x22)
+    largest = tl.maximum(tl.maximum(tl.abs(x00), tl.abs(x11)), tl.abs(x22))
+    largest = tl.maximum(largest, tl.maximum(tl.maximum(tl.abs(x01), tl.abs(x02)), tl.abs(x12)))
+    good = everything < float("inf")
+    good = good & (tl.abs(x01 - x10) <= slack * largest) & (tl.abs(x02 - x20) <= slack * largest)
+    good = good & (tl.abs(x12 - x21) <= slack * largest)
+    w00, w01, w02, w11, w12, w22 = x00, x01, x02, x11, x12, x22
+    if WHITENED:
+        m00, m01, m02 = tl.load(numbers), tl.load(numbers + 1), tl.load(numbers + 2)
+        m10, m11, m12 = tl.load(numbers + 3), tl.load(numbers + 4), tl.load(numbers + 5)
+        m20, m21, m22 = tl.load(numbers + 6), tl.load(numbers + 7), tl.load(numbers + 8)
+        h00, h01, h02 = _product(m00, m01, m02, x00, x01, x02, x10, x11, x12, x20, x21, x22)
+        h10, h11, h12 = _product(m10, m11, m12, x00, x01, x02, x10, x11, x12, x20, x21, x22)
+        h20, h21, h22 = _product(m20, m21, m22, x00, x01, x02, x10, x11, x12, x20, x21, x22)
+        w00 = h00 * m00 + h01 * m01 + h02 * m02
+        w01 = h00 * m10 + h01 * m11 + h02 * m12
+        w02 = h00 * m20 + h01 * m21 + h02 * m22
+        w11 = h10 * m10 + h11 * m11 + h12 * m12
+        w12 = h10 * m20 + h11 * m21 + h12 * m22
+        w22 = h20 * m20 + h21 * m21 + h22 * m22
+        if K < 2:
+            w11 = w00
+        if K < 3:
+            w22 = w00
+    a00, a01, a02, a11, a12, a22 = w00, w01, w02, w11, w12, w22
+    one, zero = x00 * 0 + 1, x00 * 0
+    u00, u01, u02, u10, u11, u12, u20, u21, u22 = one, zero, zero, zero, one, zero, zero, zero, one
+    for _ in tl.static_range(SWEEPS):
+        a00, a11, c, s = _rotation(a00, a11, a01, tiny)
+        a01 = zero
+        a02, a12 = _turned(c, s, a02, a12)
+        if HESSIAN:
+            u00, u01 = _turned(c, s, u00, u01)
+            u10, u11 = _turned(c, s, u10, u11)
+            u20, u21 = _turned(c, s, u20, u21)
+        a00, a22, c, s = _rotation(a00, a22, a02, tiny)
+        a02 = zero
+        a01, a12 = _turned(c, s, a01, a12)
+        if HESSIAN:
+            u00, u02 = _turned(c, s, u00, u02)
+            u10, u12 = _turned(c, s, u10, u12)
+            u20, u22 = _turned(c, s, u20, u22)
+        a11, a22, c, s = _rotation(a11, a22, a12, tiny)
+        a12 = zero
+        a01, a02 = _turned(c, s, a01, a02)
+        if HESSIAN:
+            u01, u02 = _turned(c, s, u01, u02)
+            u11, u12 = _turned(c, s, u11, u12)
+            u21, u22 = _turned(c, s, u21, u22)
+    low, high = tl.minimum(a00, a11), tl.maximum(a00, a11)
+    l1, l3 = tl.maximum(high, a22), tl.minimum(low, a22)
+    l2 = tl.maximum(low, tl.minimum(high, a22))
+    good = good & (l3 > 0) & (a01 * a01 <= quarter * tl.abs(a00 * a11))
+    good = good & (a02 * a02 <= quarter * tl.abs(a00 * a22)) & (a12 * a12 <= quarter * tl.abs(a11 * a22))
+    l1, l2, l3 = tl.where(good, l1, one), tl.where(good, l2, one), tl.where(good, l3, one)
+    # Newton interpolation of log at the eigenvalues
+    slope = _log_slope(l1, l2, one)
+    width = l1 - l3
+    bend = (slope - _log_slope(l2, l3, one)) / tl.where(width > 0, width, one)
+    f00, f11, f22 = w00 - l1, w11 - l1, w22 - l1
+    g00, g11, g22 = w00 - l2, w11 - l2, w22 - l2
+    top = libdevice.log(l1)
+    y0 = slope * f00 + top + bend * (f00 * g00 + w01 * w01 + w02 * w02) - tl.load(numbers + 9)
+    y1 = slope * f11 + top + bend * (w01 * w01 + f11 * g11 + w12 * w12) - tl.load(numbers + 10)
+    y2 = slope * f22 + top + bend * (w02 * w02 + w12 * w12 + f22 * g22) - tl.load(numbers + 11)
+    y3 = root * (slope * w01 + bend * (f00 * w01 + w01 * g11 + w02 * w12)) - tl.load(numbers + 12)
+    y4 = root * (slope * w02 + bend * (f00 * w02 + w01 * w12 + w02 * g22)) - tl.load(numbers + 13)
+    y5 = root * (slope * w12 + bend * (w01 * w02 + f11 * w12 + w12 * g22)) - tl.load(numbers + 14)
+    squared = y0 * y0
+    if K > 1:
+        squared += y1 * y1 + y3 * y3
+    if K > 2:
+        squared += y2 * y2 + y4 * y4 + y5 * y5
+    distance = libdevice.sqrt(squared)
+    inside = distance <= radius
+    shrink = tl.where(inside, one, hair * radius / tl.where(inside, one, distance))
+    shares = weight * shrink
+    place = out + block * WIDTH
+    tl.store(place, tl.sum((shares * y0).to(tl.float64)))
+    tl.store(place + 1, tl.sum((shares * y1).to(tl.float64)))
+    tl.store(place + 2, tl.sum((shares * y2).to(tl.float64)))
+    tl.store(place + 3, tl.sum((shares * y3).to(tl.float64)))
+    tl.store(place + 4, tl.sum((shares * y4).to(tl.float64)))
+    tl.store(place + 5, tl.sum((shares * y5).to(tl.float64)))
+    tl.store(place + 6, tl.sum((shares * distance).to(tl.float64)))
+    tl.store(place + 7, tl.sum((shares * shrink * squared).to(tl.float64)))
+    tl.store(place + 8, tl.sum((weight * tl.where(inside, l1 / l3, zero)).to(tl.float64)))
+    tl.store(place + 9, tl.max(tl.where(there, shrink * distance, zero).to(tl.float64)))
+    tl.store(place + 10, tl.max(tl.where(there & ~good, one, zero).to(tl.float64)))
+    if HESSIAN:
+        s01 = weight * _excess(a00, a11, small)
+        s02 = weight * _excess(a00, a22, small)
+        s12 = weight * _excess(a11, a22, small)
+        p = _axis(u00, u10, u20, u01, u11, u21, root)
+        q = _axis(u00, u10, u20, u02, u12, u22, root)
+        r = _axis(u01, u11, u21, u02, u12, u22, root)
+        position = place + 11
+        for i in tl.static_range(6):
+            for j in tl.static_range(i, 6):
+                term = s01 * p[i] * p[j] + s02 * q[i] * q[j] + s12 * r[i] * r[j]
+                tl.store(position, tl.sum(term.to(tl.float64)))
+                position += 1
+
+
+@triton.jit
+def _product(a, b, c, x00, x01, x02, x10, x11, x12, x20, x21, x22):
+    return a * x00 + b * x10 + c * x20, a * x01 + b * x11 + c * x21, a * x02 + b * x12 + c * x22
+
+
+@triton.jit
+def _rotation(p, q, off, tiny):
+    gap = q - p
+    twice = 2 * off
+    root = libdevice.sqrt(gap * gap + twice * twice) + tiny
+    tangent = twice / (gap + tl.where(gap < 0, -root, root))
+    cosine = 1 / libdevice.sqrt(1 + tangent * tangent)
+    change = tangent * off
+    return p - change, q + change, cosine, tangent * cosine
+
+
+@triton.jit
+def _turned(cosine, sine, a, b):
+    return cosine * a - sine * b, sine * a + cosine * b
+
+
+@triton.jit
+def _log_slope(a, b, one):
+    x = (a - b) / b
+    apart = tl.abs(x) > 0
+    safe = tl.where(apart, x, one)
+    return tl.where(apart, libdevice.log1p(safe) / safe, one) / b
+
+
+@triton.jit
+def _excess(p, q, small):
+    half = tl.abs(libdevice.log(p) - libdevice.log(q)) / 2
+    return (half + small) * (p + q) / (tl.abs(p - q) + small * (p + q)) - 1
+
+
+@triton.jit
+def _axis(a0, a1, a2, b0, b1, b2, root):
+    return root * a0 * b0, root * a1 * b1, root * a2 * b2, a0 * b1 + a1 * b0, a0 * b2 + a2 * b0, a1 * b2 + a2 * b1

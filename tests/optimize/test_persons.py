@@ -1,0 +1,154 @@
+"""Descent that protects persons: one clipped mean gradient each."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+import dpmanifolds as dpm
+from dpmanifolds.optimize import (
+    EigenvectorLoss,
+    FrechetMeanLoss,
+    FrechetMedianLoss,
+    PCALoss,
+    descend_to_median,
+    private_descent,
+)
+from dpmanifolds.optimize.loss import clipped_total
+from dpmanifolds.optimize.persons import by_person
+
+BALL = dpm.Ball(dpm.SPD(2), np.eye(2), 1.5)
+LOSSES = {
+    "mean": (FrechetMeanLoss(BALL), BALL.center, lambda rng, m: dpm.SPD(2).random_point(m, rng=rng)),
+    "median": (FrechetMedianLoss(BALL), 1.3 * np.eye(2), lambda rng, m: dpm.SPD(2).random_point(m, rng=rng)),
+    "eigenvector": (EigenvectorLoss(3, 2.0), np.array([0.6, 0.0, 0.8]), lambda rng, m: rng.standard_normal((m, 3))),
+    "pca": (PCALoss(dpm.Grassmann(4, 2), 2.0), np.eye(4)[:, :2], lambda rng, m: 3 * rng.standard_normal((m, 4))),
+}
+every_loss = pytest.mark.parametrize("kind", LOSSES)
+
+
+def visits(kind, persons=12, seed=0):
+    rng = np.random.default_rng(seed)
+    names = rng.permutation(np.repeat(np.arange(persons), rng.integers(1, 6, size=persons)))
+    return LOSSES[kind][2](rng, len(names)), names
+
+
+@every_loss
+def test_a_person_is_the_mean_gradient_of_their_records(kind):
+    loss, w, _ = LOSSES[kind]
+    records, names = visits(kind)
+    of_persons, numbers = by_person(loss, loss.prepare(records), names)
+    rows = loss.gradients(w, loss.prepare(records))
+    expected = np.stack([rows[names == name].mean(axis=0) for name in range(12)])
+    assert np.allclose(of_persons.gradients(w, numbers), expected, atol=1e-12)
+    assert np.allclose(of_persons.gradients(w, numbers[[5, 2]]), expected[[5, 2]], atol=1e-12)
+    values = [loss.value(w, loss.prepare(records[names == name])) for name in range(12)]
+    assert of_persons.value(w, numbers) == pytest.approx(np.mean(values))
+    assert of_persons.bound == loss.bound
+
+
+@every_loss
+@pytest.mark.parametrize("share", [1.0, 0.3])
+def test_replacing_all_records_of_a_person_moves_the_sum_by_at_most_twice_the_clip(kind, share):
+    loss, w, draw = LOSSES[kind]
+    clip = share * loss.bound
+    records, names = visits(kind, persons=8)
+    sums = []
+    for seed, count in enumerate((1, 1, 1, 3, 60, 1, 1, 1)):
+        person = 50 * draw(np.random.default_rng(seed), count) if seed % 2 else draw(np.random.default_rng(seed), count)
+        everyone = np.concatenate([names, np.full(count, 8)])
+        of_persons, numbers = by_person(loss, loss.prepare(np.concatenate([records, person])), everyone)
+        sums.append(clipped_total(of_persons, w, numbers, clip))
+    moved = max(np.linalg.norm(first - second) for first in sums for second in sums)
+    assert 0.3 * clip < moved <= 2 * clip * (1 + 1e-12)
+
+
+@every_loss
+def test_persons_of_one_record_each_change_nothing_but_the_charge_for_rounding(kind):
+    loss, w, draw = LOSSES[kind]
+    records = draw(np.random.default_rng(0), 200)
+    options = {"start": w, "budget": dpm.ApproxDP(2.0, 1e-6), "steps": 4, "step_size": 0.05, "rng": 1}
+    one = private_descent(loss, records, loss.manifold, group_by=np.arange(200), **options)
+    other = private_descent(loss, records, loss.manifold, **options)
+    assert np.allclose(one.point, other.point, atol=1e-5)
+    assert float(one.sensitivity) == pytest.approx(float(other.sensitivity), rel=1e-9)
+    assert by_person(loss, loss.prepare(records), np.arange(200))[0].row_slack(loss.bound, 200) > 0
+
+
+@pytest.mark.parametrize("batch_size", [None, 20])
+def test_n_and_batches_count_persons_and_the_unit_is_a_person(batch_size):
+    loss, w, draw = LOSSES["eigenvector"]
+    records, names = draw(np.random.default_rng(0), 900), np.repeat(np.arange(100), 9)
+    seen = []
+    result = private_descent(
+        loss,
+        records,
+        loss.manifold,
+        start=w,
+        budget=dpm.ApproxDP(2.0, 1e-6),
+        steps=3,
+        step_size=0.1,
+        batch_size=batch_size,
+        group_by=names,
+        callback=lambda t, point: seen.append(t),
+    )
+    assert float(result.sensitivity) == pytest.approx(2 * loss.bound / (batch_size or 100), rel=1e-6)
+    assert result.guarantee.unit == "person"
+    assert seen == [1, 2, 3]
+    with pytest.raises(dpm.ArgumentError, match="at most the number of records, 100"):
+        private_descent(
+            loss,
+            records,
+            loss.manifold,
+            start=w,
+            budget=dpm.ApproxDP(2.0, 1e-6),
+            steps=3,
+            step_size=0.1,
+            batch_size=101,
+            group_by=names,
+        )
+
+
+def test_records_of_many_blocks_give_the_same_gradients():
+    loss, w, draw = LOSSES["mean"]
+    rng = np.random.default_rng(0)
+    names = rng.integers(0, 3000, size=80_000)
+    names[:3000] = np.arange(3000)
+    records = draw(rng, 80_000)
+    of_persons, numbers = by_person(loss, loss.prepare(records), names)
+    rows = loss.gradients(w, loss.prepare(records))
+    expected = np.zeros((3000, loss.manifold.dim))
+    np.add.at(expected, names, rows)
+    assert np.allclose(of_persons.gradients(w, numbers), expected / np.bincount(names)[:, None], atol=1e-12)
+
+
+def test_the_schedule_of_the_median_counts_persons():
+    records = dpm.SPD(2).random_point(400, rng=0)
+    names = np.repeat(np.arange(100), 4)
+    many = np.where(names == 3, 200, 1)
+    one = descend_to_median(records, BALL, dpm.ApproxDP(1.0, 1e-6), group_by=names, rng=0)
+    other = descend_to_median(
+        np.repeat(records, many, axis=0), BALL, dpm.ApproxDP(1.0, 1e-6), group_by=np.repeat(names, many), rng=0
+    )
+    assert (one.steps, one.noise, one.guarantee) == (other.steps, other.noise, other.guarantee)
+
+
+def test_names_are_checked_before_anything_is_spent(tmp_path):
+    loss, w, draw = LOSSES["eigenvector"]
+    ledger = dpm.Ledger(tmp_path / "privacy.ledger")
+    ledger.open_dataset("clinic", dpm.ApproxDP(2.0, 1e-6))
+    for names in (np.arange(7), [""] * 30):
+        with pytest.raises(dpm.ArgumentError, match="group_by must name a person"):
+            private_descent(
+                loss,
+                draw(np.random.default_rng(0), 30),
+                loss.manifold,
+                start=w,
+                budget=dpm.ApproxDP(1.0, 1e-6),
+                steps=2,
+                step_size=0.1,
+                group_by=names,
+                ledger=ledger,
+                dataset="clinic",
+            )
+    assert ledger.spent("clinic") is None

@@ -1,0 +1,235 @@
+"""Several records of one person: one point per person, one person per point, and refusals before anything is drawn."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+import dpmanifolds as dpm
+from dpmanifolds import ArgumentError, Ball, PureDP
+from dpmanifolds.ledger import Ledger
+from dpmanifolds.privacy import sensitivity_of_mean, sensitivity_of_variance
+from dpmanifolds.releases.entry import by_person, clipped_records
+from dpmanifolds.statistics.persons import persons_of
+
+BALLS = {
+    "affine-invariant": Ball(dpm.SPD(2), np.eye(2), 1.5),
+    "log-euclidean": Ball(dpm.SPD(2, "log-euclidean"), np.eye(2), 1.5),
+    "sphere": Ball(dpm.Sphere(2), np.array([0.0, 0.0, 1.0]), 0.7),
+    "hyperbolic": Ball(dpm.Hyperbolic(2), dpm.Hyperbolic(2).origin, 1.5),
+    "shapes": Ball(dpm.PlanarShapes(4), dpm.PlanarShapes(4).random_point(rng=9), 0.5),
+    "product": Ball(dpm.Product(dpm.Sphere(2), dpm.Euclidean(2)), (np.array([0.0, 0.0, 1.0]), np.zeros(2)), 0.7),
+}
+every_ball = pytest.mark.parametrize("ball", BALLS.values(), ids=BALLS)
+
+
+def taken(records, rows):
+    return tuple(part[rows] for part in records) if isinstance(records, tuple) else records[rows]
+
+
+def joined(*parts):
+    if isinstance(parts[0], tuple):
+        return tuple(np.concatenate(each) for each in zip(*parts, strict=True))
+    return np.concatenate(parts)
+
+
+def visits(ball, seed=0, persons=20, most=5):
+    """Records in and around the ball, from one to five of each person, in no order."""
+    rng = np.random.default_rng(seed)
+    names = rng.permutation(np.repeat(np.arange(persons), rng.integers(1, most + 1, size=persons)))
+    return ball.manifold.random_point(len(names), rng=rng), names
+
+
+def points_of_persons(ball, records, names):
+    """The same by hand: clip, and take the mean of each name."""
+    clipped = clipped_records(records, ball, "raise")
+    means = [dpm.frechet_mean(ball.manifold, taken(clipped, names == name)).point for name in np.unique(names)]
+    return tuple(map(np.stack, zip(*means, strict=True))) if isinstance(means[0], tuple) else np.stack(means)
+
+
+@every_ball
+def test_grouping_is_the_mean_of_each_person(ball):
+    records, names = visits(ball)
+    found = by_person(ball, clipped_records(records, ball, "raise"), names)
+    assert np.max(ball.manifold.dist(found, points_of_persons(ball, records, names))) < 1e-7
+    assert np.all(ball.contains(found))
+
+
+@every_ball
+def test_releases_are_those_of_records_grouped_by_hand(ball):
+    records, names = visits(ball)
+    by_hand = points_of_persons(ball, records, names)
+    kinds = [dpm.private_mean, dpm.private_variance]
+    if not isinstance(ball.manifold, dpm.Product):
+        kinds.append(dpm.private_median)
+    for release in kinds:
+        grouped = release(records, ball, dpm.ApproxDP(1.0, 1e-6), group_by=names, rng=3)
+        other = release(by_hand, ball, dpm.ApproxDP(1.0, 1e-6), rng=3)
+        assert grouped.n == other.n == 20
+        assert grouped.guarantee == other.guarantee
+        if release is dpm.private_variance:
+            assert grouped.value == pytest.approx(other.value, abs=1e-6)
+        else:
+            assert float(ball.manifold.dist(grouped.value, other.value)) < 1e-6
+
+
+def worst_person(ball, sign, count):
+    """`count` records at the edge of the ball, in one of two opposite directions."""
+    step = np.zeros((count, ball.manifold.dim))
+    step[:, 0] = sign * ball.radius
+    vectors = ball.manifold.from_coordinates(ball.center, step)
+    return ball.manifold.exp(ball.center, vectors)
+
+
+@every_ball
+def test_replacing_all_records_of_a_person_moves_no_more_than_one_point_may(ball):
+    """Any number of records, at opposite ends of the ball or anywhere: Theorems S1 and S1v for n persons."""
+    n, manifold = 8, ball.manifold
+    bounds = float(sensitivity_of_mean(ball, n)), float(sensitivity_of_variance(ball, n))
+    moved = np.zeros(2)
+    for seed in range(6):
+        others, names = visits(ball, seed, persons=n - 1)
+        found = []
+        for person in (
+            worst_person(ball, 1, 1),
+            worst_person(ball, -1, 40),
+            manifold.random_point(7, rng=seed),
+        ):
+            count = manifold.batch_shape(person)[0]
+            records = clipped_records(joined(others, person), ball, "raise")
+            points = by_person(ball, records, np.concatenate([names, np.full(count, n)]))
+            mean = dpm.frechet_mean(manifold, points).point
+            found.append((mean, float(np.mean(manifold.dist(mean, points) ** 2))))
+        for first in found:
+            for second in found:
+                moved = np.maximum(moved, [manifold.dist(first[0], second[0]), abs(first[1] - second[1])])
+    assert np.all(moved <= np.array(bounds) * (1 + 1e-9))
+    # the attack has teeth: a person who counted as 40 records would move the mean several times as far
+    assert moved[0] > bounds[0] / 4
+
+
+def test_a_person_who_counted_once_per_record_would_be_caught():
+    ball = BALLS["log-euclidean"]
+    records, names = visits(ball, persons=7)
+    means = [
+        dpm.frechet_mean(ball.manifold, ball.clip(joined(records, worst_person(ball, sign, 40)))).point
+        for sign in (1, -1)
+    ]
+    assert ball.manifold.dist(*means) > 2 * float(sensitivity_of_mean(ball, len(np.unique(names)) + 1))
+
+
+def test_malformed_records_of_a_person_count_as_the_centre():
+    ball = BALLS["affine-invariant"]
+    records, names = visits(ball)
+    spoilt = records.copy()
+    spoilt[names == 3] = np.nan
+    mended = np.where((names == 3)[:, None, None], ball.center, records)
+    for release in (dpm.private_mean, dpm.private_median, dpm.private_variance):
+        one = release(spoilt, ball, PureDP(1.0), group_by=names, on_invalid="center", rng=0)
+        other = release(mended, ball, PureDP(1.0), group_by=names, rng=0)
+        assert np.allclose(one.value, other.value)
+
+
+@pytest.mark.parametrize(
+    ("names", "message"),
+    [
+        (np.arange(5), r"shape \(60,\)"),
+        (np.zeros((60, 1)), r"shape \(60,\)"),
+        ([], r"shape \(60,\)"),
+        (["ann"] * 59 + [""], "at least one name is missing"),
+        (["ann"] * 59 + ["  "], "at least one name is missing"),
+        ([1.0] * 59 + [np.nan], "at least one name is missing"),
+        (np.array(["ann"] * 59 + [None], dtype=object), "can be sorted|missing"),
+        (np.array(["ann"] * 59 + [7], dtype=object), "can be sorted"),
+        (np.array(["2020-01-01"] * 59 + ["NaT"], dtype="M8[D]"), "at least one name is missing"),
+    ],
+    ids=["too few", "a column", "none", "empty", "blank", "nan", "None", "mixed", "no time"],
+)
+def test_names_that_name_nobody_are_refused_and_not_quoted(tmp_path, names, message):
+    ball = BALLS["sphere"]
+    records = ball.clip(ball.manifold.random_point(60, rng=0))
+    ledger = Ledger(tmp_path / "privacy.ledger")
+    ledger.open_dataset("clinic", PureDP(10.0))
+    account = {"ledger": ledger, "dataset": "clinic", "group_by": names}
+    labels = np.repeat(["a", "b"], 30)
+    for call in (
+        lambda: dpm.private_mean(records, ball, PureDP(1.0), **account),
+        lambda: dpm.private_median(records, ball, PureDP(1.0), **account),
+        lambda: dpm.private_variance(records, ball, PureDP(1.0), **account),
+        lambda: dpm.private_class_means(records, labels, ball, PureDP(1.0), **account),
+    ):
+        with pytest.raises(ArgumentError, match=message) as refusal:
+            call()
+        assert "ann" not in str(refusal.value)
+    assert ledger.spent("clinic") is None
+
+
+class TestClassMeans:
+    """Persons of one class each."""
+
+    ball = BALLS["affine-invariant"]
+
+    def labelled(self):
+        records, names = visits(self.ball, persons=30)
+        return records, names, np.where(names % 3 == 0, "left", "right")
+
+    @pytest.mark.parametrize("private_labels", [False, True])
+    def test_they_are_those_of_records_grouped_by_hand(self, private_labels):
+        records, names, labels = self.labelled()
+        options = {"classes": ["left", "right"], "private_labels": private_labels, "rng": 5}
+        grouped = dpm.private_class_means(records, labels, self.ball, PureDP(2.0), group_by=names, **options)
+        by_hand = points_of_persons(self.ball, records, names)
+        hands = np.where(np.arange(30) % 3 == 0, "left", "right")
+        other = dpm.private_class_means(by_hand, hands, self.ball, PureDP(2.0), **options)
+        assert grouped.guarantee == other.guarantee
+        assert np.allclose(grouped.means, other.means, atol=1e-6)
+        if not private_labels:
+            assert [release.n for release in grouped.releases] == [10, 20]
+
+    def test_a_person_of_two_classes_is_refused_before_anything_is_spent(self, tmp_path):
+        records, names, labels = self.labelled()
+        name = next(name for name in range(30) if np.sum(names == name) > 1)
+        labels[np.flatnonzero(names == name)[0]] = "left" if name % 3 else "right"
+        ledger = Ledger(tmp_path / "privacy.ledger")
+        ledger.open_dataset("clinic", PureDP(10.0))
+        account = {"ledger": ledger, "dataset": "clinic", "group_by": names}
+        for private in (False, True):
+            with pytest.raises(ArgumentError, match="same label") as refusal:
+                dpm.private_class_means(
+                    records,
+                    labels,
+                    self.ball,
+                    PureDP(1.0),
+                    classes=["left", "right"],
+                    private_labels=private,
+                    **account,
+                )
+            assert str(name) not in str(refusal.value)
+        assert ledger.spent("clinic") is None
+
+    def test_with_private_labels_such_a_person_is_in_no_class_inside_of_the_promise(self):
+        records, names, labels = self.labelled()
+        mixed, unknown = labels.copy(), labels.copy()
+        mixed[np.flatnonzero(names == 4)[:1]] = "left"
+        unknown[names == 4] = "neither"
+        if np.sum(names == 4) == 1:
+            pytest.fail("the made-up person needs two records")
+        options = {"classes": ["left", "right"], "private_labels": True, "on_invalid": "center", "rng": 1}
+        one, other = (
+            dpm.private_class_means(records, each, self.ball, PureDP(2.0), group_by=names, **options)
+            for each in (mixed, unknown)
+        )
+        assert np.array_equal(one.means, other.means)
+
+
+def test_persons_know_their_records():
+    persons = persons_of(["b", "a", "b", "c", "b"], 5)
+    assert persons.count == 3
+    assert persons.numbers.tolist() == [1, 0, 1, 2, 1]
+    assert persons.sizes.tolist() == [1, 3, 1]
+    assert persons.rows(1).tolist() == [0, 2, 4]
+    some = persons.of(np.array([2, 1]))
+    assert some.order.tolist() == [3, 0, 2, 4]
+    assert some.sizes.tolist() == [1, 3]
+    values = np.arange(10.0).reshape(5, 2)
+    assert np.array_equal(persons.means(values), [values[1], values[[0, 2, 4]].mean(axis=0), values[3]])
