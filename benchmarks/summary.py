@@ -31,7 +31,8 @@ RUNS = [
     ["utility.py"],
     ["descent.py"],
     ["scale.py"],
-    ["dask_scaling.py"],
+    ["dask_scaling.py", "--metrics", "log-euclidean", "--repeats", "3"],
+    ["dask_scaling.py", "--metrics", "affine-invariant", "--records", "1000000", "--repeats", "3"],
 ]
 QUICK = [
     ["mean.py", "--repeats", "2"],

@@ -8,7 +8,7 @@ from typing import Annotated, Any
 
 import typer
 
-from dpmanifolds.cli._app import app
+from dpmanifolds.cli._app import OTHER, app
 
 __all__ = ["demo", "info", "report", "reproduce"]
 
@@ -65,6 +65,8 @@ def reproduce(
 ) -> None:
     """Run a figure of the literature again, and compare with what the paper says.
 
+    Exit code 1 where a key number falls outside of what its error allows.
+
     [bold]Example[/bold]
 
     dpmanifolds reproduce list
@@ -78,7 +80,8 @@ def reproduce(
     if name == "list":
         typer.echo("\n".join(names()))
         return
-    run(name, quick=quick, out=out, data=data, seed=seed, console=result())
+    if run(name, quick=quick, out=out, data=data, seed=seed, console=result()).failures:
+        raise typer.Exit(OTHER)
 
 
 @app.command(rich_help_panel="Learn")

@@ -140,6 +140,8 @@ def linearize(manifold: Manifold, base: Array, points: Array, weights: Array, he
 def weighted_sum(values: Array, weights: Array) -> Array:
     """Σ_i w_i values_i over the first axis."""
     xp = namespace(values, weights)
+    if values.ndim < 3:
+        return xp.asarray(weights @ values)
     return xp.tensordot(weights, values, axes=([0], [0]))
 
 
@@ -222,7 +224,8 @@ def _(manifold: Sphere, base: Array, points: Array, weights: Array, hessian: boo
     factor = (angle + tiny) / (sine + tiny)
     slowest = factor * cosine
     w = spread_weights(weights, factor.ndim)
-    ambient = _sum_over_records(w * factor, points) - xp.sum(w * slowest, axis=0)[..., None] * base
+    across = weighted_sum(slowest, weights)
+    ambient = _sum_over_records(w * factor, points) - across[..., None] * base
     unit = 16 * eps(points) * math.sqrt(max(points.shape[-1], 4)) * manifold.sphere_radius
     result = Linearization(
         value=weighted_sum(angle * angle, weights) / (2 * manifold.curvature),
@@ -236,7 +239,6 @@ def _(manifold: Sphere, base: Array, points: Array, weights: Array, hessian: boo
         return result
     slack = math.sqrt(eps(sine)) / 100
     share = manifold.curvature * w * (1 - slowest + slack / 3) / (squared_sine + slack)
-    across = weighted_sum(slowest, weights)
     if manifold.dim <= _LARGEST_DENSE or base.ndim > 1:
         rows = manifold.to_coordinates(base[..., None, :], outer_sum(points, share))
         matrix = manifold.to_coordinates(base[..., None, :], transpose(rows))
