@@ -6,6 +6,7 @@ import importlib
 import json
 import re
 from pathlib import Path
+from types import SimpleNamespace
 
 import numpy as np
 import pytest
@@ -237,12 +238,19 @@ def test_studies_are_listed_and_run_by_name(folder, typed, monkeypatch):
     from dpmanifolds import experiments
 
     assert done(typed("reproduce list")).stdout.split() == list(experiments.names())
-    asked = {}
-    monkeypatch.setattr(experiments, "reproduce", lambda name, **options: asked.update(options, name=name))
+    asked, failures = {}, []
+
+    def reproduce(name, **options):
+        asked.update(options, name=name)
+        return SimpleNamespace(failures=failures)
+
+    monkeypatch.setattr(experiments, "reproduce", reproduce)
     done(typed("reproduce reimherr-1 --quick --out figures"))
     assert asked["name"] == "reimherr-1"
     assert asked["quick"] is True
     assert asked["out"] == Path("figures")
+    failures.append("a number outside of its interval")
+    assert typed("reproduce reimherr-1 --quick --out figures").exit_code == 1
 
 
 def test_the_demonstration_runs_in_the_folder_that_is_named(folder, typed, monkeypatch):
