@@ -1,10 +1,11 @@
 """Every benchmark, one after the other, and what they come to: one table and two figures.
 
-    python benchmarks/summary.py [--quick] [--gpu gpu.json] [--out out/bench] [--write docs/performance.md]
+    python benchmarks/summary.py [--quick] [--only NAME …] [--gpu gpu.json] [--out FOLDER] [--write docs/performance.md]
 
 Ours, the peer on the same work in the same run, their ratio (above 1: ours is faster) and, where there is one, how many
 times the least possible work ours takes. `--gpu` adds what `gpu.py` wrote on a machine that has one. `--write` puts the
-table between the marks of the page and the figures beside it, under figures/.
+table between the marks of the page and the figures beside it, under figures/. `--only` runs some of the benchmarks
+again, and keeps what an earlier run left of the others in the folder.
 """
 
 from __future__ import annotations
@@ -44,12 +45,18 @@ HEADINGS = ("what", "case", "ours", "peer", "theirs", "ratio", "ours / limit")
 MARKS = "<!-- table of benchmarks/summary.py -->", "<!-- end of the table -->"
 
 
-def run_all(runs: list[list[str]], rows: Path) -> None:
-    """Run the benchmarks; each prints its own tables and leaves its rows in the file."""
-    environment = {**os.environ, "DPMANIFOLDS_BENCH": str(rows)}
-    for command in runs:
-        print(f"$ python benchmarks/{' '.join(command)}", flush=True)
-        subprocess.run([sys.executable, str(HERE / command[0]), *command[1:]], env=environment, check=True)
+def run_all(runs: list[list[str]], only: list[str] | None, out: Path) -> list[dict[str, Any]]:
+    """Run the benchmarks; each prints its own tables and leaves its rows in a file of its own."""
+    rows: list[dict[str, Any]] = []
+    for number, command in enumerate(runs):
+        path = out.resolve() / f"{number:02}-{command[0]}.jsonl"
+        if only is None or command[0] in only:
+            path.write_text("", encoding="utf-8")
+            print(f"$ python benchmarks/{' '.join(command)}", flush=True)
+            environment = {**os.environ, "DPMANIFOLDS_BENCH": str(path)}
+            subprocess.run([sys.executable, str(HERE / command[0]), *command[1:]], env=environment, check=True)
+        rows += [json.loads(line) for line in path.read_text(encoding="utf-8").splitlines()]
+    return rows
 
 
 def gpu_rows(path: Path) -> list[dict[str, Any]]:
@@ -167,15 +174,13 @@ def main() -> None:
     """Run, print, draw, write."""
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--quick", action="store_true", help="few and small ones, to see that everything works")
+    parser.add_argument("--only", nargs="+", metavar="NAME", help="run these again, keep the rest")
     parser.add_argument("--gpu", type=Path)
     parser.add_argument("--out", type=Path, default=Path("out/bench"))
     parser.add_argument("--write", type=Path)
     given = parser.parse_args()
     given.out.mkdir(parents=True, exist_ok=True)
-    path = given.out / "rows.jsonl"
-    path.unlink(missing_ok=True)
-    run_all(QUICK if given.quick else RUNS, path.resolve())
-    everything = [json.loads(line) for line in path.read_text(encoding="utf-8").splitlines()]
+    everything = run_all(QUICK if given.quick else RUNS, given.only, given.out)
     rows = [row for row in everything if "area" in row] + (gpu_rows(given.gpu) if given.gpu else [])
     table = Table(title="Ours, the peer, and the least that must be done: CPU time, on a GPU wall time")
     for heading in HEADINGS:

@@ -107,7 +107,7 @@ def _(manifold: SPDBase, block: Array) -> str | None:
 
 
 def _seems_symmetric(block: np.ndarray) -> bool:
-    """Whether one matrix product finds every record finite and symmetric up to rounding; False settles nothing.
+    """Whether one product per record finds them all finite and symmetric up to rounding; False settles nothing.
 
     It weighs the differences a_ij − a_ji with fixed numbers of no simple ratio. Differences that cancel all the same
     cost nothing but the error message: each record is read in one way only, or made symmetric first.
@@ -115,7 +115,7 @@ def _seems_symmetric(block: np.ndarray) -> bool:
     k = block.shape[-1]
     with np.errstate(all="ignore"):
         rows = block.reshape(-1, k * k)
-        seen = _skew_weights(k).astype(block.dtype) @ rows.T
+        seen = np.vecdot(rows, _skew_weights(k).astype(block.dtype))
         return bool(np.all(np.abs(seen) <= 16 * k * k * eps(block) * rows[:, 0]))
 
 
