@@ -127,7 +127,7 @@ def overhead(sizes: list[int]) -> Table:
                     "mean": lambda b=ball, c=clipped: dpm.frechet_mean(b.manifold, c),
                     "private": lambda b=ball, p=points: dpm.private_mean(p, b, dpm.GaussianDP(1.0)),
                 },
-                repeats=9 if n <= 100_000 else 3,
+                repeats=9,
             )
             shown = [f"{1e3 * times[name]:.1f} ms" for name in ("clip", "mean", "private")]
             both = times["clip"] + times["mean"]
