@@ -78,7 +78,8 @@ def log_sums(
     matrix = np.eye(k) if whitener is None else to_numpy(whitener).astype(np.float64)
     middle = np.zeros(d) if center is None else np.asarray(center, dtype=np.float64)
     call = _Call(k, eps(points), weights is not None, whitener is not None, hessian)
-    sums, peaks = _on_best_path(call, points, weights, 1 / count if share is None else share, matrix, middle, radius)
+    given = _Given(matrix, middle, radius, 1 / count if share is None else share)
+    sums, peaks = _on_best_path(call, points, weights, given)
     if careful and peaks[1] != 0:
         return None
     rounded = partial(np.asarray, dtype=np.float32 if eps(points) > 1e-10 else np.float64)
@@ -102,70 +103,59 @@ class _Call(NamedTuple):
     hessian: bool
 
 
-def _on_best_path(
-    call: _Call,
-    points: Array,
-    weights: Array | None,
-    share: float,
-    matrix: np.ndarray,
-    center: np.ndarray,
-    radius: float,
-) -> tuple[np.ndarray, np.ndarray]:
+class _Given(NamedTuple):
+    """The few numbers that a kernel is handed along with the records."""
+
+    matrix: np.ndarray
+    center: np.ndarray
+    radius: float
+    share: float
+    """The weight of every record where no weights are given."""
+
+    @property
+    def flat(self) -> np.ndarray:
+        """M, the centre and the radius, one after the other."""
+        return np.concatenate([self.matrix.ravel(), self.center, [self.radius]])
+
+
+def _on_best_path(call: _Call, points: Array, weights: Array | None, given: _Given) -> tuple[np.ndarray, np.ndarray]:
     """Sums and peaks by the fastest way that works here; one that failed is not tried again."""
     library = "jax" if is_jax_array(points) else "torch" if is_torch_array(points) else "other"
     if on_accelerator(points) and library not in _unavailable and library != "other":
         fused = _by_pallas if library == "jax" else _by_triton
         try:
-            return fused(call, points, weights, share, matrix, center, radius)
+            return fused(call, points, weights, given)
         except Exception:
             # an old library, or none of its compiler: whatever is wrong with the records shows below as well
             _unavailable.add(library)
-    return _by_formulas(call, points, weights, share, matrix, center, radius)
+    return _by_formulas(call, points, weights, given)
 
 
-def _by_triton(
-    call: _Call,
-    points: Array,
-    weights: Array | None,
-    share: float,
-    matrix: np.ndarray,
-    center: np.ndarray,
-    radius: float,
-) -> tuple[np.ndarray, np.ndarray]:
+def _by_triton(call: _Call, points: Array, weights: Array | None, given: _Given) -> tuple[np.ndarray, np.ndarray]:
     import array_api_compat.torch as xp
 
     from dpmanifolds.statistics._triton import triton_sums
 
     k, at = call.k, {1: [0], 2: [0, 1, 3], 3: [0, 1, 2, 3, 4, 5]}[call.k]
     padded, middle = np.eye(3), np.zeros(6)
-    padded[:k, :k], middle[at] = matrix, center
-    given = np.concatenate([padded.ravel(), middle, [radius]])
-    sums, peaks = triton_sums(points, weights, share, given, whitened=call.whitened, hessian=call.hessian)
+    padded[:k, :k], middle[at] = given.matrix, given.center
+    whole = given._replace(matrix=padded, center=middle)
+    sums, peaks = triton_sums(points, weights, given.share, whole.flat, whitened=call.whitened, hessian=call.hessian)
     found = to_numpy(xp.concat([column_sums(xp, sums), xp.max(peaks, axis=0)]))
     parts = [found[at], found[6:9]]
     if call.hessian:
-        whole = _square(found[9:30], 6)[np.ix_(at, at)]
-        parts.append(whole[np.triu_indices(len(at))])
+        square = _square(found[9:30], 6)[np.ix_(at, at)]
+        parts.append(square[np.triu_indices(len(at))])
     return np.concatenate(parts), found[-2:]
 
 
-def _by_pallas(
-    call: _Call,
-    points: Array,
-    weights: Array | None,
-    share: float,
-    matrix: np.ndarray,
-    center: np.ndarray,
-    radius: float,
-) -> tuple[np.ndarray, np.ndarray]:
+def _by_pallas(call: _Call, points: Array, weights: Array | None, given: _Given) -> tuple[np.ndarray, np.ndarray]:
     from dpmanifolds.statistics._pallas import pallas_sums
 
     count = int(points.shape[0])
     if count > _LONGEST:
         halves = [
-            _by_pallas(
-                call, points[part, ...], None if weights is None else weights[part], share, matrix, center, radius
-            )
+            _by_pallas(call, points[part, ...], None if weights is None else weights[part], given)
             for part in (slice(_LONGEST), slice(_LONGEST, None))
         ]
         return halves[0][0] + halves[1][0], np.maximum(halves[0][1], halves[1][1])
@@ -177,8 +167,8 @@ def _by_pallas(
         points = _jax_filled(size)(points)
         shares = shares if weights is None else _jax_filled(size)(shares)
     kernel = pallas_sums(call.k, call.unit, weighted=call.weighted, whitened=call.whitened, hessian=call.hessian)
-    given = np.concatenate([matrix.ravel(), center, [radius, share]]).astype(kind)
-    found = to_numpy(kernel(points, shares, given, np.asarray(count, np.int32))).astype(np.float64)
+    numbers = np.append(given.flat, given.share).astype(kind)
+    found = to_numpy(kernel(points, shares, numbers, np.asarray(count, np.int32))).astype(np.float64)
     return found[:-2], found[-2:]
 
 
@@ -191,24 +181,16 @@ def _jax_filled(size: int) -> Any:
     return jax.jit(lambda array: jnp.pad(array, [(0, size - array.shape[0])] + [(0, 0)] * (array.ndim - 1)))
 
 
-def _by_formulas(
-    call: _Call,
-    points: Array,
-    weights: Array | None,
-    share: float,
-    matrix: np.ndarray,
-    center: np.ndarray,
-    radius: float,
-) -> tuple[np.ndarray, np.ndarray]:
+def _by_formulas(call: _Call, points: Array, weights: Array | None, given: _Given) -> tuple[np.ndarray, np.ndarray]:
     """The formulas as they are, or compiled by JAX, piece by piece."""
     sums, peaks = [], []
     run = _jax_formulas(call) if is_jax_array(points) else partial(_formulas, namespace(points), call)
-    given = like(np.concatenate([matrix.ravel(), center, [radius]]), points)
+    numbers = like(given.flat, points)
     count = int(points.shape[0])
     for first in range(0, count, _PIECE):
         part = slice(first, min(first + _PIECE, count))
-        shares = like(np.asarray(share), points) if weights is None else weights[part]
-        found, peak = run(points[part, ...], shares, given)
+        shares = like(np.asarray(given.share), points) if weights is None else weights[part]
+        found, peak = run(points[part, ...], shares, numbers)
         sums.append(to_numpy(found).astype(np.float64))
         peaks.append(to_numpy(peak))
     return np.sum(sums, axis=0), np.max(peaks, axis=0)
