@@ -12,7 +12,6 @@
 
 from __future__ import annotations
 
-import os
 from concurrent.futures import ThreadPoolExecutor
 from typing import Any
 
@@ -24,6 +23,7 @@ from dpmanifolds._validate import positive_number
 from dpmanifolds.data._device_descriptors import device_descriptors
 from dpmanifolds.data._pixel_features import PixelFeatures
 from dpmanifolds.errors import ArgumentError, NotOnManifoldError
+from dpmanifolds.statistics.blocks import cores
 
 __all__ = ["covariance_descriptors", "feature_names", "image_array", "image_descriptors", "scale_of"]
 
@@ -80,7 +80,7 @@ def image_descriptors(images: Any, *, eta: float = 1e-6, full_scale: float | Non
     scale = scale_of(images, full_scale)
     if on_accelerator(images) and has_doubles(images):
         return device_descriptors(images, scale, eta)
-    result = covariance_descriptors(images, channels, scale, eta, threads=_cores())
+    result = covariance_descriptors(images, channels, scale, eta, threads=cores())
     return result if is_numpy(images) else namespace(images).asarray(result, device=device_of(images))
 
 
@@ -168,10 +168,3 @@ def _intensities(images: np.ndarray, scale: float) -> np.ndarray:
     if images.dtype.kind == "u" and scale == np.iinfo(images.dtype).max:
         return values
     return np.clip(values, 0.0, 1.0, out=values)
-
-
-def _cores() -> int:
-    try:
-        return len(os.sched_getaffinity(0))
-    except AttributeError:
-        return os.cpu_count() or 1
