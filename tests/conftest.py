@@ -1,4 +1,4 @@
-"""Array libraries that every geometric test runs on, when they are installed."""
+"""Array libraries that every geometric test runs on, when they are installed, and examples that do not change."""
 
 from __future__ import annotations
 
@@ -8,6 +8,12 @@ from typing import Any
 
 import numpy as np
 import pytest
+from hypothesis import settings
+
+# the same examples in every run and no clock, so that neither chance nor a slow machine fails a test;
+# --hypothesis-profile=default looks for other examples
+settings.register_profile("repeatable", derandomize=True, deadline=None, database=None)
+settings.load_profile("repeatable")
 
 
 @dataclass(frozen=True)

@@ -58,7 +58,8 @@ UNUSUAL = ("not finite", "infinite", "hardly positive", "huge")
 
 ENTRIES = {
     "mean": lambda x, **o: dpm.private_mean(x, BALL, BUDGET, **FAST, **o),
-    "mean, refined": lambda x, **o: dpm.private_mean(x, BALL, BUDGET, refine=1, **FAST, **o),
+    # its words hold numbers that it paid for, which would show five given digits by chance now and then: a fixed seed
+    "mean, refined": lambda x, **o: dpm.private_mean(x, BALL, BUDGET, refine=1, rng=0, **FAST, **o),
     "mean of persons": lambda x, **o: dpm.private_mean(x, BALL, BUDGET, group_by=LABELS, **FAST, **o),
     "variance": lambda x, **o: dpm.private_variance(x, BALL, BUDGET, **FAST, **o),
     "median": lambda x, **o: dpm.private_median(x, BALL, BUDGET, steps=2, **o),

@@ -26,9 +26,13 @@ BUDGETS = [(0.1, 1e-5), (1.0, 1e-5), (1.0, 1e-6), (4.0, 1e-6), (10.0, 1e-9)]
 @pytest.mark.parametrize(("kind", "power"), [(LatticeGaussian, 2), (LatticeLaplace, 1)])
 @pytest.mark.parametrize("scale", [0.7, 1.3, 3.7])
 def test_draws_have_the_discrete_law(kind, power, scale, rng):
-    """12,000 coordinates, chi-square against the exact mass, false alarm 1e−7; scales off by 30 % have p < 1e−12."""
+    """12,000 coordinates, chi-square against the exact mass; scales off by 30 % have p < 1e−12.
+
+    OpenDP takes no seed. With cells of 20 expected draws, p < 1e−8 is likelier than it says: at most 4e−7 over its six
+    cases together.
+    """
     draws = kind(COUNT, scale).release(np.zeros(COUNT, dtype=int), rng)
-    assert fit(draws, *discrete_cells(200, scale, power)) > FALSE_ALARM
+    assert fit(draws, *discrete_cells(200, scale, power)) > 1e-8
     for wrong in (0.7, 1.3):
         assert fit(draws, *discrete_cells(200, wrong * scale, power)) < CERTAIN
 

@@ -31,6 +31,7 @@ from dpmanifolds.manifolds import (
     SpecialOrthogonal,
     Sphere,
 )
+from dpmanifolds.statistics._logarithms import LARGEST_SPREAD
 
 __all__ = ["coordinate_rounding", "solver_tolerance"]
 
@@ -119,6 +120,9 @@ def _tolerance(manifold: Manifold, center: Array, extent: _Extent, n: int, preci
     summation = (block + math.ceil(n / block)) * precision * 2 * radius
     target = 1e-10 if precision < 1e-10 else 1e-5
     rounding = max(_largest_rounding(inner, each, *extent) for each in centers)
+    if isinstance(inner, SPDLogEuclidean) and precision == np.finfo(np.float64).eps:
+        # logarithms by products report a bound of their own
+        rounding += 4 * inner.k**2 * LARGEST_SPREAD
     needed = 2 * target + math.sqrt(copies) * (4 * precision * rounding + summation)
     convexity, reach = _convexity(inner, radius, precision)
     half = needed / convexity if convexity > 0 else math.inf

@@ -10,15 +10,16 @@ from typing import NamedTuple, cast
 
 import numpy as np
 
-from dpmanifolds._arrays import Array, contract, eps, like, namespace, norm, stack_last, to_numpy, transpose
+from dpmanifolds._arrays import Array, contract, dot, eps, like, namespace, norm, stack_last, to_numpy
 from dpmanifolds.domains import Ball
 from dpmanifolds.errors import NotOnManifoldError
 from dpmanifolds.manifolds import FlatManifold, Power, SPDLogCholesky, SPDLogEuclidean
 from dpmanifolds.manifolds._small_eigen import LARGEST_SMALL, log_entries
-from dpmanifolds.manifolds._symmetric import from_upper_triangle, upper_triangle
+from dpmanifolds.manifolds._symmetric import upper_triangle
 from dpmanifolds.statistics._device import fits_device, log_sums, longest_device_sum
-from dpmanifolds.statistics._linearize import spectral_sum, spread_weights, weighted_sum
-from dpmanifolds.statistics._positive import log_summary, not_positive, positive_eigen
+from dpmanifolds.statistics._linearize import weighted_sum
+from dpmanifolds.statistics._logarithms import matrix_logs
+from dpmanifolds.statistics._positive import log_summary, not_positive
 from dpmanifolds.statistics.streaming import Records
 
 __all__ = ["flat_mean"]
@@ -161,14 +162,16 @@ def _chart_sums(manifold: FlatManifold, block: Array, weights: Array, ball: Char
 
 @_chart_sums.register
 def _(manifold: SPDLogEuclidean, block: Array, weights: Array, ball: ChartBall | None) -> FlatSums:
-    """The eigensolver moves x by 4k²·λ_max units, the logarithm multiplies that by at most 1/λ_min."""
+    """The closed forms for small k move x by less than the 4k²·λ_max units of an eigensolver, of which the logarithm
+    makes at most 1/λ_min.
+    """
     k = manifold.k
     total, size, spread = (_small_sums if k <= LARGEST_SMALL else _large_sums)(k, block, weights, ball)
     return FlatSums(total, size, 4 * k * k * weighted_sum(spread, weights))
 
 
 def _small_sums(k: int, block: Array, weights: Array, ball: ChartBall | None) -> tuple[Array, Array, Array]:
-    """Sums, and λ_max/λ_min of each record, 0 for those outside."""
+    """Sums, and what bounds the rounding of each record's logarithm in units of 4k², 0 for those outside."""
     xp = namespace(block)
     entries = {(i, j): xp.asarray(block[..., i, j], copy=True) for i in range(k) for j in range(i, k)}
     small = log_entries(entries, k)
@@ -183,31 +186,15 @@ def _small_sums(k: int, block: Array, weights: Array, ball: ChartBall | None) ->
 
 
 def _large_sums(k: int, block: Array, weights: Array, ball: ChartBall | None) -> tuple[Array, Array, Array]:
-    """The same through LAPACK. The part of the centre along the identity is taken off the eigenvalues; where there is
-    no other, no logarithm is formed at all.
-    """
+    """The same for larger matrices."""
     xp = namespace(block)
-    values, vectors = positive_eigen(block)
-    logs = xp.log(values)
-    spread = values[..., -1] / values[..., 0]
+    logs, spread = matrix_logs(block)
     if ball is None:
-        weighted = spread_weights(weights, logs.ndim) * logs
+        flat = xp.reshape(logs, (*logs.shape[:-2], k * k))
         # no less than Σ w‖log x‖, by Cauchy and Schwarz
-        size = xp.sqrt(xp.sum(weights) * xp.sum(weighted * logs, axis=(0, -1)))
-        return upper_triangle(spectral_sum(vectors, weighted)), size, spread
-    middle = float(ball.center[:k].mean())
-    rest = from_upper_triangle(ball.center, k) - middle * np.eye(k)
-    moved = logs - middle
-    if not rest.any():
-        distance = norm(moved)
-        inside, shares = ball.clip(distance, weights)
-        total = upper_triangle(spectral_sum(vectors, shares[:, None] * moved))
-    else:
-        difference = (vectors * moved[..., None, :]) @ transpose(vectors) - like(rest, moved)
-        distance = xp.sqrt(contract(difference, difference))
-        inside, shares = ball.clip(distance, weights)
-        total = upper_triangle(weighted_sum(difference, shares))
-    clipped = _around(ball, total, distance, inside, shares, weights)
+        size = xp.sqrt(xp.sum(weights) * weighted_sum(dot(flat, flat), weights))
+        return upper_triangle(weighted_sum(logs, weights)), size, spread
+    clipped = _clipped_rows(upper_triangle(logs), weights, ball)
     return clipped.total, clipped.size, xp.where(clipped.inside, spread, 0.0)
 
 

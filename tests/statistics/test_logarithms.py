@@ -1,0 +1,148 @@
+"""Logarithms by products and by eigendecomposition."""
+
+import mpmath
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from dpmanifolds.errors import NotOnManifoldError
+from dpmanifolds.statistics import _logarithms
+from dpmanifolds.statistics._logarithms import LARGEST_SPREAD, matrix_logs
+
+EPS = np.finfo(np.float64).eps
+
+
+def matrices_with(spectra, seed=0):
+    """Symmetric matrices with these eigenvalues (n, k), in random frames."""
+    spectra = np.asarray(spectra, dtype=np.float64)
+    frames = np.linalg.qr(np.random.default_rng(seed).standard_normal((*spectra.shape, spectra.shape[-1])))[0]
+    made = (frames * spectra[:, None, :]) @ frames.swapaxes(1, 2)
+    return (made + made.swapaxes(1, 2)) / 2
+
+
+def exact_log(matrix):
+    """In 50 digits."""
+    with mpmath.workdps(50):
+        values, vectors = mpmath.eigsy(mpmath.matrix(matrix.tolist()))
+        logs = vectors * mpmath.diag([mpmath.log(value) for value in values]) * vectors.T
+        return np.array(logs.tolist(), dtype=np.float64)
+
+
+@pytest.fixture
+def paths(monkeypatch):
+    """How many matrices eigh was given."""
+    given_to_eigh = []
+    real = _logarithms._by_eigen
+
+    def counted(matrices):
+        given_to_eigh.append(len(matrices))
+        return real(matrices)
+
+    monkeypatch.setattr(_logarithms, "_by_eigen", counted)
+    return given_to_eigh
+
+
+@pytest.mark.parametrize("k", [4, 5, 10])
+@pytest.mark.parametrize("condition", [1.0, 1.001, 10.0, 40.0])
+def test_products_agree_with_fifty_digits_within_a_tenth_of_their_bound(k, condition, paths):
+    rng = np.random.default_rng(k)
+    spectra = condition ** rng.uniform(0, 1, (4, k))
+    spectra[:, 0], spectra[:, -1] = 1.0, condition
+    records = matrices_with(spectra / np.sqrt(condition))
+    logs, spread = matrix_logs(records)
+    assert paths == []
+    assert np.all(spread >= condition * (1 - 1e-9))
+    assert np.all(spread <= LARGEST_SPREAD)
+    for record, log, bound in zip(records, logs, spread, strict=True):
+        error = np.linalg.norm(log - exact_log(record))
+        assert error <= 0.1 * 4 * k * k * EPS * bound
+        assert error <= 2e-15 * k * condition + 1e-14
+
+
+def test_the_polynomial_is_the_function_up_to_rounding():
+    coefficients = _logarithms._coefficients().ravel()
+    worst = 0.0
+    with mpmath.workdps(40):
+        for t in np.linspace(-1, 1, 401):
+            at = mpmath.mpf(float(t))
+            z = mpmath.mpf("0.8") * (1 + at) / 2
+            exact = 2 * mpmath.atanh(mpmath.sqrt(z)) / mpmath.sqrt(z) if z else mpmath.mpf(2)
+            value = mpmath.fsum(mpmath.mpf(float(each)) * at**power for power, each in enumerate(coefficients))
+            worst = max(worst, abs(value - exact))
+    assert worst < 4e-15
+    # powers of t ≤ 1 with such coefficients magnify nothing
+    assert np.sum(np.abs(coefficients)) < 4
+
+
+@given(
+    st.lists(st.floats(-2.0, 2.0), min_size=4, max_size=8),
+    st.integers(0, 1000),
+    st.sampled_from([1e-29, 1e-3, 1.0, 1e5, 1e150]),
+)
+def test_any_spectrum_at_any_scale(exponents, seed, scale):
+    """Condition up to 1e4: both ways are within what the bound says of the logarithms of the spectrum."""
+    spectrum = scale * 10.0 ** np.array(exponents)
+    record = matrices_with([spectrum], seed)[0]
+    logs, spread = matrix_logs(np.stack([record, np.eye(len(spectrum))]))
+    error = np.linalg.eigvalsh(logs[0]) - np.sort(np.log(spectrum))
+    # the record itself is made with an error of some k·eps·λ_max
+    assert np.linalg.norm(error) <= 4 * len(spectrum) ** 2 * EPS * (spread[0] + spectrum.max() / spectrum.min())
+
+
+def test_a_badly_conditioned_record_among_good_ones_goes_to_eigh_alone(paths):
+    spectra = np.ones((50, 5))
+    spectra[:, 0] = np.linspace(0.5, 2, 50)
+    spectra[7] = [1e-5, 1, 1, 1, 1e5]
+    records = matrices_with(spectra)
+    logs, spread = matrix_logs(records)
+    assert paths == [1]
+    values, vectors = np.linalg.eigh(records)
+    expected = (vectors * np.log(values)[:, None, :]) @ vectors.swapaxes(1, 2)
+    assert np.allclose(logs, expected, atol=1e-13)
+    assert spread[7] == pytest.approx(1e10, rel=1e-4)
+
+
+def test_where_most_are_badly_conditioned_eigh_gets_the_rest_at_once(paths, monkeypatch):
+    monkeypatch.setattr(_logarithms, "_PIECE_BYTES", 8 * 16 * 20)
+    good, bad = np.tile([1.0, 2, 3, 4], (20, 1)), np.tile([1e-6, 1, 1, 1e6], (80, 1))
+    records = matrices_with(np.concatenate([good, bad]))
+    logs, _ = matrix_logs(records)
+    assert paths == [80]
+    values, vectors = np.linalg.eigh(records)
+    assert np.allclose(logs, (vectors * np.log(values)[:, None, :]) @ vectors.swapaxes(1, 2), atol=1e-9)
+
+
+@pytest.mark.parametrize(
+    "spectrum",
+    [
+        [-1.0, 1, 1, 1, 1],
+        [-1e-14, 1, 1, 1, 1],
+        [-1e-9, 1, 1, 1, 1],
+        # no inverse of X + cI
+        [-0.6, 1, 1, 1, 2.6],
+        [-1.0, -1, -1, -1, -1],
+        [0.0, 0, 0, 0, 0],
+        [-0.6, 0, 0, 0, 5.6],
+    ],
+)
+def test_what_is_not_positive_is_refused_among_good_records(spectrum):
+    spectra = np.ones((40, 5))
+    spectra[11] = spectrum
+    with pytest.raises(NotOnManifoldError, match="positive definite"):
+        matrix_logs(matrices_with(spectra))
+    with pytest.raises(NotOnManifoldError, match="positive definite"):
+        matrix_logs(matrices_with(spectra[11:12]))
+
+
+def test_maps_of_matrices_keep_their_shape():
+    records = matrices_with(np.random.default_rng(0).uniform(0.5, 2, (12, 6))).reshape(4, 3, 6, 6)
+    logs, spread = matrix_logs(records)
+    assert logs.shape == (4, 3, 6, 6)
+    assert spread.shape == (4, 3)
+    assert np.allclose(logs[2, 1], exact_log(records[2, 1]), atol=1e-14)
+
+
+def test_single_precision_stays_single():
+    logs, spread = matrix_logs(matrices_with(np.full((3, 5), 2.0)).astype(np.float32))
+    assert logs.dtype == spread.dtype == np.float32
