@@ -94,10 +94,10 @@ def test_a_message_about_records_does_not_tell_which_or_how_many(folder, typed):
 
 def test_a_refusal_by_the_ledger_leaves_no_trace(folder, typed):
     typed("ledger open privacy.ledger --dataset clinic --epsilon 0.5")
-    outcome = typed(f"{SPHERE} --yes --ledger privacy.ledger --dataset clinic --out out")
+    outcome = typed(f"{SPHERE} --yes --ledger privacy.ledger --dataset clinic --out new/out")
     assert outcome.exit_code == 3
     assert Ledger("privacy.ledger").spent("clinic") is None
-    assert not Path("out/release.json").exists()
+    assert not Path("new").exists()
 
 
 @pytest.mark.parametrize(

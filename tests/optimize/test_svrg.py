@@ -80,7 +80,7 @@ def test_corrections_are_exact_where_the_gradient_is_affine():
     space = Euclidean(3)
     ball = Ball(space, np.zeros(3), 2.0)
     records = np.random.default_rng(0).standard_normal((500, 3)) / 4
-    rows = _Difference(FrechetMeanLoss(ball), np.zeros(3)).gradients(np.ones(3), records)
+    rows = _Difference(FrechetMeanLoss(ball), np.zeros(3), 1.0).gradients(np.ones(3), records)
     assert np.allclose(rows, 1.0)
 
 
@@ -128,3 +128,24 @@ def test_a_seed_repeats_a_run_and_a_ledger_is_asked_first():
 def test_bad_arguments_are_refused(options, message):
     with pytest.raises(ArgumentError, match=message):
         run(**options)
+
+
+def test_persons_with_several_records_are_protected_as_persons():
+    """Every person's visits twice: the same mean gradients, so the same run up to rounding, and n counts persons."""
+    budget = GaussianDP(5.0)
+    alone = run(budget=budget)
+    twice = run(records=np.repeat(RECORDS, 2, axis=0), group_by=np.repeat(np.arange(2000), 2), budget=budget)
+    assert twice.anchor_plan.n == 2000
+    assert twice.guarantee.fits(budget)
+    # what may round differently is charged for
+    assert alone.inner_plan.slack < twice.inner_plan.slack < 1e-3
+    assert twice.inner_plan.noise == pytest.approx(alone.inner_plan.noise, rel=1e-3)
+    assert SPACE.dist(alone.point, twice.point) < 1e-3
+
+
+def test_persons_need_a_bound_on_gradients():
+    class Unbounded(FrechetMeanLoss):
+        bound = None
+
+    with pytest.raises(ArgumentError, match="group_by needs a loss with a proven bound"):
+        run(Unbounded(BALL), clip=1.5, group_by=np.arange(2000))

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
@@ -137,10 +138,11 @@ def guess_of(budget: Budget) -> float:
     return (1 + float(promise.delta(0.0))) / 2
 
 
-def confirm(job: Job, what: str, *, plan: Plan | None = None, remarks: Sequence[str] = ()) -> None:
+@contextmanager
+def confirm(job: Job, what: str, *, plan: Plan | None = None, remarks: Sequence[str] = ()) -> Iterator[None]:
     """Show what is about to be spent and what it buys, and ask; without a terminal, --yes must have been given.
 
-    The folder for the answer is made then, while nothing is spent.
+    The folder for the answer is made then, while nothing is spent, and taken away if none comes.
     """
     console, saving = aside(), job.saving
     if job.loaded.volume is not None and not saving.overwrite and any(saving.out.glob("*.nii.gz")):
@@ -153,7 +155,15 @@ def confirm(job: Job, what: str, *, plan: Plan | None = None, remarks: Sequence[
         if not typer.confirm(f"Spend {budget_in_words(job.budget)}?", err=True):
             say(console, "Nothing was spent.")
             raise typer.Exit(1)
+    fresh = [folder for folder in (saving.out, *saving.out.parents) if not folder.exists()]
     saving.out.mkdir(parents=True, exist_ok=True)
+    try:
+        yield
+    except BaseException:
+        with suppress(OSError):
+            for folder in fresh:
+                folder.rmdir()
+        raise
 
 
 def _show_job(job: Job, what: str, plan: Plan | None, remarks: Sequence[str]) -> None:

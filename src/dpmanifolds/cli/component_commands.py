@@ -47,8 +47,7 @@ def pca(
     target = saving.out / "components.npz"
     if target.exists() and not saving.overwrite:
         raise ArgumentError(f"{str(target)!r} exists. Name another folder, or pass --overwrite.")
-    confirm(job, "principal components", remarks=[f"{components} of them"])
-    with working("Computing the components"):
+    with confirm(job, "principal components", remarks=[f"{components} of them"]), working("Computing the components"):
         found, releases = _components(job, components, records.on_invalid)
     with working("Writing the reports"):
         np.savez(target, allow_pickle=False, **found)
@@ -163,25 +162,25 @@ def descend(
     if records.on_invalid != "raise":
         raise ArgumentError("descend takes well-formed records only; use mean or median for --on-invalid center.")
     job = prepare(records, place, budgeting, accounting, saving)
-    confirm(job, f"{loss} by descent", remarks=[f"{steps} steps of size {step_size:g}"])
     sizes: Any = (
         step_size if loss == "mean" else GeometricSteps(step_size * job.ball.radius, step_size * job.ball.radius / 100)
     )
     family = FrechetMeanLoss if loss == "mean" else FrechetMedianLoss
-    outcome = private_descent(
-        family(job.ball),
-        job.loaded.points if job.groups is None else np.asarray(job.loaded.points),
-        job.ball.manifold,
-        start=job.ball.center,
-        budget=job.budget,
-        steps=steps,
-        step_size=sizes,
-        batch_size=batch_size,
-        within=job.ball,
-        group_by=job.groups,
-        output="last" if loss == "mean" else "weighted-average",
-        state=state,
-        progress=aside().is_terminal and not saving.quiet,
-        **job.terms,
-    )
+    with confirm(job, f"{loss} by descent", remarks=[f"{steps} steps of size {step_size:g}"]):
+        outcome = private_descent(
+            family(job.ball),
+            job.loaded.points if job.groups is None else np.asarray(job.loaded.points),
+            job.ball.manifold,
+            start=job.ball.center,
+            budget=job.budget,
+            steps=steps,
+            step_size=sizes,
+            batch_size=batch_size,
+            within=job.ball,
+            group_by=job.groups,
+            output="last" if loss == "mean" else "weighted-average",
+            state=state,
+            progress=aside().is_terminal and not saving.quiet,
+            **job.terms,
+        )
     finish(job, release_of_descent(outcome, job.ball, job.budget, statistic=loss, n=job.n))

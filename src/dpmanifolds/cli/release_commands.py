@@ -84,8 +84,7 @@ def mean(
             numerics=numerics,
         )
     remarks = [f"the plan is for one release; {refine} rounds of refinement come before it"] if refine else []
-    confirm(job, "mean", plan=planned, remarks=remarks)
-    with working("Computing the mean"):
+    with confirm(job, "mean", plan=planned, remarks=remarks), working("Computing the mean"):
         release = private_mean(
             job.loaded.points,
             job.ball,
@@ -125,8 +124,10 @@ def median(
 
     job = prepare(records, place, budgeting, accounting, saving)
     count, _ = median_schedule(job.ball, job.n, job.budget, steps)
-    confirm(job, "median", remarks=[f"{count} steps of descent; how close they come depends on the records"])
-    with working(f"Descending, {count} steps"):
+    with (
+        confirm(job, "median", remarks=[f"{count} steps of descent; how close they come depends on the records"]),
+        working(f"Descending, {count} steps"),
+    ):
         release = private_median(
             job.loaded.points,
             job.ball,
@@ -159,8 +160,10 @@ def variance(
     from dpmanifolds.releases import private_variance
 
     job = prepare(records, place, budgeting, accounting, saving)
-    confirm(job, "variance", remarks=[f"a number from 0 to {job.ball.radius**2:.4g}, the square of the radius"])
-    with working("Computing the variance"):
+    with (
+        confirm(job, "variance", remarks=[f"a number from 0 to {job.ball.radius**2:.4g}, the square of the radius"]),
+        working("Computing the variance"),
+    ):
         release = private_variance(
             job.loaded.points,
             job.ball,

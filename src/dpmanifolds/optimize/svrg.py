@@ -43,13 +43,14 @@ from dpmanifolds.optimize._noisy import NoisyGradient, lattice_slack, lattice_st
 from dpmanifolds.optimize.descent import _as_loss, _checked_start, _clip_norm, _probe, _returned
 from dpmanifolds.optimize.loss import Loss, like_point, rounding_slack
 from dpmanifolds.optimize.moves import move
+from dpmanifolds.optimize.persons import by_person
 from dpmanifolds.optimize.plan import DescentPlan, plan_descent
 from dpmanifolds.optimize.streamed import held_records
 from dpmanifolds.privacy import Budget, Guarantee, PureDP, compose, split
 
 __all__ = ["SVRGResult", "private_svrg"]
 
-_LEAST_CLIP = 2.0**-40
+_LEAST_CLIP = 2.0**-20
 _HALVINGS = 12
 
 
@@ -86,6 +87,8 @@ class _Difference(Loss):
 
     loss: Loss
     place: Any
+    clip: float
+    """C of the gradients themselves; differences are cut to no less than a small fraction of it."""
 
     @property
     def manifold(self) -> Manifold:  # type: ignore[override]
@@ -98,6 +101,10 @@ class _Difference(Loss):
         there = self.loss.gradients(self.place, records)
         carried = there @ like_point(_transport(self.manifold, self.place, w), there)
         return self.loss.gradients(w, records) - carried
+
+    def row_slack(self, clip: float, count: int) -> float:
+        """That of both gradients, which are no longer than C, relative to the smallest clip of differences."""
+        return 2 * self.loss.row_slack(self.clip, count) / _LEAST_CLIP
 
 
 def _transport(manifold: Manifold, base: Array, to: Array) -> np.ndarray:
@@ -121,6 +128,7 @@ def private_svrg(
     anchor_share: float = 0.5,
     clip: float | None = None,
     sampling: str = "poisson",
+    group_by: Any = None,
     unit: str | None = None,
     callback: Callable[[Any], object] | None = None,
     ledger: Any = None,
@@ -131,7 +139,8 @@ def private_svrg(
 
     `smoothness` L is public and sets the clip of differences; `anchor_share` is what the full gradients get of the
     budget before both noises are lowered together until the exact composition just fits. `clip`, `sampling`, `unit`,
-    `ledger` and errors are as in `private_descent`; noise is rounded exactly as there. `callback(w)` sees each iterate.
+    `ledger` and errors are as in `private_descent`; noise is rounded exactly as there. So is `group_by`, for losses
+    that bound their gradients. `callback(w)` sees each iterate.
 
     >>> import numpy as np
     >>> from dpmanifolds import SPD, ApproxDP, Ball
@@ -155,11 +164,19 @@ def private_svrg(
         raise ArgumentError("a ledger needs dataset=, the name under which these records are accounted for.")
     if isinstance(ledger, str | os.PathLike):
         ledger = Ledger(ledger)
-    arrays = held_records(loss, records)
+    if group_by is not None and loss.bound is None:
+        raise ArgumentError(
+            "group_by needs a loss with a proven bound on its gradients here, such as FrechetMeanLoss; "
+            "private_descent takes any loss."
+        )
+    arrays = kept = held_records(loss, records, in_memory=group_by is not None)
     clip = _clip_norm(loss, clip)
+    if group_by is not None:
+        loss, arrays = by_person(loss, arrays, group_by)
     n = leaves(arrays)[0].shape[0]
     common: dict[str, Any] = {"n": n, "unit": loss.unit if unit is None else unit}
-    difference = _Difference(loss, w)
+    longest = loss.bound or clip
+    difference = _Difference(loss, w, longest)
     outer = common | {"clip": clip, "steps": anchors, "slack": rounding_slack(loss, arrays, clip) + lattice_slack()}
     within = common | {"clip": 1.0, "steps": anchors * inner, "batch_size": batch_size, "sampling": sampling}
     within["slack"] = rounding_slack(difference, arrays, 1.0) + lattice_slack()
@@ -182,9 +199,9 @@ def private_svrg(
         for _ in range(inner):
             far = max(smooth * float(manifold.dist(place, w)), _LEAST_CLIP * clip)
             scaled = replace(short, clip=far, noise=short.noise * far)
-            turn = noisy(_Difference(loss, place), scaled, w)
+            turn = noisy(_Difference(loss, place, longest), scaled, w)
             w = _moved(manifold, w, -size * (turn + pull @ _transport(manifold, place, w)), callback)
-    return SVRGResult(_returned(w, arrays), guarantee, manifold, full, short, rng is not None)
+    return SVRGResult(_returned(w, kept), guarantee, manifold, full, short, rng is not None)
 
 
 def _moved(manifold: Manifold, w: Any, step: np.ndarray, callback: Callable[[Any], object] | None) -> Any:
