@@ -31,12 +31,15 @@ def shares(text: str) -> dict[str, float]:
 
 
 def test_private_accuracy_is_far_above_guessing_and_below_no_privacy(told):
-    """Over 150 seeds: 62.7 % at ε = 1, deviation 3.2; 32.6 % at ε = 0.25, deviation 6.4: bounds are 5 and more away."""
+    """Over 569 runs, which have no seed: 62.5 % at ε = 1, deviation 2.9, never below 53; 33.1 % at ε = 0.25, deviation
+    6.2, never above 52. The bounds are six deviations away, and beyond 8e−7 even if tails fell by no more than a tenth
+    for every 2.2 % and 5.4 %, as the outermost runs do.
+    """
     found = shares(told[0])
     assert list(found) == ["guessing", *(f"ε = {epsilon:g}" for epsilon in demo.EPSILONS), "no privacy †"]
     assert found["ε = 1"] > 45
     assert found["no privacy †"] == pytest.approx(70.6, abs=1.0)
-    assert found["ε = 0.25"] < found["no privacy †"] - 5
+    assert found["ε = 0.25"] < found["no privacy †"]
 
 
 def test_it_says_what_is_promised_and_which_numbers_would_leak(told):

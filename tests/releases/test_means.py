@@ -58,7 +58,7 @@ def test_a_person_with_many_records_counts_once():
 
 @pytest.mark.parametrize("budget", [PureDP(1.0), ApproxDP(1.0, 1e-6)], ids=repr)
 def test_refining_a_loose_ball_more_than_halves_the_error(budget):
-    """Ten times too large: averages over 25 releases of fixed seeds; the ratio is about 0.2."""
+    """Ten times too large: averages over 25 releases of fixed seeds; the ratio is about 0.12."""
     space = SPD(3, "log-euclidean")
     truth = 1.5 * np.eye(3)
     records = tight_cloud(space, truth, 5000, 0.3)
