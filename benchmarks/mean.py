@@ -3,8 +3,8 @@
     python benchmarks/mean.py [--repeats 7]
 
 pyRiemann's tolerance is on the gradient's length, as ours is; geomstats runs at the loosest setting, of its faster
-method, that reaches that length. "kernel" is what one pass cannot do without: one LAPACK eigendecomposition of the
-data (k > 3), one closed-form logarithm (k ≤ 3), one copy of the data (spheres).
+method, that reaches that length. "kernel" is what one pass does at least: one LAPACK eigendecomposition of the data
+(k > 3; log-Euclidean means do without one), one closed-form logarithm (k ≤ 3), one copy of the data (spheres).
 """
 
 from __future__ import annotations
@@ -93,7 +93,7 @@ def geomstats_mean(manifold: Manifold, records: np.ndarray) -> Callable[[], np.n
 
 
 def kernel(records: np.ndarray) -> Callable[[], object]:
-    """The least that one pass must do."""
+    """The work of one pass, reduced to its core."""
     if records.ndim == 2:
         return records.copy
     k = records.shape[-1]

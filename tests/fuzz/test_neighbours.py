@@ -28,6 +28,7 @@ BALLS = {
     "subspaces": Ball(Grassmann(4, 2), np.eye(4)[:, :2], 0.7),
     "matrices": Ball(dpm.SPD(3), np.diag([1.0, 1e-2, 1e-4]), 2.0),
     "matrices by logarithm": Ball(dpm.SPD(3, "log-euclidean"), np.diag([1.0, 1e-2, 1e-4]), 4.0),
+    "larger matrices by logarithm": Ball(dpm.SPD(5, "log-euclidean"), np.diag([1.0, 1, 1, 1e-2, 1e-2]), 3.0),
     "matrices by factor": Ball(dpm.SPD(2, "log-cholesky"), np.eye(2), 2.0),
 }
 
@@ -89,6 +90,24 @@ def test_matrices_that_are_symmetric_up_to_rounding_move_the_mean_no_more(metric
         one, other = (np.concatenate([rest, end[None]]) for end in pair)
         shares.append(share_of_the_charge(one, other, ball, mean))
     assert 0.9 < max(shares) <= 1
+
+
+@pytest.mark.parametrize("mean", [in_memory, streamed])
+@pytest.mark.parametrize("radius", [0.01, 6.0, 12.0])
+def test_a_record_that_decides_how_the_others_are_computed_moves_the_mean_no_more(radius, mean):
+    """Logarithms come from products, or from eigh where most records of a block are badly conditioned."""
+    space = dpm.SPD(6, "log-euclidean")
+    ball = Ball(space, np.eye(6), radius)
+    rng = np.random.default_rng(0)
+    frame = np.linalg.qr(rng.standard_normal((6, 6)))[0]
+    bad = (frame * np.exp(radius / 2 * np.array([-1, -1, 0, 0, 1, 1]))) @ frame.T
+    records = np.stack([np.eye(6), (bad + bad.T) / 2] * 20)
+    others = space.exp(np.eye(6), space.from_coordinates(np.eye(6), 1e-3 * radius * rng.standard_normal((40, 21))))
+    records = np.concatenate([records, others[:1]])
+    for end in (-1.0, 1.0):
+        changed = records.copy()
+        changed[-1] = (frame * np.exp(end * radius / 2 * np.array([1, -1, 1, -1, 0, 0]))) @ frame.T
+        assert 0.3 < share_of_the_charge(records, (changed + changed.swapaxes(1, 2)) / 2, ball, mean) <= 1
 
 
 @pytest.mark.parametrize("scale", [1 + 9e-7, 1 - 9e-7])

@@ -38,9 +38,9 @@ def matrix_logs(matrices: Array) -> tuple[Array, Array]:
 
     and where Y² ≤ 0.8 a polynomial of degree 35 is h up to rounding: one inverse and 15 products, half the time of an
     eigendecomposition. ‖Y²‖ ≤ (tr Y³²)^{1/16} =: z decides, and shows that X is positive: λ_max/λ_min ≤ m² with
-    m = (1+√z)/(1−√z). The inverse moves X + cI, no larger than 1.6·λ_max, by 4k² units, of which the logarithm makes at
-    most 1/λ_min; products of matrices of norm at most √k add less than 32k² units: s = 2m² + 8. The eigensolver moves X
-    by 4k²·λ_max units: s = λ_max/λ_min.
+    m = (1+√z)/(1−√z). The inverse costs less than 4k²·2m² units of rounding, the products, of matrices of norm at most
+    √k, less than 32k²: s = 2m² + 8 (docs/proofs/numerics.md, section 6). The eigensolver moves X by 4k²·λ_max units,
+    of which the logarithm makes at most 1/λ_min: s = λ_max/λ_min.
     """
     k = matrices.shape[-1]
     if not is_numpy(matrices) or matrices.dtype != np.float64 or k > _LARGEST_SIZE:
