@@ -146,3 +146,13 @@ def test_maps_of_matrices_keep_their_shape():
 def test_single_precision_stays_single():
     logs, spread = matrix_logs(matrices_with(np.full((3, 5), 2.0)).astype(np.float32))
     assert logs.dtype == spread.dtype == np.float32
+
+
+def test_arrays_in_any_order_give_the_same():
+    records = matrices_with(np.random.default_rng(0).uniform(0.5, 2, (30, 5)))
+    expected = matrix_logs(records)[0]
+    assert np.array_equal(matrix_logs(np.asfortranarray(records))[0], expected)
+    assert np.array_equal(matrix_logs(np.repeat(records, 2, axis=0)[::2])[0], expected)
+    wide = np.zeros((30, 7, 7))
+    wide[:, 1:6, 1:6] = records
+    assert np.array_equal(matrix_logs(wide[:, 1:6, 1:6])[0], expected)

@@ -46,7 +46,7 @@ def matrix_logs(matrices: Array) -> tuple[Array, Array]:
     if not is_numpy(matrices) or matrices.dtype != np.float64 or k > _LARGEST_SIZE:
         return _by_eigen(matrices)
     records = matrices.reshape(-1, k, k)
-    logs, spread = np.empty_like(records), np.empty_like(records[:, 0, 0])
+    logs, spread = np.empty(records.shape), np.empty(len(records))
     size = max(1, _PIECE_BYTES // (8 * k * k))
     for start in range(0, len(records), size):
         part = slice(start, start + size)
