@@ -38,7 +38,7 @@ def test_draws_are_points_of_every_manifold(wrapped, manifold):
 @pytest.mark.parametrize("manifold", HADAMARD, ids=repr)
 def test_on_hadamard_manifolds_the_distance_is_the_norm_of_the_coordinates(wrapped, manifold):
     law = wrapped(manifold, manifold.random_point(rng=1), 0.2)
-    distance = manifold.dist(law.base, law.sample(20_000, rng=2))
+    distance = manifold.dist(law.footpoint, law.sample(20_000, rng=2))
     assert stats.kstest(distance, law.norm_cdf).pvalue > FALSE_ALARM
     assert stats.kstest(1.3 * distance, law.norm_cdf).pvalue < FALSE_ALARM
     assert stats.kstest(0.7 * distance, law.norm_cdf).pvalue < FALSE_ALARM
@@ -47,8 +47,8 @@ def test_on_hadamard_manifolds_the_distance_is_the_norm_of_the_coordinates(wrapp
 
 @WRAPPED
 def test_coordinates_follow_their_law(wrapped):
-    check_distance_law(lambda sigma: wrapped(Stiefel(5, 2), np.eye(5, 2), sigma).coordinate_law, 0.2)
-    check_direction(wrapped(Stiefel(5, 2), np.eye(5, 2), 0.2).coordinate_law)
+    check_distance_law(lambda sigma: wrapped(Stiefel(5, 2), np.eye(5, 2), sigma).tangent_law, 0.2)
+    check_direction(wrapped(Stiefel(5, 2), np.eye(5, 2), 0.2).tangent_law)
 
 
 @WRAPPED
@@ -77,7 +77,7 @@ def test_flat_wrapped_law_is_the_riemannian_one(wrapped):
     points = law.sample(20, rng=0)
     norm = np.linalg.norm(law.sample_coordinates(20, rng=0), axis=-1)
     kernel = -norm / 0.3 if wrapped is WrappedLaplace else -(norm**2) / (2 * 0.3**2)
-    assert np.allclose(law.log_density(points), kernel - law.coordinate_law.log_normalizer, atol=1e-6)
+    assert np.allclose(law.log_density(points), kernel - law.tangent_law.log_normalizer, atol=1e-6)
 
 
 @WRAPPED
@@ -92,5 +92,5 @@ def test_density_is_refused_where_exp_wraps_around(wrapped, manifold):
 def test_every_scale_works_on_compact_manifolds(wrapped, sigma):
     law = wrapped(Sphere(3), Sphere(3).random_point(rng=0), sigma)
     assert np.all(Sphere(3).belongs(law.sample(100, rng=1)))
-    assert law.norm_quantile(0.5) == pytest.approx(sigma * wrapped(Sphere(3), law.base, 1.0).norm_quantile(0.5))
+    assert law.norm_quantile(0.5) == pytest.approx(sigma * wrapped(Sphere(3), law.footpoint, 1.0).norm_quantile(0.5))
     assert repr(law).startswith(wrapped.__name__)

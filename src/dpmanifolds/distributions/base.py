@@ -23,6 +23,7 @@ from dpmanifolds.manifolds import Manifold
 from dpmanifolds.noise import as_generator
 
 __all__ = [
+    "PointLaw",
     "RiemannianGaussian",
     "RiemannianLaplace",
     "RiemannianLaw",
@@ -118,20 +119,11 @@ def _no_law(name: str, manifold: Any) -> NoReturn:
     )
 
 
-class RiemannianLaw(ABC):
-    """An isotropic law around a footpoint, with respect to the Riemannian volume.
+class PointLaw(ABC):
+    """exp_footpoint of a random tangent vector whose orthonormal coordinates have an isotropic law.
 
     Arrays come back in the library, precision and device of the footpoint; the noise itself is drawn on the host
     in float64. Draws are exact in the sense of real numbers: no Markov chain, no tabulated distribution.
-
-    >>> import numpy as np
-    >>> from dpmanifolds import Sphere
-    >>> from dpmanifolds.distributions import RiemannianLaplace, RiemannianLaw
-    >>> law = RiemannianLaplace(Sphere(2), np.array([0.0, 0.0, 1.0]), 0.2)
-    >>> isinstance(law, RiemannianLaw), round(law.mean_distance, 4)
-    (True, 0.3846)
-    >>> law.sample(5, rng=0).shape
-    (5, 3)
     """
 
     def __init__(self, manifold: Manifold, footpoint: Array, sigma: float) -> None:
@@ -143,17 +135,17 @@ class RiemannianLaw(ABC):
     @staticmethod
     @abstractmethod
     def _law(manifold: Manifold, sigma: float) -> TangentLaw:
-        """The law in tangent coordinates."""
+        """The law of the coordinates."""
 
     @abstractmethod
     def _log_kernel(self, distance: Array) -> Array:
-        """The log-density up to its constant."""
+        """A log-density that depends on the distance alone, up to its constant."""
 
     def __repr__(self) -> str:
         return f"{type(self).__name__}({self.manifold!r}, sigma={self.sigma!r})"
 
     def sample_coordinates(self, size: Size = (), rng: Any = None) -> np.ndarray:
-        """log of draws, in orthonormal coordinates at the footpoint: NumPy float64 (*size, dim)."""
+        """Draws of the coordinates, before exp: NumPy float64 (*size, dim)."""
         leading, count = size_of(size)
         drawn = self.tangent_law.sample_coordinates(count, as_generator(rng))
         return drawn.reshape((*leading, self.manifold.dim))
@@ -165,6 +157,20 @@ class RiemannianLaw(ABC):
         the manifold in the footpoint's precision raise `ScaleOutOfRangeError`.
         """
         return move(self.manifold, self.footpoint, self.sample_coordinates(size, rng))
+
+
+class RiemannianLaw(PointLaw):
+    """An isotropic law around a footpoint, with respect to the Riemannian volume.
+
+    >>> import numpy as np
+    >>> from dpmanifolds import Sphere
+    >>> from dpmanifolds.distributions import RiemannianLaplace, RiemannianLaw
+    >>> law = RiemannianLaplace(Sphere(2), np.array([0.0, 0.0, 1.0]), 0.2)
+    >>> isinstance(law, RiemannianLaw), round(law.mean_distance, 4)
+    (True, 0.3846)
+    >>> law.sample(5, rng=0).shape
+    (5, 3)
+    """
 
     def log_density(self, points: Array) -> Array:
         """Log-density of points (..., *point_shape) of the manifold with respect to the Riemannian volume."""
