@@ -31,7 +31,7 @@ from dpmanifolds.manifolds import (
     SpecialOrthogonal,
     Sphere,
 )
-from dpmanifolds.statistics._logarithms import LARGEST_SPREAD
+from dpmanifolds.statistics._logarithms import largest_spread
 
 __all__ = ["coordinate_rounding", "solver_tolerance"]
 
@@ -122,7 +122,7 @@ def _tolerance(manifold: Manifold, center: Array, extent: _Extent, n: int, preci
     rounding = max(_largest_rounding(inner, each, *extent) for each in centers)
     if isinstance(inner, SPDLogEuclidean) and precision == np.finfo(np.float64).eps:
         # logarithms by products report a bound of their own
-        rounding += 4 * inner.k**2 * LARGEST_SPREAD
+        rounding += 4 * inner.k**2 * largest_spread(inner.k)
     needed = 2 * target + math.sqrt(copies) * (4 * precision * rounding + summation)
     convexity, reach = _convexity(inner, radius, precision)
     half = needed / convexity if convexity > 0 else math.inf

@@ -11,13 +11,15 @@ from __future__ import annotations
 import math
 from decimal import Context, Decimal, localcontext
 from functools import cache
+from typing import Any
 
 import numpy as np
 
 from dpmanifolds._arrays import Array, is_numpy, namespace, transpose
+from dpmanifolds.manifolds._small_eigen import LARGEST_SMALL
 from dpmanifolds.statistics._positive import positive_eigen
 
-__all__ = ["LARGEST_SPREAD", "matrix_logs"]
+__all__ = ["largest_spread", "matrix_logs"]
 
 # the squares of Cayley's transform that the polynomial is made for; at 0.8 and below, its powers are well conditioned
 _LARGEST_SQUARE = 0.8
@@ -43,7 +45,7 @@ def matrix_logs(matrices: Array) -> tuple[Array, Array]:
     of which the logarithm makes at most 1/λ_min: s = λ_max/λ_min.
     """
     k = matrices.shape[-1]
-    if not is_numpy(matrices) or matrices.dtype != np.float64 or k > _LARGEST_SIZE:
+    if not is_numpy(matrices) or matrices.dtype != np.float64 or not largest_spread(k):
         return _by_eigen(matrices)
     records = matrices.reshape(-1, k, k)
     logs, spread = np.empty(records.shape), np.empty(len(records))
@@ -58,8 +60,14 @@ def matrix_logs(matrices: Array) -> tuple[Array, Array]:
     return logs.reshape(matrices.shape), spread.reshape(matrices.shape[:-2])
 
 
-LARGEST_SPREAD = 2 * ((1 + math.sqrt(_LARGEST_SQUARE)) / (1 - math.sqrt(_LARGEST_SQUARE))) ** 2 + 8
-"""The largest s of a record whose logarithm comes from products."""
+def largest_spread(k: int) -> float:
+    """The largest s of k×k matrices whose logarithms come from products: 0 where none do."""
+    return _spread(_LARGEST_SQUARE) if LARGEST_SMALL < k <= _LARGEST_SIZE else 0.0
+
+
+def _spread(square: Any) -> Any:
+    root = np.sqrt(square)
+    return 2 * ((1 + root) / (1 - root)) ** 2 + 8
 
 
 def _by_eigen(matrices: Array) -> tuple[Array, Array]:
@@ -92,8 +100,7 @@ def _by_products(matrices: np.ndarray, logs: np.ndarray, spread: np.ndarray) -> 
             return False
         np.matmul(cayley, _polynomial(square), out=logs)
         _diagonal(logs)[...] += np.log(center)[:, None]
-        root = np.sqrt(largest)
-        spread[...] = 2 * ((1 + root) / (1 - root)) ** 2 + 8
+        spread[...] = _spread(largest)
     if not inside.all():
         logs[~inside], spread[~inside] = _by_eigen(matrices[~inside])
     return True
