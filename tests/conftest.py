@@ -1,8 +1,9 @@
-"""Array libraries that every geometric test runs on, when they are installed, and examples that do not change."""
+"""The same examples and surroundings in every run, and the array libraries that geometric tests run on."""
 
 from __future__ import annotations
 
 import importlib
+import os
 from dataclasses import dataclass
 from typing import Any
 
@@ -14,6 +15,13 @@ from hypothesis import settings
 # --hypothesis-profile=default looks for other examples
 settings.register_profile("repeatable", derandomize=True, deadline=None, database=None)
 settings.load_profile("repeatable")
+
+# what is printed depends neither on the terminal nor on what else is on the machine
+for _name in (
+    *("COLUMNS", "LINES", "TERMINAL_WIDTH", "FORCE_COLOR", "NO_COLOR", "PY_COLORS", "TTY_COMPATIBLE", "GITHUB_ACTIONS"),
+    *("DPMANIFOLDS_DATA", "DPMANIFOLDS_PEER", "DPMANIFOLDS_DEBUG"),
+):
+    os.environ.pop(_name, None)
 
 
 @dataclass(frozen=True)

@@ -180,12 +180,15 @@ def _circle_move(n: int) -> float:
     spaced = 2 * np.pi * np.arange(1, n) / (n - 1)
     grid = np.linspace(-np.pi, np.pi, 24 * (n - 1), endpoint=False)
 
-    def mean(last: float) -> float:
+    def means(last: float) -> np.ndarray:
+        """All of them: for odd n there are two, and rounding would choose."""
         gaps = np.angle(np.exp(1j * (grid[:, None] - np.append(spaced, last)[None])))
-        return float(grid[np.argmin(np.sum(gaps**2, axis=1))])
+        sums = np.sum(gaps**2, axis=1)
+        lowest: np.ndarray = grid[sums <= sums.min() + 1e-9]
+        return lowest
 
-    first = mean(spaced[0])
-    return max(abs(float(np.angle(np.exp(1j * (mean(last) - first))))) for last in spaced)
+    first = means(spaced[0])
+    return max(float(np.max(np.abs(np.angle(np.exp(1j * (means(last)[:, None] - first)))))) for last in spaced)
 
 
 def _sphere_formulas() -> list[Claim]:

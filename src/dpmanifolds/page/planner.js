@@ -21,7 +21,7 @@ const planner = (() => {
   function solverTolerance(where, radius, n) {
     const block = Math.min(n, BLOCK);
     const summation = (block + Math.ceil(n / block)) * PRECISION * 2 * radius;
-    const needed = 2 * TARGET + 4 * PRECISION * where.rounding(radius) + summation;
+    const needed = 2 * TARGET + 4 * PRECISION * (where.rounding(radius) + where.solverRounding) + summation;
     if (where.hadamard) return 2 * needed;
     const step = 1e-6 / Math.sqrt(Math.max(Math.abs(where.lower), Math.abs(where.upper)) || 1);
     let convexity = 1;

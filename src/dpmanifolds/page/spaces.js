@@ -17,6 +17,8 @@ const spaces = (() => {
       sizes: [["n", "Ambient dimension n", 2, 64, 5], ["p", "Subspace dimension p", 1, 63, 2]],
     },
   };
+  // what logarithms by products report at most (statistics._logarithms.largest_spread)
+  const PRODUCT_SPREAD = 2 * ((1 + Math.sqrt(0.8)) / (1 - Math.sqrt(0.8))) ** 2 + 8;
   const METRICS = ["affine-invariant", "log-euclidean", "log-cholesky"];
 
   // One space: dim, curvature bounds, injectivity radius, the largest radius of a ball, and, where a ball's volume
@@ -24,6 +26,7 @@ const spaces = (() => {
   function space(family, sizes, metric = METRICS[0]) {
     const [a, b] = sizes;
     const one = { family, sizes, metric, flat: false, lower: 0, upper: 0, injectivity: Infinity, end: Infinity };
+    one.solverRounding = 0;
     if (family === "euclidean") {
       Object.assign(one, { dim: a, flat: true, label: `Euclidean(${a})`, rounding: (r) => 32 * r });
     } else if (family === "sphere") {
@@ -45,6 +48,7 @@ const spaces = (() => {
         "log-euclidean": (r) => 4 * a * a * Math.exp(Math.SQRT2 * r) + 32 * r,
         "log-cholesky": (r) => a * choleskyCondition(a, r) + 32 * r,
       }[metric];
+      if (metric === "log-euclidean" && a > 3 && a <= 64) one.solverRounding = 4 * a * a * PRODUCT_SPREAD;
     } else if (family === "shapes") {
       Object.assign(one, { dim: 2 * a - 4, lower: a > 3 ? 1 : 4, upper: 4, injectivity: Math.PI / 2, end: Math.PI / 2 });
       one.volume = (t) => (2 * a - 5) * Math.log(Math.sin(t)) + Math.log(Math.cos(t));

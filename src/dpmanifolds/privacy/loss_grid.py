@@ -153,7 +153,13 @@ def compose_grids(first: LossGrid, second: LossGrid, *, tail: float) -> LossGrid
 
 
 def _convolve(first: np.ndarray, second: np.ndarray) -> tuple[np.ndarray, float]:
-    """Non-negative convolution and a bound on its ℓ1 error; exact to relative rounding when one factor is sparse."""
+    """Non-negative convolution and a bound on its ℓ1 error; exact to relative rounding when one factor is sparse.
+
+    A transform of length N is off by at most 3.4·log₂N units of its ℓ2 norm (Higham 2002, theorem 24.2), and no
+    transform exceeds the ℓ1 norm: in ℓ2 the result is off by 5·log₂N·(‖f‖₂‖g‖₁ + ‖f‖₁‖g‖₂) units, its own transform
+    included, and in ℓ1 by √N times as much. Units are those of extended precision, where the machine has one; what is
+    then rounded to double precision is rounded up.
+    """
     dense, sparse = sorted((first, second), key=np.count_nonzero, reverse=True)
     places = np.flatnonzero(sparse)
     if len(places) <= _FEW:
@@ -161,12 +167,16 @@ def _convolve(first: np.ndarray, second: np.ndarray) -> tuple[np.ndarray, float]
         for place in places:
             result[place : place + len(dense)] += sparse[place] * dense
         return result * (1 + _ULP * (len(places) + 2)), 0.0
-    from scipy import signal
+    from scipy import fft
 
-    result = np.maximum(signal.fftconvolve(first, second), 0.0)
-    size = len(result)
-    norms = float(np.linalg.norm(first) * np.linalg.norm(second))
-    return result, math.sqrt(size) * 4 * math.log2(size) * _ULP * norms
+    size = len(first) + len(second) - 1
+    length = fft.next_fast_len(size, real=True)
+    seen = fft.rfft(first.astype(np.longdouble), length)
+    result = fft.irfft(seen * (seen if first is second else fft.rfft(second.astype(np.longdouble), length)), length)
+    (long, high), (wide, tall) = ((float(np.linalg.norm(f)), float(np.sum(f))) for f in (first, second))
+    unit = float(np.finfo(np.longdouble).eps)
+    error = math.sqrt(length) * 5 * math.log2(length) * unit * (long * tall + high * wide)
+    return np.maximum(result[:size], 0.0).astype(np.float64) * (1 + 2 * _ULP), error
 
 
 def power(grid: LossGrid, times: int, *, tail: float) -> LossGrid:

@@ -192,9 +192,9 @@ class _Request:
     def _laws(self, facts: list[Facts], part: Budget) -> tuple[list[Mechanism], str]:
         """The mechanism that errs least over all classes together, the same for each."""
         choices = [offered(each, part, mechanism=self.mechanism, numerics=self.numerics) for each in facts]
-        kinds = {(law.name, law.numerics) for law in choices[0]}
+        kinds = [(law.name, law.numerics) for law in choices[0]]
         for laws in choices[1:]:
-            kinds &= {(law.name, law.numerics) for law in laws}
+            kinds = [kind for kind in kinds if kind in {(law.name, law.numerics) for law in laws}]
         tables = {
             kind: [next(law for law in laws if (law.name, law.numerics) == kind) for laws in choices] for kind in kinds
         }
