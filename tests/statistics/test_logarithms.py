@@ -103,12 +103,13 @@ def test_a_badly_conditioned_record_among_good_ones_goes_to_eigh_alone(paths):
     assert spread[7] == pytest.approx(1e10, rel=1e-4)
 
 
-def test_where_most_are_badly_conditioned_eigh_gets_the_rest_at_once(paths, monkeypatch):
-    monkeypatch.setattr(_logarithms, "_PIECE_BYTES", 8 * 16 * 20)
-    good, bad = np.tile([1.0, 2, 3, 4], (20, 1)), np.tile([1e-6, 1, 1, 1e6], (80, 1))
-    records = matrices_with(np.concatenate([good, bad]))
+def test_where_most_are_badly_conditioned_eigh_gets_all_that_follow(paths, monkeypatch):
+    monkeypatch.setattr(_logarithms, "_PROBE", 20)
+    monkeypatch.setattr(_logarithms, "_PIECE_BYTES", 8 * 16 * 40)
+    good, bad = np.tile([1.0, 2, 3, 4], (20, 1)), np.tile([1e-6, 1, 1, 1e6], (40, 1))
+    records = matrices_with(np.concatenate([good, bad, good]))
     logs, _ = matrix_logs(records)
-    assert paths == [80]
+    assert paths == [40, 20]
     values, vectors = np.linalg.eigh(records)
     assert np.allclose(logs, (vectors * np.log(values)[:, None, :]) @ vectors.swapaxes(1, 2), atol=1e-9)
 

@@ -24,17 +24,20 @@ __all__ = ["largest_spread", "matrix_logs"]
 # the squares of Cayley's transform that the polynomial is made for; at 0.8 and below, its powers are well conditioned
 _LARGEST_SQUARE = 0.8
 _BLOCKS = 6
-_CENTER = 0.6
+# covariances have more small eigenvalues than large ones: a centre below their mean serves both ends
+_CENTER = 0.3
 # beyond, eigh is the faster one
 _LARGEST_SIZE = 64
 # stays in the cache, with the powers
 _PIECE_BYTES = 1 << 18
+# so many records tell whether products will do
+_PROBE = 32
 
 
 def matrix_logs(matrices: Array) -> tuple[Array, Array]:
     """log X and s with ‖error of log X‖ ≤ 4k²·s·eps, for each X (*batch, k, k); an error if one is not positive.
 
-    With c = 0.6·tr X/k and Cayley's transform Y = I − 2c(X + cI)⁻¹, whose eigenvalues (λ−c)/(λ+c) lie in (−1, 1),
+    With c = 0.3·tr X/k and Cayley's transform Y = I − 2c(X + cI)⁻¹, whose eigenvalues (λ−c)/(λ+c) lie in (−1, 1),
 
         log X = log c·I + 2·artanh Y = log c·I + 2Y·h(Y²),    h(z) = artanh(√z)/√z,
 
@@ -49,14 +52,14 @@ def matrix_logs(matrices: Array) -> tuple[Array, Array]:
         return _by_eigen(matrices)
     records = matrices.reshape(-1, k, k)
     logs, spread = np.empty(records.shape), np.empty(len(records))
-    size = max(1, _PIECE_BYTES // (8 * k * k))
-    for start in range(0, len(records), size):
-        part = slice(start, start + size)
-        if not _by_products(records[part], logs[part], spread[part]):
-            # so are the others, most likely
-            part = slice(start, None)
+    start, stop, products = 0, _PROBE, True
+    while start < len(records):
+        part = slice(start, stop)
+        # where most of a piece are badly conditioned, so are the others, most likely
+        products = products and _by_products(records[part], logs[part], spread[part])
+        if not products:
             logs[part], spread[part] = _by_eigen(records[part])
-            break
+        start, stop = stop, stop + max(1, _PIECE_BYTES // (8 * k * k))
     return logs.reshape(matrices.shape), spread.reshape(matrices.shape[:-2])
 
 
