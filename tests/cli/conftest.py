@@ -30,3 +30,9 @@ def typed() -> Callable:
         return CliRunner().invoke(app, arguments, input=answers, prog_name="dpmanifolds", env={"COLUMNS": "80"})
 
     return run
+
+
+@pytest.fixture
+def quick_pages(monkeypatch):
+    """Reports without figures, which are tested elsewhere."""
+    monkeypatch.setattr("dpmanifolds.report.page.figure_svg", lambda release: None)

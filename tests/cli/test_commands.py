@@ -20,10 +20,7 @@ from dpmanifolds.report import load_release
 SPHERE = "--manifold sphere:2 --center 0,0,1 --radius 0.5"
 
 
-@pytest.fixture(autouse=True)
-def _quick_pages(monkeypatch):
-    """The figures are tested elsewhere."""
-    monkeypatch.setattr("dpmanifolds.report.page.figure_svg", lambda release: None)
+pytestmark = pytest.mark.usefixtures("quick_pages")
 
 
 def done(outcome):

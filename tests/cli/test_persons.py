@@ -13,6 +13,7 @@ from dpmanifolds.estimators import PrivatePCA, PrivateTangentPCA
 from dpmanifolds.ledger import Ledger
 from dpmanifolds.optimize import FrechetMeanLoss
 from dpmanifolds.report import load_release
+from tests.cli.test_commands import done
 
 SPHERE = "directions.npy --manifold sphere:2 --center 0,0,1 --radius 0.5 --yes --seed 7 --out out"
 BALL = dpm.Ball(dpm.Sphere(2), np.array([0.0, 0.0, 1.0]), 0.5)
@@ -20,15 +21,7 @@ PERSONS = np.repeat([f"p{person}" for person in range(30)], 3)
 BUDGET = dpm.ApproxDP(1.0, 1e-6)
 
 
-@pytest.fixture(autouse=True)
-def _quick_pages(monkeypatch):
-    """The figures are tested elsewhere."""
-    monkeypatch.setattr("dpmanifolds.report.page.figure_svg", lambda release: None)
-
-
-def done(outcome):
-    assert outcome.exit_code == 0, outcome.stderr
-    return outcome
+pytestmark = pytest.mark.usefixtures("quick_pages")
 
 
 @pytest.mark.parametrize("statistic", ["mean", "median", "variance"])

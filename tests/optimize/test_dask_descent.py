@@ -11,6 +11,7 @@ import pytest
 from dpmanifolds import SPD, ApproxDP, ArgumentError, Ball, NotOnManifoldError, PureDP, Sphere
 from dpmanifolds.optimize import FrechetMeanLoss, GeodesicRegressionLoss, descend_to_median, private_descent
 from dpmanifolds.optimize._noisy import NoisyGradient
+from tests.optimize.test_streamed import Account
 from tests.statistics.test_streaming import ball_of, records_around
 
 da = pytest.importorskip("dask.array")
@@ -139,14 +140,6 @@ def test_a_median_survives_a_killed_worker(client):
         callback=lambda step, _: kill_a_worker(client) if step == 1 else None,
     )
     assert np.allclose(found.point, expected.point, rtol=0, atol=1e-12)
-
-
-class Account:
-    def __init__(self):
-        self.spent = 0
-
-    def spend(self, *arguments, **options):
-        self.spent += 1
 
 
 @pytest.mark.parametrize("options", [{}, {"batch_size": 10}], ids=["full", "batches"])

@@ -79,34 +79,16 @@ def test_persons_of_one_record_each_change_nothing_but_the_charge_for_rounding(k
 def test_n_and_batches_count_persons_and_the_unit_is_a_person(batch_size):
     loss, w, draw = LOSSES["eigenvector"]
     records, names = draw(np.random.default_rng(0), 900), np.repeat(np.arange(100), 9)
+    given = {"start": w, "budget": dpm.ApproxDP(2.0, 1e-6), "steps": 3, "step_size": 0.1, "group_by": names}
     seen = []
     result = private_descent(
-        loss,
-        records,
-        loss.manifold,
-        start=w,
-        budget=dpm.ApproxDP(2.0, 1e-6),
-        steps=3,
-        step_size=0.1,
-        batch_size=batch_size,
-        group_by=names,
-        callback=lambda t, point: seen.append(t),
+        loss, records, loss.manifold, batch_size=batch_size, callback=lambda t, point: seen.append(t), **given
     )
     assert float(result.sensitivity) == pytest.approx(2 * loss.bound / (batch_size or 100), rel=1e-6)
     assert result.guarantee.unit == "person"
     assert seen == [1, 2, 3]
     with pytest.raises(dpm.ArgumentError, match="at most the number of records, 100"):
-        private_descent(
-            loss,
-            records,
-            loss.manifold,
-            start=w,
-            budget=dpm.ApproxDP(2.0, 1e-6),
-            steps=3,
-            step_size=0.1,
-            batch_size=101,
-            group_by=names,
-        )
+        private_descent(loss, records, loss.manifold, batch_size=101, **given)
 
 
 def test_records_of_many_blocks_give_the_same_gradients():

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import tracemalloc
-
 import numpy as np
 import pytest
 
@@ -21,8 +19,7 @@ from dpmanifolds import (
 from dpmanifolds.optimize import FrechetMeanLoss, FrechetMedianLoss, descend_to_median, private_descent, private_svrg
 from dpmanifolds.optimize.loss import clipped_total, rounding_slack
 from dpmanifolds.optimize.streamed import StreamedRecords, held_records, is_streamed
-from dpmanifolds.statistics.sources import Source
-from tests.statistics.test_streaming import ChunkedFile, ball_of, cut, records_around, written
+from tests.statistics.test_streaming import ChunkedFile, added_memory, ball_of, cut, records_around, written
 
 SPACES = {
     "affine-invariant": SPD(3),
@@ -118,26 +115,14 @@ def test_variance_reduction_reads_blocks_too():
 
 
 def test_memory_does_not_grow_with_the_records(monkeypatch):
-    """Twice as many records that never exist at once: less than a quarter of the added ones on top.
-
-    On one thread: how many blocks wait for several is a matter of timing and of the machine.
-    """
-    monkeypatch.setattr(Source, "memory", 1 << 19)
-    monkeypatch.setattr("dpmanifolds.statistics.sources.cores", lambda: 1)
-    monkeypatch.setattr("dpmanifolds.statistics.blocks.cores", lambda: 1)
+    """Twice as many records that never exist at once: less than a quarter of the added ones on top."""
     ball = ball_of(Sphere(3))
     block = records_around(ball, 4000)
 
-    def peak(blocks):
-        tracemalloc.start()
-        try:
-            run(FrechetMeanLoss(ball), lambda: (block.copy() for _ in range(blocks)), steps=2)
-            return tracemalloc.get_traced_memory()[1]
-        finally:
-            tracemalloc.stop()
+    def release(source, count):
+        run(FrechetMeanLoss(ball), source, steps=2)
 
-    peak(4)
-    assert peak(160) - peak(80) < 80 * block.nbytes / 4
+    assert added_memory(monkeypatch, block, release, 80, 160) < 80 * block.nbytes / 4
 
 
 class Account:

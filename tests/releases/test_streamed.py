@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import tracemalloc
-
 import numpy as np
 import pytest
 
@@ -19,8 +17,7 @@ from dpmanifolds import (
     private_median,
     private_variance,
 )
-from dpmanifolds.statistics.sources import Source
-from tests.statistics.test_streaming import SOURCES, SPACES, ball_of, cut, records_around
+from tests.statistics.test_streaming import SOURCES, SPACES, added_memory, ball_of, cut, records_around
 
 ENTRIES = {
     "median": lambda x, ball, **o: private_median(x, ball, ApproxDP(1.0, 1e-6), steps=6, **o),
@@ -98,23 +95,11 @@ def test_persons_are_grouped_whatever_the_source(entry):
 
 @pytest.mark.parametrize("entry", ENTRIES)
 def test_memory_does_not_grow_with_the_records(entry, monkeypatch):
-    """Twice as many records that never exist at once: less than a quarter of the added ones on top.
-
-    On one thread: how many blocks wait for several is a matter of timing and of the machine.
-    """
-    monkeypatch.setattr(Source, "memory", 1 << 19)
-    monkeypatch.setattr("dpmanifolds.statistics.sources.cores", lambda: 1)
-    monkeypatch.setattr("dpmanifolds.statistics.blocks.cores", lambda: 1)
+    """Twice as many records that never exist at once: less than a quarter of the added ones on top."""
     ball = ball_of(Sphere(3))
     block = records_around(ball, 4000)
 
-    def peak(blocks):
-        tracemalloc.start()
-        try:
-            assert ENTRIES[entry](lambda: (block.copy() for _ in range(blocks)), ball).n == 4000 * blocks
-            return tracemalloc.get_traced_memory()[1]
-        finally:
-            tracemalloc.stop()
+    def release(source, count):
+        assert ENTRIES[entry](source, ball).n == count
 
-    peak(4)
-    assert peak(160) - peak(80) < 80 * block.nbytes / 4
+    assert added_memory(monkeypatch, block, release, 80, 160) < 80 * block.nbytes / 4

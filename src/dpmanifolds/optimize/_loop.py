@@ -14,7 +14,7 @@ from dpmanifolds.domains import Domain
 from dpmanifolds.errors import NotOnManifoldError, ScaleOutOfRangeError
 from dpmanifolds.manifolds import Manifold
 from dpmanifolds.optimize._noisy import NoisyGradient
-from dpmanifolds.optimize.moves import move, shortened
+from dpmanifolds.optimize.moves import is_finite, move, shortened
 from dpmanifolds.optimize.plan import DescentPlan
 from dpmanifolds.optimize.state import StateFile
 from dpmanifolds.privacy import Guarantee
@@ -130,14 +130,14 @@ class Run:
         with np.errstate(all="ignore"):
             try:
                 following = move(self.manifold, w, step, self.retraction)
-                if not _is_finite(following):
+                if not is_finite(following):
                     return None
                 following = following if self.within is None else _clipped(self.within, following)
                 if following is None:
                     return None
                 chosen = self._chosen(points["chosen"], w, following, t)
                 log = self.manifold.log if self.manifold.max_radius > 0 else lambda _, point: point
-                sees = _is_finite(log(following, chosen)) and _is_finite(log(chosen, following))
+                sees = is_finite(log(following, chosen)) and is_finite(log(chosen, following))
                 return {"point": following, "chosen": chosen} if sees else None
             except (np.linalg.LinAlgError, NotOnManifoldError):
                 return None
@@ -167,10 +167,6 @@ def _clipped(domain: Domain, point: Any) -> Any | None:
     """The point in the domain; None where rounding left it outside."""
     inside = domain.clip(_each(point, lambda part: part[None]))
     return _each(inside, lambda part: part[0]) if bool(np.all(domain.contains(inside))) else None
-
-
-def _is_finite(point: Any) -> bool:
-    return all(bool(np.all(np.isfinite(leaf))) for leaf in leaves(point))
 
 
 def _each(point: Any, change: Callable[[Array], Array]) -> Any:

@@ -38,6 +38,7 @@ from dpmanifolds.noise import as_generator
 from dpmanifolds.optimize._loop import Run
 from dpmanifolds.optimize._noisy import NoisyGradient, lattice_slack, lattice_step
 from dpmanifolds.optimize.loss import Loss, like_point, rounding_slack
+from dpmanifolds.optimize.moves import is_finite
 from dpmanifolds.optimize.persons import by_person
 from dpmanifolds.optimize.plan import plan_descent
 from dpmanifolds.optimize.state import StateFile
@@ -166,10 +167,7 @@ def private_descent(
         raise ArgumentError(f"within must be a Domain of {manifold!r}; got {within!r}.")
     if state is not None and rng is not None:
         raise ArgumentError("a run with state= must draw fresh noise after a crash: leave rng out.")
-    if ledger is not None and dataset is None:
-        raise ArgumentError("a ledger needs dataset=, the name under which these records are accounted for.")
-    if isinstance(ledger, str | os.PathLike):
-        ledger = Ledger(ledger)
+    ledger = _opened(ledger, dataset)
     longest = None if longest_step is None else positive_number("longest_step", longest_step)
     arrays = kept = held_records(loss, records, in_memory=group_by is not None)
     clip = _clip_norm(loss, clip)
@@ -236,13 +234,20 @@ def _as_loss(loss: Any, manifold: Manifold) -> Loss:
     return loss
 
 
+def _opened(ledger: Any, dataset: str | None) -> Any:
+    """What has `spend`: a ledger, or the one at a path."""
+    if ledger is not None and dataset is None:
+        raise ArgumentError("a ledger needs dataset=, the name under which these records are accounted for.")
+    return Ledger(ledger) if isinstance(ledger, str | os.PathLike) else ledger
+
+
 def _checked_start(manifold: Manifold, start: Any) -> Any:
     """One point of the manifold, as NumPy in double precision."""
     point = manifold.as_points(start, "start")
     if manifold.batch_shape(point) != ():
         raise ArgumentError(f"start must be one point of {manifold!r}; got leading axes {manifold.batch_shape(point)}.")
     w = _on_host(point)
-    if not (all(np.all(np.isfinite(leaf)) for leaf in leaves(w)) and bool(manifold.belongs(w))):
+    if not (is_finite(w) and bool(manifold.belongs(w))):
         raise NotOnManifoldError(f"start does not lie on {manifold!r}; use manifold.project to put it there.")
     return w
 

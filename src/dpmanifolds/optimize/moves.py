@@ -11,10 +11,11 @@
 from __future__ import annotations
 
 from functools import singledispatch
+from typing import Any
 
 import numpy as np
 
-from dpmanifolds._arrays import Array, namespace, norm, sym, transpose
+from dpmanifolds._arrays import Array, leaves, namespace, norm, sym, transpose
 from dpmanifolds.manifolds import (
     FlatManifold,
     Manifold,
@@ -25,7 +26,12 @@ from dpmanifolds.manifolds import (
 from dpmanifolds.manifolds.spd import SPDBase
 from dpmanifolds.optimize.loss import clip_factors
 
-__all__ = ["move", "retract", "shortened"]
+__all__ = ["is_finite", "move", "retract", "shortened"]
+
+
+def is_finite(point: Any) -> bool:
+    """Whether all numbers of a point, or of a tangent vector, are finite."""
+    return all(bool(np.all(np.isfinite(leaf))) for leaf in leaves(point))
 
 
 def move(manifold: Manifold, w: Array, coordinates: Array, retraction: bool) -> Array:

@@ -26,7 +26,6 @@ adaptive composition of S terms of the first kind and S·m of the second; a fres
 from __future__ import annotations
 
 import contextlib
-import os
 from collections.abc import Callable
 from dataclasses import dataclass, replace
 from typing import Any
@@ -36,13 +35,12 @@ import numpy as np
 from dpmanifolds._arrays import Array, leaves
 from dpmanifolds._validate import number_between, positive_integer, positive_number
 from dpmanifolds.errors import ArgumentError, ScaleOutOfRangeError
-from dpmanifolds.ledger import Ledger
 from dpmanifolds.manifolds import Manifold
 from dpmanifolds.noise import as_generator
 from dpmanifolds.optimize._noisy import NoisyGradient, lattice_slack, lattice_step
-from dpmanifolds.optimize.descent import _as_loss, _checked_start, _clip_norm, _probe, _returned
+from dpmanifolds.optimize.descent import _as_loss, _checked_start, _clip_norm, _opened, _probe, _returned
 from dpmanifolds.optimize.loss import Loss, like_point, rounding_slack
-from dpmanifolds.optimize.moves import move
+from dpmanifolds.optimize.moves import is_finite, move
 from dpmanifolds.optimize.persons import by_person
 from dpmanifolds.optimize.plan import DescentPlan, plan_descent
 from dpmanifolds.optimize.streamed import held_records
@@ -160,10 +158,7 @@ def private_svrg(
         raise ArgumentError(f"variance reduction needs distances and transports, which {manifold!r} lacks.")
     anchors, inner = positive_integer("anchors", anchors), positive_integer("inner", inner)
     size, smooth = positive_number("step_size", step_size), positive_number("smoothness", smoothness)
-    if ledger is not None and dataset is None:
-        raise ArgumentError("a ledger needs dataset=, the name under which these records are accounted for.")
-    if isinstance(ledger, str | os.PathLike):
-        ledger = Ledger(ledger)
+    ledger = _opened(ledger, dataset)
     if group_by is not None and loss.bound is None:
         raise ArgumentError(
             "group_by needs a loss with a proven bound on its gradients here, such as FrechetMeanLoss; "
@@ -208,7 +203,7 @@ def _moved(manifold: Manifold, w: Any, step: np.ndarray, callback: Callable[[Any
     following = None
     with np.errstate(all="ignore"), contextlib.suppress(np.linalg.LinAlgError):
         following = move(manifold, w, step, False)
-    if following is None or not all(np.all(np.isfinite(leaf)) for leaf in leaves(following)):
+    if following is None or not is_finite(following):
         raise ScaleOutOfRangeError("a step left the range of floating-point numbers: use a smaller step_size.")
     if callback is not None:
         callback(following)
