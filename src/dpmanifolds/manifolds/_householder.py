@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dpmanifolds._arrays import Array, namespace, norm, safe_divide
 
-__all__ = ["complement_to_coordinates", "coordinates_to_complement"]
+__all__ = ["complement_to_coordinates", "coordinates_to_complement", "reflect_to_axis"]
 
 
 def _reflector(x: Array) -> Array:
@@ -39,3 +39,14 @@ def coordinates_to_complement(x: Array, c: Array) -> Array:
     c = xp.broadcast_to(c, shape)
     padded = xp.concat([xp.zeros_like(c[..., :1]), c], axis=-1)
     return _reflect(w, padded)
+
+
+def reflect_to_axis(x: Array, v: Array) -> Array:
+    """v after the reflection that makes complements of x coordinates, with the sign (phase) at which x is |x|·e₀."""
+    xp = namespace(x, v)
+    first = x[..., :1]
+    size = xp.astype(xp.abs(first), x.dtype)
+    phase = safe_divide(first, size, 1.0)
+    turned = _reflect(_reflector(x), v)
+    conjugate = xp.conj(phase) if xp.isdtype(x.dtype, "complex floating") else phase
+    return xp.concat([-conjugate * turned[..., :1], turned[..., 1:]], axis=-1)

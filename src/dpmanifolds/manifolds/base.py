@@ -50,6 +50,9 @@ class Manifold(ABC):
     is_complex: bool = False
     """Whether points are arrays of complex numbers."""
 
+    rules: tuple[str, ...] = ("all numbers must be finite", "it must satisfy the manifold's equations")
+    """What a point must keep; `broken_rule` counts them from 1."""
+
     @property
     @abstractmethod
     def parameters(self) -> tuple[Any, ...]:
@@ -84,6 +87,14 @@ class Manifold(ABC):
     def log(self, base: Array, point: Array) -> Array:
         """The shortest tangent vector at `base` with exp(base, vector) = point (a fixed one where several are)."""
 
+    def log_coordinates(self, base: Array, points: Array) -> Array:
+        """Orthonormal coordinates (..., dim) of log at one `base`, by the cheapest way; NaN where there are none.
+
+        Each record's numbers are a function of that record and the base alone, bit for bit (docs/proofs/sums.md): no
+        decision looks at several records, and none makes it raise.
+        """
+        return self.to_coordinates(base, self.log(base, points))
+
     @abstractmethod
     def inner(self, base: Array, u: Array, v: Array) -> Array:
         """The Riemannian inner product of tangent vectors u, v at `base`."""
@@ -108,6 +119,15 @@ class Manifold(ABC):
     def belongs(self, point: Array, tolerance: float | None = None) -> Array:
         """Whether each point lies on the manifold, up to rounding (relative `tolerance`)."""
 
+    def broken_rule(self, points: Array) -> Array:
+        """For each point the number of the first of `rules` that it breaks, as far as a cheap look tells; 0 for none.
+
+        What passes and turns out to have no coordinates is for `belongs` to judge.
+        """
+        xp = namespace(points)
+        finite = xp.all(xp.isfinite(points), axis=tuple(range(-len(self.point_shape), 0)))
+        return xp.where(finite, xp.where(self.belongs(points), 0, 2), 1)
+
     @abstractmethod
     def project(self, point: Array) -> Array:
         """A nearby point on the manifold, for arrays that are almost on it."""
@@ -131,6 +151,10 @@ class Manifold(ABC):
                 "Check the axis order, or the size given to the manifold."
             )
         return array
+
+    def take_form(self, points: Any) -> Array:
+        """`as_points` for records of a release: the form is checked, no number is; what is no point becomes NaN."""
+        return self.as_points(points)
 
     def norm(self, base: Array, vector: Array) -> Array:
         """Riemannian length of a tangent vector."""

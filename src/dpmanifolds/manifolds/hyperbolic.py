@@ -65,10 +65,12 @@ class Hyperbolic(Manifold):
         return self._lift(self.scale_length * (seen + along * unit[..., 1:]))
 
     def log(self, base: Array, point: Array) -> Array:
-        frame = _PolarPair(base / self.scale_length, point / self.scale_length)
+        return self.from_coordinates(base, self.log_coordinates(base, point))
+
+    def log_coordinates(self, base: Array, points: Array) -> Array:
+        frame = _PolarPair(base / self.scale_length, points / self.scale_length)
         seen = frame.second_seen_from_first()
-        size = safe_divide(frame.angle() * self.scale_length, norm(seen))
-        return self.from_coordinates(base, seen * size[..., None])
+        return seen * safe_divide(frame.angle() * self.scale_length, norm(seen))[..., None]
 
     def dist(self, a: Array, b: Array) -> Array:
         return self.scale_length * _PolarPair(a / self.scale_length, b / self.scale_length).angle()

@@ -18,7 +18,11 @@ from dpmanifolds._arrays import (
 )
 from dpmanifolds._validate import numeric_array, positive_integer
 from dpmanifolds.errors import ArgumentError, NotOnManifoldError
-from dpmanifolds.manifolds._householder import complement_to_coordinates, coordinates_to_complement
+from dpmanifolds.manifolds._householder import (
+    complement_to_coordinates,
+    coordinates_to_complement,
+    reflect_to_axis,
+)
 from dpmanifolds.manifolds.base import Manifold, default_tolerance, great_circle, normal_array
 
 __all__ = ["PlanarShapes"]
@@ -67,19 +71,7 @@ class PlanarShapes(Manifold):
         xp = namespace(landmarks)
         if not bool(xp.all(xp.isfinite(landmarks))):
             raise NotOnManifoldError("landmarks must be finite numbers; clean or drop the affected records first.")
-        if xp.isdtype(landmarks.dtype, "complex floating"):
-            if landmarks.shape[-1:] != (self.k,):
-                raise ArgumentError(f"complex landmarks need shape (..., {self.k}); got {tuple(landmarks.shape)}.")
-            planar = landmarks
-        else:
-            if landmarks.shape[-2:] == (self.k, 3):
-                raise ArgumentError(
-                    f"landmarks of shape {tuple(landmarks.shape)} lie in three dimensions; this space holds planar "
-                    "ones. Project them to a plane first."
-                )
-            if landmarks.shape[-2:] != (self.k, 2):
-                raise ArgumentError(f"real landmarks need shape (..., {self.k}, 2); got {tuple(landmarks.shape)}.")
-            planar = astype_complex(landmarks[..., 0]) + 1j * astype_complex(landmarks[..., 1])
+        planar = self._planar(landmarks)
         centred = planar - xp.mean(planar, axis=-1, keepdims=True)
         size = norm(centred)
         spread = norm(planar) * 16 * float(xp.finfo(size.dtype).eps)
@@ -87,6 +79,35 @@ class PlanarShapes(Manifold):
             raise NotOnManifoldError("landmarks are too large to be squared; choose a larger unit of length first.")
         if bool(xp.any(size <= spread)):
             raise NotOnManifoldError("landmarks that all coincide have no shape; drop or repair such records first.")
+        return centred / xp.astype(size, planar.dtype)[..., None]
+
+    def _planar(self, landmarks: Array) -> Array:
+        """Landmarks as complex numbers."""
+        xp = namespace(landmarks)
+        if xp.isdtype(landmarks.dtype, "complex floating"):
+            if landmarks.shape[-1:] != (self.k,):
+                raise ArgumentError(f"complex landmarks need shape (..., {self.k}); got {tuple(landmarks.shape)}.")
+            return landmarks
+        if landmarks.shape[-2:] == (self.k, 3):
+            raise ArgumentError(
+                f"landmarks of shape {tuple(landmarks.shape)} lie in three dimensions; this space holds planar "
+                "ones. Project them to a plane first."
+            )
+        if landmarks.shape[-2:] != (self.k, 2):
+            raise ArgumentError(f"real landmarks need shape (..., {self.k}, 2); got {tuple(landmarks.shape)}.")
+        return astype_complex(landmarks[..., 0]) + 1j * astype_complex(landmarks[..., 1])
+
+    def take_form(self, points: Any) -> Array:
+        """Complex points as they are; real landmarks centred and scaled, NaN where they have no shape."""
+        array = numeric_array("points", points)
+        if namespace(array).isdtype(array.dtype, "complex floating"):
+            return super().as_points(array)
+        planar = self._planar(array)
+        xp = namespace(planar)
+        centred = planar - xp.mean(planar, axis=-1, keepdims=True)
+        size, spread = norm(centred), norm(planar) * 16 * float(xp.finfo(array.dtype).eps)
+        usable = xp.isfinite(size) & (size > spread)
+        size = xp.where(usable, size, xp.full_like(size, math.nan))
         return centred / xp.astype(size, planar.dtype)[..., None]
 
     def as_points(self, points: Any, name: str = "points") -> Array:
@@ -122,6 +143,18 @@ class PlanarShapes(Manifold):
         direction = chord - base * xp.sum(xp.conj(base) * chord, axis=-1, keepdims=True)
         size = safe_divide(_angle(base, aligned), norm(direction))
         return direction * xp.astype(size, direction.dtype)[..., None]
+
+    def log_coordinates(self, base: Array, points: Array) -> Array:
+        """As on the sphere: in the frame where the base is the first axis, turned by the phase of y₀."""
+        xp = namespace(base, points)
+        ones = xp.ones_like(base)
+        turned = reflect_to_axis(complement_to_coordinates(ones, base), complement_to_coordinates(ones, points))
+        first, across = turned[..., 0], turned[..., 1:]
+        size, length = xp.abs(first), norm(across)
+        phase = safe_divide(xp.conj(first), xp.astype(size, first.dtype), 1.0)
+        factor = safe_divide(xp.atan2(length, size), length)
+        aligned = across * (phase * xp.astype(factor, phase.dtype))[..., None]
+        return xp.concat([xp.real(aligned), xp.imag(aligned)], axis=-1)
 
     def dist(self, a: Array, b: Array) -> Array:
         return _angle(a, self.align(a, b))

@@ -6,7 +6,7 @@ from collections.abc import Callable
 from functools import reduce
 from typing import Any
 
-from dpmanifolds._arrays import Array, namespace
+from dpmanifolds._arrays import Array, leaves, namespace
 from dpmanifolds._validate import positive_integer
 from dpmanifolds.errors import ArgumentError
 from dpmanifolds.manifolds.base import Manifold
@@ -62,10 +62,13 @@ class Product(Manifold):
 
     def as_points(self, points: Any, name: str = "points") -> Array:
         """A tuple with the points of each factor, all with the same leading axes."""
+        return self._formed(points, name, "as_points")
+
+    def _formed(self, points: Any, name: str, how: str) -> Array:
         if not isinstance(points, (tuple, list)) or len(points) != len(self.factors):
             raise ArgumentError(f"{name} of {self!r} must be a tuple of {len(self.factors)} arrays, one per factor.")
         parts = tuple(
-            factor.as_points(part, f"{name}[{i}]")
+            factor.take_form(part) if how == "take_form" else factor.as_points(part, f"{name}[{i}]")
             for i, (factor, part) in enumerate(zip(self.factors, points, strict=True))
         )
         shapes = {factor.batch_shape(part) for factor, part in zip(self.factors, parts, strict=True)}
@@ -78,6 +81,21 @@ class Product(Manifold):
 
     def log(self, base: Array, point: Array) -> Array:
         return self._each("log", base, point)
+
+    def log_coordinates(self, base: Array, points: Array) -> Array:
+        parts = self._each("log_coordinates", base, points)
+        return namespace(*parts).concat(parts, axis=-1)
+
+    def broken_rule(self, points: Array) -> Array:
+        return reduce(namespace(*leaves(points)).maximum, self._each("broken_rule", points))
+
+    @property
+    def rules(self) -> tuple[str, ...]:  # type: ignore[override]
+        """Those of the factor that has most."""
+        return max((factor.rules for factor in self.factors), key=len)
+
+    def take_form(self, points: Any) -> Array:
+        return self._formed(points, "points", "take_form")
 
     def inner(self, base: Array, u: Array, v: Array) -> Array:
         return _total(self._each("inner", base, u, v))
@@ -152,6 +170,7 @@ class Power(Manifold):
         self.injectivity_radius = manifold.injectivity_radius
         self.is_homogeneous = manifold.is_homogeneous
         self.is_complex = manifold.is_complex
+        self.rules = manifold.rules
 
     @property
     def parameters(self) -> tuple[Any, ...]:
@@ -167,6 +186,14 @@ class Power(Manifold):
 
     def log(self, base: Array, point: Array) -> Array:
         return self.manifold.log(base, point)
+
+    def log_coordinates(self, base: Array, points: Array) -> Array:
+        parts = self.manifold.log_coordinates(base, points)
+        return namespace(parts).reshape(parts, (*parts.shape[:-2], self.dim))
+
+    def broken_rule(self, points: Array) -> Array:
+        broken = self.manifold.broken_rule(points)
+        return namespace(broken).max(broken, axis=-1)
 
     def inner(self, base: Array, u: Array, v: Array) -> Array:
         return self._summed(self.manifold.inner, base, u, v)

@@ -18,6 +18,7 @@ class SPDBase(Manifold):
     """k×k symmetric positive definite matrices; tangent vectors are symmetric matrices."""
 
     metric: str
+    rules = ("all numbers must be finite", "matrices must be symmetric", "matrices must be positive definite")
 
     def __init__(self, k: int) -> None:
         self.k = positive_integer("k", k)
@@ -41,6 +42,14 @@ class SPDBase(Manifold):
         smallest = xp.linalg.eigvalsh(sym(safe))[..., 0]
         floor = self.k * float(xp.finfo(point.dtype).eps) * size
         return finite & (skew <= default_tolerance(point, tolerance) * size) & (smallest > floor)
+
+    def broken_rule(self, points: Array) -> Array:
+        """Finite and symmetric; that it is positive shows in the decomposition that the statistic needs anyway."""
+        xp = namespace(points)
+        size = xp.max(xp.abs(points), axis=(-2, -1))
+        skew = xp.max(xp.abs(points - transpose(points)), axis=(-2, -1))
+        symmetric = skew <= default_tolerance(points, None) * size
+        return xp.where(xp.isfinite(size), xp.where(symmetric, 0, 2), 1)
 
     def project(self, point: Array) -> Array:
         """The symmetric part with eigenvalues raised to at least 16·k·eps times the largest."""

@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 
 from dpmanifolds._arrays import Array, contract, log_sinhc, namespace, norm, sym, transpose
+from dpmanifolds.manifolds._matrix_log import log_triangle
 from dpmanifolds.manifolds._symmetric import apply_function, from_upper_triangle, upper_triangle
 from dpmanifolds.manifolds.spd import SPDBase
 
@@ -46,6 +47,12 @@ class SPDAffineInvariant(SPDBase):
         vectors, values, _ = xp.linalg.svd(_relative_root(lower, point), full_matrices=False)
         moved = lower @ vectors
         return sym((moved * (2 * xp.log(values))[..., None, :]) @ transpose(moved))
+
+    def log_coordinates(self, base: Array, points: Array) -> Array:
+        """Those of log(L⁻¹xL⁻ᵀ), base = LLᵀ: one logarithm of a symmetric matrix per record."""
+        xp = namespace(base, points)
+        whitener = xp.linalg.inv(xp.linalg.cholesky(base))
+        return log_triangle(points, self.k, whitener)
 
     def dist(self, a: Array, b: Array) -> Array:
         xp = namespace(a, b)

@@ -6,7 +6,8 @@ from typing import Any
 
 import numpy as np
 
-from dpmanifolds._arrays import Array, gather, like, namespace, sym, transpose
+from dpmanifolds._arrays import Array, gather, is_numpy, like, namespace, sym, transpose
+from dpmanifolds.manifolds._lapack import call_each
 from dpmanifolds.manifolds.base import normal_array
 from dpmanifolds.manifolds.euclidean import FlatManifold
 from dpmanifolds.manifolds.spd import SPDBase
@@ -36,6 +37,15 @@ class SPDLogCholesky(SPDBase, FlatManifold):
         xp = namespace(factor)
         diagonal, lower = self._split(factor)
         return xp.concat([xp.log(diagonal), lower], axis=-1)
+
+    def log_coordinates(self, base: Array, points: Array) -> Array:
+        """The chart by one factorisation per record."""
+        if not is_numpy(points):
+            return super().log_coordinates(base, points)
+        with np.errstate(all="ignore"):
+            flat = points.reshape(-1, self.k, self.k)
+            factors = call_each(np.linalg.cholesky, np.where(np.isfinite(flat), flat, 0.0)).reshape(points.shape)
+            return np.asarray(self.chart_of_factor(factors) - self.chart(base))
 
     def inverse_chart(self, coordinates: Array) -> Array:
         xp = namespace(coordinates)

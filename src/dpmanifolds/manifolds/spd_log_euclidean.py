@@ -7,6 +7,7 @@ from typing import Any
 import numpy as np
 
 from dpmanifolds._arrays import Array, namespace
+from dpmanifolds.manifolds._matrix_log import log_triangle
 from dpmanifolds.manifolds._symmetric import (
     apply_function,
     differential,
@@ -38,6 +39,9 @@ class SPDLogEuclidean(SPDBase, FlatManifold):
     def chart(self, point: Array) -> Array:
         xp = namespace(point)
         return upper_triangle(apply_function(point, xp.log))
+
+    def log_coordinates(self, base: Array, points: Array) -> Array:
+        return log_triangle(points, self.k) - self.chart(base)
 
     def inverse_chart(self, coordinates: Array) -> Array:
         xp = namespace(coordinates)

@@ -7,7 +7,11 @@ from typing import Any
 
 from dpmanifolds._arrays import Array, dot, log_sinc, namespace, norm, safe_divide
 from dpmanifolds._validate import positive_integer, positive_number
-from dpmanifolds.manifolds._householder import complement_to_coordinates, coordinates_to_complement
+from dpmanifolds.manifolds._householder import (
+    complement_to_coordinates,
+    coordinates_to_complement,
+    reflect_to_axis,
+)
 from dpmanifolds.manifolds.base import Manifold, default_tolerance, great_circle, normal_array
 
 __all__ = ["Sphere"]
@@ -48,18 +52,28 @@ class Sphere(Manifold):
         chord = xp.where(near, point - base, point + base)
         direction = chord - self.curvature * dot(base, chord)[..., None] * base
         length = norm(direction)
-        if xp.any((length == 0) & ~near[..., 0]):
-            direction, length = self._beside_antipode(base, direction, length)
+        # at the exact antipode every direction leads there: take the first coordinate axis
+        lost = (length == 0) & ~near[..., 0]
+        direction = xp.where(lost[..., None], self._first_axis(base), direction)
+        length = xp.where(lost, xp.ones_like(length), length)
         return direction * safe_divide(self.dist(base, point), length)[..., None]
 
-    def _beside_antipode(self, base: Array, direction: Array, length: Array) -> tuple[Array, Array]:
-        """At the exact antipode every direction leads there: take the first coordinate axis."""
-        xp = namespace(base, direction)
-        axis = xp.zeros_like(xp.broadcast_to(base, direction.shape)[..., 1:])
-        axis = xp.concat([axis[..., :1] + 1, axis[..., 1:]], axis=-1)
-        lost = length == 0
-        fixed = xp.where(lost[..., None], self.from_coordinates(base, axis), direction)
-        return fixed, xp.where(lost, xp.ones_like(length), length)
+    def _first_axis(self, base: Array) -> Array:
+        xp = namespace(base)
+        axis = xp.zeros_like(base[..., 1:])
+        return self.from_coordinates(base, xp.concat([axis[..., :1] + 1, axis[..., 1:]], axis=-1))
+
+    def log_coordinates(self, base: Array, points: Array) -> Array:
+        """In the frame that a reflection turns so that the base is its first axis: y = (y₀, ȳ), θ = atan2(|ȳ|, y₀)."""
+        xp = namespace(base, points)
+        turned = reflect_to_axis(base, points)
+        across = turned[..., 1:]
+        length = norm(across)
+        angle = xp.atan2(length, turned[..., 0]) * self.sphere_radius
+        coordinates = across * safe_divide(angle, length)[..., None]
+        lost = (length == 0) & (turned[..., 0] < 0)
+        first = xp.concat([angle[..., None], xp.zeros_like(across[..., 1:])], axis=-1)
+        return xp.where(lost[..., None], first, coordinates)
 
     def dist(self, a: Array, b: Array) -> Array:
         xp = namespace(a, b)

@@ -17,7 +17,7 @@ const spaces = (() => {
       sizes: [["n", "Ambient dimension n", 2, 64, 5], ["p", "Subspace dimension p", 1, 63, 2]],
     },
   };
-  // what logarithms by products report at most (statistics._logarithms.largest_spread)
+  // what logarithms by products report at most (manifolds._logarithms.largest_spread)
   const PRODUCT_SPREAD = 2 * ((1 + Math.sqrt(0.8)) / (1 - Math.sqrt(0.8))) ** 2 + 8;
   const METRICS = ["affine-invariant", "log-euclidean", "log-cholesky"];
 

@@ -31,7 +31,7 @@ from dpmanifolds.manifolds import (
     SpecialOrthogonal,
     Sphere,
 )
-from dpmanifolds.statistics._logarithms import largest_spread
+from dpmanifolds.manifolds._logarithms import largest_spread
 
 __all__ = ["coordinate_rounding", "solver_tolerance"]
 

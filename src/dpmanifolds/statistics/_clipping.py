@@ -15,9 +15,9 @@ from dpmanifolds._arrays import Array, eps, like, namespace, to_numpy, transpose
 from dpmanifolds.domains import Ball, Domain
 from dpmanifolds.errors import NotOnManifoldError
 from dpmanifolds.manifolds import Manifold, SPDAffineInvariant, Sphere
-from dpmanifolds.manifolds._small_eigen import LARGEST_SMALL, log_entries
+from dpmanifolds.manifolds._small_eigen import LARGEST_SMALL
 from dpmanifolds.statistics._linearize_spd import whitened_entries
-from dpmanifolds.statistics._positive import log_summary, not_positive
+from dpmanifolds.statistics._positive import log_summary, not_positive, positive_log_entries
 
 __all__ = ["clip_block"]
 
@@ -74,9 +74,7 @@ def _(manifold: SPDAffineInvariant, ball: Ball, block: Array) -> Array | None:
     spectrum = xp.linalg.eigvalsh(center)
     whitener = xp.linalg.inv(xp.linalg.cholesky(center))
     if k <= LARGEST_SMALL:
-        logs = log_entries(whitened_entries(whitener, block), k)
-        if logs is None:
-            raise not_positive()
+        logs = positive_log_entries(whitened_entries(whitener, block), k)
         _, squared, spread = log_summary(logs, k)
     else:
         values = xp.linalg.eigvalsh(whitener @ block @ transpose(whitener))

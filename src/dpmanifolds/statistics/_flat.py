@@ -14,12 +14,11 @@ from dpmanifolds._arrays import Array, contract, dot, eps, like, namespace, norm
 from dpmanifolds.domains import Ball
 from dpmanifolds.errors import NotOnManifoldError
 from dpmanifolds.manifolds import FlatManifold, Power, SPDLogCholesky, SPDLogEuclidean
-from dpmanifolds.manifolds._small_eigen import LARGEST_SMALL, log_entries
+from dpmanifolds.manifolds._small_eigen import LARGEST_SMALL
 from dpmanifolds.manifolds._symmetric import upper_triangle
 from dpmanifolds.statistics._device import fits_device, log_sums, longest_device_sum
 from dpmanifolds.statistics._linearize import weighted_sum
-from dpmanifolds.statistics._logarithms import matrix_logs
-from dpmanifolds.statistics._positive import log_summary, not_positive
+from dpmanifolds.statistics._positive import log_summary, not_positive, positive_log_entries, positive_matrix_logs
 from dpmanifolds.statistics.streaming import Records
 
 __all__ = ["flat_mean"]
@@ -174,9 +173,7 @@ def _small_sums(k: int, block: Array, weights: Array, ball: ChartBall | None) ->
     """Sums, and what bounds the rounding of each record's logarithm in units of 4k², 0 for those outside."""
     xp = namespace(block)
     entries = {(i, j): xp.asarray(block[..., i, j], copy=True) for i in range(k) for j in range(i, k)}
-    small = log_entries(entries, k)
-    if small is None:
-        raise not_positive()
+    small = positive_log_entries(entries, k)
     coordinates, squared, spread = log_summary(small, k)
     if ball is None:
         total = stack_last(*(weighted_sum(entry, weights) for entry in coordinates))
@@ -188,7 +185,7 @@ def _small_sums(k: int, block: Array, weights: Array, ball: ChartBall | None) ->
 def _large_sums(k: int, block: Array, weights: Array, ball: ChartBall | None) -> tuple[Array, Array, Array]:
     """The same for larger matrices."""
     xp = namespace(block)
-    logs, spread = matrix_logs(block)
+    logs, spread = positive_matrix_logs(block)
     if ball is None:
         flat = xp.reshape(logs, (*logs.shape[:-2], k * k))
         # no less than Σ w‖log x‖, by Cauchy and Schwarz

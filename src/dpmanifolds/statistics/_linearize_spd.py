@@ -10,7 +10,7 @@ import numpy as np
 
 from dpmanifolds._arrays import Array, contract, eps, eye, namespace, stack_last, transpose
 from dpmanifolds.manifolds import SPDAffineInvariant
-from dpmanifolds.manifolds._small_eigen import LARGEST_SMALL, jacobi_eigen, log_entries
+from dpmanifolds.manifolds._small_eigen import LARGEST_SMALL, jacobi_eigen
 from dpmanifolds.manifolds._symmetric import from_upper_triangle, upper_triangle
 from dpmanifolds.statistics._device import log_sums
 from dpmanifolds.statistics._linearize import (
@@ -22,7 +22,13 @@ from dpmanifolds.statistics._linearize import (
     spread_weights,
     weighted_sum,
 )
-from dpmanifolds.statistics._positive import log_near_diagonal, log_summary, not_positive, positive_eigen
+from dpmanifolds.statistics._positive import (
+    log_near_diagonal,
+    log_summary,
+    not_positive,
+    positive_eigen,
+    positive_log_entries,
+)
 
 __all__ = ["linearize_on_device", "whitened_entries"]
 
@@ -115,9 +121,7 @@ def _small_first_order(
     manifold: SPDAffineInvariant, base: Array, entries: dict[tuple[int, int], Array], weights: Array
 ) -> Linearization:
     """k ≤ 3 without Hessian: closed-form logarithms."""
-    logs = log_entries(entries, manifold.k)
-    if logs is None:
-        raise not_positive()
+    logs = positive_log_entries(entries, manifold.k)
     coordinates, squared, spread = log_summary(logs, manifold.k)
     pull = stack_last(*(weighted_sum(entry, weights) for entry in coordinates))
     return _sums(manifold, base, squared, spread, pull, weights)

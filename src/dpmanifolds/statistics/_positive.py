@@ -6,10 +6,19 @@ import math
 
 import numpy as np
 
-from dpmanifolds._arrays import Array, contract, eye, namespace, transpose
+from dpmanifolds._arrays import Array, contract, eye, is_numpy, namespace, transpose
 from dpmanifolds.errors import NotOnManifoldError
+from dpmanifolds.manifolds._logarithms import matrix_logs
+from dpmanifolds.manifolds._small_eigen import log_entries
 
-__all__ = ["log_near_diagonal", "log_summary", "not_positive", "positive_eigen"]
+__all__ = [
+    "log_near_diagonal",
+    "log_summary",
+    "not_positive",
+    "positive_eigen",
+    "positive_log_entries",
+    "positive_matrix_logs",
+]
 
 
 def not_positive() -> NotOnManifoldError:
@@ -30,6 +39,27 @@ def positive_eigen(matrices: Array) -> tuple[Array, Array]:
     if not bool(xp.all(values[..., 0] > 0)):
         raise not_positive()
     return values, vectors
+
+
+def positive_log_entries(entries: dict[tuple[int, int], Array], k: int) -> dict[tuple[int, int], Array]:
+    """Entries of the logarithms of k×k matrices, k ≤ 3, or the refusal of one that is not positive."""
+    logs = log_entries(entries, k)
+    xp = namespace(logs[(0, 0)])
+    if not bool(xp.all(xp.isfinite(logs[(0, 0)]))):
+        raise not_positive()
+    return logs
+
+
+def positive_matrix_logs(matrices: Array) -> tuple[Array, Array]:
+    """log X and s with ‖error of log X‖ ≤ 4k²·s·eps for k > 3, or the refusal of a matrix that is not positive."""
+    k = matrices.shape[-1]
+    if is_numpy(matrices) and matrices.dtype == np.float64:
+        logs, spread = matrix_logs(matrices.reshape(-1, k, k))
+        if not np.isfinite(logs).all():
+            raise not_positive()
+        return logs.reshape(matrices.shape), spread.reshape(matrices.shape[:-2])
+    values, vectors = positive_eigen(matrices)
+    return (vectors * namespace(values).log(values)[..., None, :]) @ transpose(vectors), values[..., -1] / values[..., 0]
 
 
 def log_summary(logs: dict[tuple[int, int], Array], k: int) -> tuple[list[Array], Array, Array]:

@@ -7,8 +7,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from dpmanifolds.errors import NotOnManifoldError
-from dpmanifolds.statistics import _logarithms
-from dpmanifolds.statistics._logarithms import largest_spread, matrix_logs
+from dpmanifolds.manifolds import _logarithms
+from dpmanifolds.manifolds._logarithms import largest_spread, matrix_logs
 
 EPS = np.finfo(np.float64).eps
 

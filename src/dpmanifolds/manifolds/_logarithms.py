@@ -1,0 +1,163 @@
+"""Logarithms of many positive definite matrices: by products for those that are well conditioned, else by eigh.
+
+>>> import numpy as np
+>>> logs, _ = matrix_logs(np.array([np.diag([1.0, 2.0, 3.0, 4.0])]))
+>>> bool(np.allclose(logs[0], np.diag(np.log([1.0, 2.0, 3.0, 4.0])), atol=1e-15))
+True
+"""
+
+from __future__ import annotations
+
+import math
+from decimal import Context, Decimal, localcontext
+from functools import cache
+from typing import Any
+
+import numpy as np
+
+from dpmanifolds.manifolds._lapack import call_each
+from dpmanifolds.manifolds._small_eigen import LARGEST_SMALL
+
+__all__ = ["largest_spread", "matrix_logs"]
+
+# the squares of Cayley's transform that the polynomial is made for; at 0.8 and below, its powers are well conditioned
+_LARGEST_SQUARE = 0.8
+_BLOCKS = 6
+# covariances have more small eigenvalues than large ones: a centre below their mean serves both ends
+_CENTER = 0.3
+# beyond, eigh is the faster one
+_LARGEST_SIZE = 64
+# stays in the cache, with the powers
+_PIECE_BYTES = 1 << 18
+
+
+def matrix_logs(matrices: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    """log X for each X of (n, k, k), k > 3, NaN where X is not positive; and s with ‖error of log X‖ ≤ 4k²·s·eps.
+
+    With c = 0.3·tr X/k and Cayley's transform Y = I − 2c(X + cI)⁻¹, whose eigenvalues (λ−c)/(λ+c) lie in (−1, 1),
+
+        log X = log c·I + 2·artanh Y = log c·I + 2Y·h(Y²),    h(z) = artanh(√z)/√z,
+
+    and where Y² ≤ 0.8 a polynomial of degree 35 is h up to rounding: one inverse and 15 products, half the time of an
+    eigendecomposition. ‖Y²‖ ≤ (tr Y³²)^{1/16} decides, for each matrix by itself, and shows that X is positive. The
+    others go through eigh. Every product and every call of LAPACK is one of a single matrix. NumPy, double precision.
+
+    λ_max/λ_min ≤ m² with m = (1+√z)/(1−√z), z = (tr Y³²)^{1/16}; the inverse costs less than 4k²·2m² units of rounding,
+    the products, of matrices of norm at most √k, less than 32k²: s = 2m² + 8 (docs/proofs/numerics.md, section 6). The
+    eigensolver moves X by 4k²·λ_max units, of which the logarithm makes at most 1/λ_min: s = λ_max/λ_min.
+    """
+    count, k, _ = matrices.shape
+    logs, spread = np.empty((count, k, k)), np.empty(count)
+    with np.errstate(all="ignore"):
+        if largest_spread(k):
+            hard = ~_by_products(matrices, logs, spread)
+        else:
+            hard = np.ones(count, dtype=bool)
+        logs[hard], spread[hard] = _by_eigen(matrices[hard])
+    return logs, spread
+
+
+def largest_spread(k: int) -> float:
+    """The largest s of k×k matrices whose logarithms come from products: 0 where none do."""
+    return float(_spread(_LARGEST_SQUARE)) if LARGEST_SMALL < k <= _LARGEST_SIZE else 0.0
+
+
+def _spread(square: Any) -> Any:
+    root = np.sqrt(square)
+    return 2 * ((1 + root) / (1 - root)) ** 2 + 8
+
+
+def _by_eigen(matrices: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    """The others; each is divided by a power of two first, so that LAPACK sees no number near the ends of the range."""
+    count, k, _ = matrices.shape
+    exponents = np.frexp(np.max(np.abs(matrices), axis=(1, 2), initial=0.0))[1]
+    usable = np.isfinite(matrices).all(axis=(1, 2))
+    scaled = np.where(usable[:, None, None], np.ldexp(matrices, -exponents[:, None, None]), np.eye(k))
+    values, vectors = call_each(np.linalg.eigh, scaled)
+    values = np.where((values > 0) & usable[:, None], values, np.nan)
+    logs = np.log(values) + (exponents * math.log(2))[:, None]
+    return (vectors * logs[:, None, :]) @ np.swapaxes(vectors, 1, 2), values[:, -1] / values[:, 0]
+
+
+def _by_products(matrices: np.ndarray, logs: np.ndarray, spread: np.ndarray) -> np.ndarray:
+    """Write logarithms and s; which of them are right."""
+    count, k, _ = matrices.shape
+    inside = np.empty(count, dtype=bool)
+    size = max(1, _PIECE_BYTES // (8 * k * k))
+    for start in range(0, count, size):
+        part = slice(start, start + size)
+        inside[part] = _piece_by_products(matrices[part], logs[part], spread[part])
+    return inside
+
+
+def _piece_by_products(matrices: np.ndarray, logs: np.ndarray, spread: np.ndarray) -> np.ndarray:
+    count, k, _ = matrices.shape
+    center = (_CENTER / k) * np.trace(matrices, axis1=1, axis2=2)
+    usable = (center > 0) & (center < math.inf)
+    moved = np.where(usable[:, None, None], matrices, np.eye(k))
+    center = np.where(usable, center, 1.0)
+    _diagonal(moved)[...] += center[:, None]
+    cayley = call_each(np.linalg.inv, moved)
+    cayley *= (-2 * center)[:, None, None]
+    _diagonal(cayley)[...] += 1
+    square = cayley @ cayley
+    power = square @ square
+    power = power @ power
+    power = (power @ power).reshape(count, k * k)
+    largest = np.einsum("ij,ij->i", power, power) ** (1 / 16)
+    np.matmul(cayley, _polynomial(square), out=logs)
+    _diagonal(logs)[...] += np.log(center)[:, None]
+    spread[...] = _spread(largest)
+    return np.asarray(usable & (largest <= _LARGEST_SQUARE))
+
+
+def _polynomial(square: np.ndarray) -> np.ndarray:
+    """2h(Y²), from 10 products: powers T, …, T⁶ of T = 2Y²/0.8 − I, and Horner's rule in T⁶ (Paterson, Stockmeyer)."""
+    count, k, _ = square.shape
+    powers = np.empty((count, _BLOCKS, k, k))
+    np.multiply(square, 2 / _LARGEST_SQUARE, out=powers[:, 0])
+    np.einsum("iaa->ia", powers[:, 0])[...] -= 1
+    for number in range(2, _BLOCKS + 1):
+        np.matmul(powers[:, number // 2 - 1], powers[:, number - number // 2 - 1], out=powers[:, number - 1])
+    coefficients = _coefficients()
+    # one product for each matrix: its five powers by the table of coefficients
+    sums = np.matmul(coefficients[:, 1:], powers[:, :-1].reshape(count, _BLOCKS - 1, k * k))
+    sums = sums.reshape(count, _BLOCKS, k, k)
+    np.einsum("ijaa->ija", sums)[...] += coefficients[:, 0][:, None]
+    total: np.ndarray = sums[:, -1]
+    for number in range(_BLOCKS - 2, -1, -1):
+        total = total @ powers[:, -1]
+        total += sums[:, number]
+    return total
+
+
+def _diagonal(matrices: np.ndarray) -> np.ndarray:
+    """The diagonals (n, k), to be written to."""
+    count, k, _ = matrices.shape
+    return matrices.reshape(count, k * k)[:, :: k + 1]
+
+
+@cache
+def _coefficients() -> np.ndarray:
+    """Of 2h(0.4(t+1)) as a polynomial in t, interpolated near Chebyshev's points; six to a row, rising powers.
+
+    Worked out in 60 digits by Newton's divided differences: to go from one basis to another loses many.
+    """
+    count = _BLOCKS * _BLOCKS
+    with localcontext(Context(prec=60)):
+        nodes = [Decimal(math.cos(math.pi * (i + 0.5) / count)) for i in range(count)]
+        values = [_twice_artanh_over(Decimal(_LARGEST_SQUARE) / 2 * (node + 1)) for node in nodes]
+        for order in range(1, count):
+            for i in range(count - 1, order - 1, -1):
+                values[i] = (values[i] - values[i - 1]) / (nodes[i] - nodes[i - order])
+        rising = [Decimal(0)] * count
+        for value, node in zip(reversed(values), reversed(nodes), strict=True):
+            rising = [below - node * own for below, own in zip([Decimal(0), *rising], rising, strict=False)]
+            rising[0] += value
+    return np.array(rising, dtype=np.float64).reshape(_BLOCKS, _BLOCKS)
+
+
+def _twice_artanh_over(square: Decimal) -> Decimal:
+    """2·artanh(√z)/√z."""
+    root = square.sqrt()
+    return ((1 + root) / (1 - root)).ln() / root

@@ -1,0 +1,194 @@
+"""What one record adds to a sum: integers that are a function of that record and of public values, and of nothing else.
+
+>>> import numpy as np
+>>> from dpmanifolds import Euclidean
+>>> pull = TangentContribution(Euclidean(2), np.zeros(2), radius=5.0, exponent=4)
+>>> whole, broken = pull(np.array([[3.0, 4.0], [30.0, 40.0], [np.nan, 0.0]]))
+>>> whole.tolist(), broken.tolist()
+([[9, 9, 0], [12, 12, 0]], [0, 0, 1])
+
+A block of records goes in, a column of integers for each comes out. The contract (docs/proofs/sums.md): the column of a
+record is the same, bit for bit, whatever the other records of the block are. So nothing here asks `any` or `all`, keeps
+what it saw, or raises; a record that has no coordinates gets zeros.
+"""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from dpmanifolds._arrays import Array, like, namespace, to_numpy
+from dpmanifolds.manifolds import Manifold
+from dpmanifolds.sums.integers import ball_integers, box_fits, box_integers, length_fits
+
+__all__ = ["Contribution", "DistanceContribution", "TangentContribution", "public_point"]
+
+
+class Contribution(ABC):
+    """A rule from one record to integers (dim,); a value that travels to other processes."""
+
+    dim: int
+    """How many integers a record has."""
+    bound: int
+    """No integer is larger than this in size."""
+
+    @abstractmethod
+    def __call__(self, block: Array) -> tuple[Array, Array]:
+        """Integers (dim, n), one column per record, and the number of the rule that each record breaks, 0 for none.
+
+        `block` comes in double precision, in the form that the manifold gives its points, NumPy or on a device.
+        """
+
+    @abstractmethod
+    def fits(self, whole: Array) -> Array:
+        """Whether each column of integers lies in the body, in exact arithmetic."""
+
+    def form(self, block: Any) -> Array:
+        """A block as it was read, in that form: shapes are checked, numbers are not."""
+        return block
+
+    @property
+    def filler(self) -> Array | None:
+        """A public record that fills up the last tile of a block; None where tiles may be short."""
+        return None
+
+
+@dataclass(frozen=True, eq=False)
+class _AtPoint(Contribution):
+    """What a record looks like from a public point of its manifold."""
+
+    manifold: Manifold
+    base: Array
+    """Public, or released before; NumPy."""
+    substitute: Array | None = None
+    """The public centre, which takes the place of malformed records; None: they count as 0, and are told."""
+
+    @property
+    def filler(self) -> Array | None:
+        return self.base
+
+    def form(self, block: Any) -> Array:
+        return in_double(self.manifold.take_form(block))
+
+    def seen(self, block: Array) -> tuple[Array, Array]:
+        """Coordinates (n, dim) at the base, and broken rules; for a record that breaks one, of its substitute.
+
+        A record that keeps the cheap rules and has no coordinates is malformed if it is not on the manifold, and
+        otherwise merely out of reach: it counts as 0.
+        """
+        manifold, base = self.manifold, public_point(self.base, block)
+        with np.errstate(all="ignore"):
+            broken = manifold.broken_rule(block)
+            xp = namespace(broken)
+            block = replace_rows(block, base, broken > 0)
+            rows = manifold.log_coordinates(base, block)
+            lost = (broken == 0) & ~xp.all(xp.isfinite(rows), axis=-1)
+            broken = xp.where(lost, self._judged(block, lost), broken)
+            if self.substitute is not None:
+                middle = public_point(self.substitute, block)
+                own = manifold.log_coordinates(base, expand(middle))
+                rows = xp.where((broken > 0)[:, None], own, rows)
+                broken = xp.zeros_like(broken)
+        return rows, broken
+
+    def _judged(self, block: Array, lost: Array) -> Array:
+        """The last rule for records that `belongs` refuses; a look at each of them alone, on the host."""
+        codes = np.zeros(lost.shape[0], dtype=np.int64)
+        for row in np.flatnonzero(to_numpy(lost)).tolist():
+            record = host_row(block, row)
+            codes[row] = 0 if bool(self.manifold.belongs(record)) else len(self.manifold.rules)
+        return namespace(lost).asarray(codes) if lost.__class__ is np.ndarray else like_integers(codes, lost)
+
+
+@dataclass(frozen=True, eq=False)
+class TangentContribution(_AtPoint):
+    """log at the base less a public offset, shortened to `radius`, in units of radius/2^exponent."""
+
+    radius: float = 1.0
+    offset: np.ndarray | None = None
+    exponent: int = 30
+
+    @property
+    def dim(self) -> int:  # type: ignore[override]
+        return self.manifold.dim
+
+    @property
+    def bound(self) -> int:  # type: ignore[override]
+        return 1 << self.exponent
+
+    def fits(self, whole: Array) -> Array:
+        return length_fits(whole, self.exponent)
+
+    def __call__(self, block: Array) -> tuple[Array, Array]:
+        rows, broken = self.seen(block)
+        with np.errstate(all="ignore"):
+            if self.offset is not None:
+                rows = rows - like(self.offset, rows)
+            return ball_integers(rows / self.radius, self.exponent), broken
+
+
+@dataclass(frozen=True, eq=False)
+class DistanceContribution(_AtPoint):
+    """ρ² to the base, cut to [0, radius²], as 2ρ²/radius² − 1 in units of 2^−exponent."""
+
+    radius: float = 1.0
+    exponent: int = 30
+    dim = 1
+
+    @property
+    def bound(self) -> int:  # type: ignore[override]
+        return 1 << self.exponent
+
+    def fits(self, whole: Array) -> Array:
+        return box_fits(whole, self.exponent)
+
+    def __call__(self, block: Array) -> tuple[Array, Array]:
+        rows, broken = self.seen(block)
+        xp = namespace(rows)
+        with np.errstate(all="ignore"):
+            squared = xp.sum(rows * rows, axis=-1) / (self.radius * self.radius)
+            return box_integers((2 * squared - 1)[:, None], self.exponent), broken
+
+
+def in_double(block: Any) -> Any:
+    """The block in double precision: float32 is read exactly."""
+    if isinstance(block, tuple):
+        return tuple(in_double(part) for part in block)
+    xp = namespace(block)
+    wanted = xp.complex128 if xp.isdtype(block.dtype, "complex floating") else xp.float64
+    return block if block.dtype == wanted else xp.astype(block, wanted)
+
+
+def public_point(point: Any, block: Any) -> Any:
+    """A public NumPy point in the library and on the device of the records."""
+    if isinstance(point, tuple):
+        return tuple(public_point(*parts) for parts in zip(point, block, strict=True))
+    return like(to_numpy(point), block)
+
+
+def expand(point: Any) -> Any:
+    """One point as a block of one."""
+    return tuple(expand(part) for part in point) if isinstance(point, tuple) else point[None, ...]
+
+
+def replace_rows(block: Any, point: Any, rows: Array) -> Any:
+    """The block with a public point in place of some records."""
+    if isinstance(block, tuple):
+        return tuple(replace_rows(part, middle, rows) for part, middle in zip(block, point, strict=True))
+    xp = namespace(block)
+    return xp.where(xp.reshape(rows, (-1,) + (1,) * (block.ndim - 1)), point, block)
+
+
+def host_row(block: Any, row: int) -> Any:
+    """One record, NumPy."""
+    return tuple(host_row(part, row) for part in block) if isinstance(block, tuple) else to_numpy(block[row, ...])
+
+
+def like_integers(codes: np.ndarray, reference: Array) -> Array:
+    """Integers in the library and on the device of a reference."""
+    from array_api_compat import device
+
+    return namespace(reference).asarray(codes, device=device(reference))

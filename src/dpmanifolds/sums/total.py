@@ -1,0 +1,181 @@
+"""Exact sums of contributions over records in memory, in blocks, in files, on workers or on a device.
+
+>>> import numpy as np
+>>> from dpmanifolds import Euclidean
+>>> from dpmanifolds.statistics.sources import source_of
+>>> from dpmanifolds.sums.contribution import TangentContribution
+>>> records = np.random.default_rng(0).standard_normal((1000, 2))
+>>> pull = TangentContribution(Euclidean(2), np.zeros(2), radius=3.0)
+>>> whole = sum_records(source_of(Euclidean(2), records), pull)
+>>> cut = sum_records(source_of(Euclidean(2), np.array_split(records, 7)), pull)
+>>> whole.rows, whole.integers == cut.integers
+(1000, True)
+
+Integers add up to the same total in any order, any cut and any place. Blocks are worked on in tiles of one fixed shape,
+the last one filled up with a public point. Totals are kept in two halves of 31 and 64 bits, so that none can overflow
+whatever the number of records is.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from dpmanifolds._arrays import Array, has_doubles, leaves, namespace, on_accelerator, to_numpy
+from dpmanifolds.errors import NotOnManifoldError
+from dpmanifolds.statistics.blocks import bytes_per_record, records_at
+from dpmanifolds.statistics.sources import Source
+from dpmanifolds.sums.contribution import Contribution
+
+__all__ = ["ExactSum", "check_rules", "integers_of", "select_rows", "sum_block", "sum_records"]
+
+_LOW_BITS = 31
+_TILE_BYTES = 1 << 17
+_LARGEST_TILE = 4096
+_DEVICE_TILE = 1 << 20
+_MOST_RULES = 8
+
+
+@dataclass(frozen=True)
+class ExactSum:
+    """A total of integers (dim,), how many records it holds, and how many of them broke which rule. Not private."""
+
+    high: np.ndarray
+    low: np.ndarray
+    """The total is high·2³¹ + low."""
+    rows: int
+    broken: np.ndarray
+    """Private: it decides whether a release is refused (`on_invalid="raise"`), and nothing else."""
+
+    @classmethod
+    def of(cls, total: np.ndarray, rows: int, broken: np.ndarray) -> ExactSum:
+        counts = np.bincount(broken, minlength=_MOST_RULES)
+        return cls(total >> _LOW_BITS, total & ((1 << _LOW_BITS) - 1), rows, counts)
+
+    def __add__(self, other: ExactSum) -> ExactSum:
+        low = self.low + other.low
+        carried = low >> _LOW_BITS
+        return ExactSum(
+            self.high + other.high + carried,
+            low & ((1 << _LOW_BITS) - 1),
+            self.rows + other.rows,
+            self.broken + other.broken,
+        )
+
+    @property
+    def integers(self) -> list[int]:
+        """The total as integers of any size."""
+        return [(high << _LOW_BITS) + low for high, low in zip(self.high.tolist(), self.low.tolist(), strict=True)]
+
+
+def sum_records(source: Source, contribution: Contribution, chosen: np.ndarray | None = None) -> ExactSum:
+    """One pass over the records, or over those of these numbers (ascending); not private until noise is added."""
+    if chosen is not None:
+        source.locate()
+    return source.reduce(_Part(contribution, chosen), _plus)
+
+
+def check_rules(total: ExactSum, rules: tuple[str, ...], what: str) -> None:
+    """Refuse malformed records before anything is drawn: outside of the promise, naming the rule and no record."""
+    for number, rule in enumerate(rules, start=1):
+        if total.broken[number]:
+            raise NotOnManifoldError(
+                f"records must lie on {what}, and at least one does not: {rule}. Check them with "
+                "dpmanifolds.validate; repair, project or drop such records, or pass on_invalid='center'."
+            )
+
+
+@dataclass(frozen=True)
+class _Part:
+    """The sum of one block, where the block is."""
+
+    contribution: Contribution
+    chosen: np.ndarray | None
+
+    def __call__(self, number: int, first: int, block: Any) -> ExactSum:
+        if self.chosen is not None:
+            ends = np.searchsorted(self.chosen, [first, first + leaves(block)[0].shape[0]])
+            block = records_at(block, self.chosen[slice(*ends)] - first)
+        return sum_block(self.contribution, block)
+
+
+def select_rows(wanted: np.ndarray | None, first: int, block: Any) -> tuple[np.ndarray, Any]:
+    """Which records of a block are wanted, by their numbers among all, and the block of them."""
+    rows = np.arange(first, first + leaves(block)[0].shape[0])
+    if wanted is None:
+        return rows, block
+    rows = rows[wanted[rows]]
+    return rows, records_at(block, rows - first)
+
+
+def _plus(a: ExactSum, b: ExactSum) -> ExactSum:
+    return a + b
+
+
+def sum_block(contribution: Contribution, block: Any) -> ExactSum:
+    """The exact sum of a block of records as it was read."""
+    total: ExactSum | None = None
+    for whole, broken in _tiles(contribution, block):
+        xp = namespace(whole)
+        one = ExactSum.of(to_numpy(xp.sum(whole, axis=1)), int(whole.shape[1]), to_numpy(broken))
+        total = one if total is None else total + one
+    if total is None:
+        zeros = np.zeros(contribution.dim, dtype=np.int64)
+        return ExactSum(zeros, zeros, 0, np.zeros(_MOST_RULES, dtype=np.int64))
+    return total
+
+
+def integers_of(contribution: Contribution, block: Any) -> tuple[np.ndarray, np.ndarray]:
+    """The integers (dim, n) of all records of a block, and the rules they break; for persons, and for tests."""
+    parts = [(to_numpy(whole), to_numpy(broken)) for whole, broken in _tiles(contribution, block)]
+    if not parts:
+        return np.zeros((contribution.dim, 0), dtype=np.int64), np.zeros(0, dtype=np.int64)
+    return np.concatenate([part[0] for part in parts], axis=1), np.concatenate([part[1] for part in parts])
+
+
+def _tiles(contribution: Contribution, block: Any) -> Any:
+    """Integers and broken rules, tile by tile. Arrays that live on an accelerator stay there; all others are NumPy's.
+
+    So PyTorch and JAX on a processor, and every other library, give the integers that NumPy gives.
+    """
+    block = block if _stays(block) else _on_host(block)
+    parts = leaves(block)
+    count = int(parts[0].shape[0])
+    size = tile_size(parts)
+    for first in range(0, count, size):
+        rows = min(size, count - first)
+        tile = contribution.form(records_at(block, slice(first, first + rows)))
+        whole, broken = contribution(_filled(tile, contribution.filler, size))
+        yield whole[:, :rows], broken[:rows]
+
+
+def tile_size(parts: list[Array]) -> int:
+    """How many records are worked on together: a function of the shape of one record."""
+    if on_accelerator(parts[0]):
+        return max(1, min(_DEVICE_TILE, (1 << 28) // sum(map(bytes_per_record, parts))))
+    return max(1, min(_LARGEST_TILE, _TILE_BYTES // sum(map(bytes_per_record, parts))))
+
+
+def _stays(block: Any) -> bool:
+    return all(on_accelerator(part) and has_doubles(part) for part in leaves(block))
+
+
+def _on_host(block: Any) -> Any:
+    return tuple(map(_on_host, block)) if isinstance(block, tuple) else to_numpy(block)
+
+
+def _filled(tile: Any, filler: Any, size: int) -> Any:
+    """The tile with public records behind its own, so that every tile has one shape."""
+    if isinstance(tile, tuple):
+        return tuple(_filled(part, middle, size) for part, middle in zip(tile, filler, strict=True))
+    missing = size - int(tile.shape[0])
+    if filler is None or not missing:
+        return tile
+    xp = namespace(tile)
+    if xp is not np and not isinstance(tile, np.ndarray):
+        from dpmanifolds.sums.contribution import public_point
+
+        filler = public_point(filler, tile)
+    return xp.concat([tile, xp.broadcast_to(filler[None, ...], (missing, *filler.shape))], axis=0)
