@@ -17,7 +17,7 @@ from typing import Any, TypeVar
 
 import numpy as np
 
-from dpmanifolds._arrays import Array, is_numpy, namespace
+from dpmanifolds._arrays import Array, is_numpy, leaves, namespace
 from dpmanifolds.errors import ArgumentError
 from dpmanifolds.manifolds import Manifold
 from dpmanifolds.statistics.blocks import (
@@ -27,6 +27,7 @@ from dpmanifolds.statistics.blocks import (
     cores,
     device_block_size,
     ordered_map,
+    records_at,
     total_of,
 )
 
@@ -96,41 +97,46 @@ class Source(ABC):
 
 
 class ArraySource(Source):
-    """An array that can be sliced in any thread at no cost: NumPy, a memory map, or an array on a device."""
+    """An array that can be sliced in any thread at no cost: NumPy, a memory map, or on a device; or a tuple of them."""
 
     def __init__(self, array: Array, *, mapped: bool = False, mapping: mmap.mmap | None = None) -> None:
         self.array = array
         self.is_in_memory = not mapped
         self._mapping = mapping if hasattr(mmap, "MADV_DONTNEED") else None
-        self.count = int(array.shape[0])
-        self._size = _size_of_blocks(array)
+        parts = leaves(array)
+        self.count = int(parts[0].shape[0])
+        self._is_numpy = all(map(is_numpy, parts))
+        self._bytes = sum(map(bytes_per_record, parts))
+        self._size = (block_size if self._is_numpy else device_block_size)(self._bytes)
         self.longest_block = min(self.count, self._size)
-        if not is_numpy(array):
+        if not self._is_numpy:
             self.memory = 1 << 31
 
     def reduce(self, part: Part[State], merge: Merge[State]) -> State:
-        rows = int(self.array.shape[0])
+        assert self.count is not None
+        rows = self.count
 
         def run(first: int) -> State:
-            return part(first // self._size, first, self.array[first : min(first + self._size, rows), ...])
+            return part(first // self._size, first, records_at(self.array, slice(first, min(first + self._size, rows))))
 
         firsts = range(0, rows, self._size)
-        if not is_numpy(self.array):
+        if not self._is_numpy:
             return total_of(map(run, firsts), merge)
         threads = min(len(firsts), cores())
-        parts = ordered_map(run, firsts, threads, tiny=self.array.nbytes <= TINY)
+        parts = ordered_map(run, firsts, threads, tiny=rows * self._bytes <= TINY)
         return total_of(self._letting_go(parts), merge)
 
     def _letting_go(self, parts: Iterator[State]) -> Iterator[State]:
         """Hand back the pages of a read-only memory map now and then: they would pile up to the size of the file."""
-        every = max(1, _MAPPED_BYTES // (self._size * bytes_per_record(self.array)))
+        every = max(1, _MAPPED_BYTES // (self._size * self._bytes))
         for number, part in enumerate(parts, start=1):
             yield part
             if self._mapping is not None and number % every == 0:
                 self._mapping.madvise(mmap.MADV_DONTNEED)
 
     def sample(self, most: int) -> Array:
-        return self.array[: min(most, int(self.array.shape[0])), ...]
+        assert self.count is not None
+        return records_at(self.array, slice(0, min(most, self.count)))
 
 
 class BlockSource(Source):
