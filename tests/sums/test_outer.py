@@ -10,7 +10,7 @@ import pytest
 from dpmanifolds import ArgumentError
 from dpmanifolds.statistics.persons import persons_of
 from dpmanifolds.statistics.sources import source_of
-from dpmanifolds.sums.outer import SquareContribution, _integers, exact_product, sum_outer
+from dpmanifolds.sums.outer import SquareContribution, exact_product, sum_outer, whole_rows
 
 HARD = np.array(
     [[np.nan, 0, 0], [np.inf, 1, 0], [1e300, 1e300, -1e300], [1e-300, 0, 0], [5e-324, 0, 0], [0, 0, 0], [1, 0, 0],
@@ -23,16 +23,16 @@ def exact(records, rule=RULE, persons=None, chosen=None):
     return sum_outer(source_of(None, records), rule, persons, chosen)
 
 
-@pytest.mark.parametrize("exponents", [(25, 25), (28, 22), (10, 40), (40, 10), (20, 20)])
+@pytest.mark.parametrize("exponents", [(25, 25), (28, 20), (10, 26), (26, 10), (20, 20)])
 def test_products_are_those_of_python_integers(exponents):
     rng = np.random.default_rng(0)
     for n in (1, 2, 31, 4096, 5000):
         a, b = (
-            rng.integers(-(2**e), 2**e, (size, n), endpoint=True) for e, size in zip(exponents, (4, 3), strict=True)
+            rng.integers(-(2**e), 2**e, (n, size), endpoint=True) for e, size in zip(exponents, (4, 3), strict=True)
         )
-        a[0], b[0] = 2 ** exponents[0], 2 ** exponents[1]
-        found = sum(part.astype(object) for part in exact_product(a, b, exponents))
-        assert np.array_equal(found, a.astype(object) @ b.T.astype(object))
+        a[:, 0], b[:, 0] = 2 ** exponents[0], 2 ** exponents[1]
+        parts = exact_product(a.astype(float), b.astype(float), exponents)
+        assert np.array_equal(sum(part.astype(object) for part in parts), a.T.astype(object) @ b.astype(object))
 
 
 def test_totals_are_the_same_in_any_cut_and_order():
@@ -57,14 +57,17 @@ def test_the_total_is_the_second_moment():
 def test_no_record_is_longer_than_its_bound():
     """The exact check is what the promise rests on; floating point alone keeps it, so that it never fires."""
     rng = np.random.default_rng(3)
-    for dim, exponent in ((1, 25), (3, 25), (700, 25), (700, 12), (3, 2)):
+    for dim, exponent in ((1, 25), (3, 25), (700, 21), (700, 12), (3, 2)):
         rows = rng.standard_normal((500, dim)) * 10.0 ** rng.uniform(-3, 3, (500, 1))
         for sizes in (None, np.full(500, 1), rng.integers(1, 10**6, 500)):
-            whole = _integers(rows, exponent, sizes).astype(object)
+            with np.errstate(all="ignore"):
+                whole = whole_rows(rows, exponent, sizes)
+            assert np.array_equal(whole, np.rint(whole))
             many = np.ones(500, dtype=object) if sizes is None else sizes.astype(object)
-            assert np.all(np.sum(whole * whole, axis=0) * many <= 4**exponent)
-            if exponent == 25:
-                lost = np.all(whole == 0, axis=0) & (np.linalg.norm(rows, axis=1) > 1)
+            whole = whole.astype(int).astype(object)
+            assert np.all(np.sum(whole * whole, axis=1) * many <= 4**exponent)
+            if exponent > 20:
+                lost = np.all(whole == 0, axis=1) & (np.linalg.norm(rows, axis=1) > 1)
                 assert not np.any(lost)
 
 
@@ -110,5 +113,5 @@ def test_chosen_records_are_summed_alone():
 def test_shapes_and_exponents_are_checked():
     with pytest.raises(ArgumentError, match="shape"):
         exact(np.zeros((5, 2)))
-    with pytest.raises(ArgumentError, match="at most 50"):
+    with pytest.raises(ArgumentError, match="at most"):
         exact(np.zeros((5, 3)), SquareContribution(3, 1.0, exponent=26))

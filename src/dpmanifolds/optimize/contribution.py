@@ -24,13 +24,13 @@ from typing import Any
 
 import numpy as np
 
-from dpmanifolds._arrays import Array, has_doubles, like, namespace, safe_divide, to_numpy
+from dpmanifolds._arrays import Array, has_doubles, like, namespace, norm, safe_divide, to_numpy
 from dpmanifolds.errors import ScaleOutOfRangeError
 from dpmanifolds.optimize.loss import Loss, OuterLoss, row_product
 from dpmanifolds.statistics.blocks import records_at
 from dpmanifolds.sums.contribution import Contribution, in_double
 from dpmanifolds.sums.integers import ball_integers, length_fits
-from dpmanifolds.sums.outer import LARGEST_EXPONENTS, OuterContribution
+from dpmanifolds.sums.outer import OuterContribution, finest_exponent
 
 __all__ = ["GradientContribution", "OuterGradient", "contribution_at", "exponent_for"]
 
@@ -114,7 +114,7 @@ class OuterGradient(OuterContribution):
         with np.errstate(all="ignore"):
             a, b = self.loss.factors(self.w, block, row_product if self.moving else operator.matmul)
             xp = namespace(a)
-            long, wide = (xp.sqrt(xp.sqrt(xp.sum(x * x, axis=-1))) for x in (a, b))
+            long, wide = (xp.sqrt(norm(x)) for x in (a, b))
             root = math.sqrt(self.clip)
             rows = a * safe_divide(wide, long * root)[:, None], b * safe_divide(long, wide * root)[:, None]
         return *rows, np.zeros(int(a.shape[0]), dtype=np.int64)
@@ -137,7 +137,7 @@ def exponent_for(loss: Loss, count: int, noise: float, law: str) -> int:
     outer = isinstance(loss, OuterLoss)
     dim = math.prod(loss.shape) if isinstance(loss, OuterLoss) else loss.manifold.dim
     bits = (dim - 1).bit_length()
-    finest = LARGEST_EXPONENTS if outer else (62 - bits) // 2
+    finest = 2 * finest_exponent(loss.shape[0]) if isinstance(loss, OuterLoss) else (62 - bits) // 2
     largest = 52 - math.log2(noise) - (bits / 2 if law == "laplace" else 0)
     exponent = min(finest, math.floor(largest - 1e-6), 61 - count.bit_length())
     if (exponent // 2 if outer else exponent) < _SPARE_BITS + bits / 2:

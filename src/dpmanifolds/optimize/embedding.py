@@ -84,7 +84,7 @@ class HyperbolicEmbeddingLoss(Loss):
     @property
     def filler(self) -> np.ndarray:
         """An edge from the first node to itself, and its negatives."""
-        return self._with_negatives(np.zeros((1, 2), dtype=np.int64))[0]
+        return np.asarray(self._with_negatives(np.zeros((1, 2), dtype=np.int64))[0])
 
     def form(self, records: Any) -> Array:
         """Edges (n, 2) as whole numbers."""
@@ -103,9 +103,8 @@ class HyperbolicEmbeddingLoss(Loss):
         if self.negatives is None:
             return edges
         with np.errstate(over="ignore"):
-            key = _mixed(
-                _mixed(edges[:, :1].astype(np.uint64) + _mixed(np.uint64(self.seed))) + edges[:, 1:].astype(np.uint64)
-            )
+            u, v = (edges[:, i : i + 1].astype(np.uint64) for i in (0, 1))
+            key = _mixed(_mixed(u + _mixed(np.asarray(self.seed, dtype=np.uint64))) + v)
             drawn = _mixed(key + _mixed(np.arange(self.negatives, dtype=np.uint64))) % np.uint64(self.nodes)
         return np.concatenate([edges, drawn.astype(np.int64)], axis=1)
 
@@ -216,7 +215,7 @@ class _Tables:
         rows[at, v] -= self.inward[u, v]
         rows[at, u] -= self.outward[u, v]
         rows[u == v] = 0.0
-        return rows.reshape(len(records), -1)
+        return np.asarray(rows.reshape(len(records), -1))
 
 
 class _Pairs:

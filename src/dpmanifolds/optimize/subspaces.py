@@ -55,9 +55,7 @@ class _VectorLoss(OuterLoss):
     def form(self, records: Any) -> Array:
         array = super().form(records)
         if isinstance(array, tuple) or array.ndim != 2 or array.shape[1] != self.shape[0]:
-            raise ArgumentError(
-                f"records must have shape (n, {self.shape[0]}); got {getattr(array, 'shape', 'a tuple')}."
-            )
+            raise ArgumentError(f"records must have shape (n, {self.shape[0]}).")
         return array
 
     def bring(self, block: Array) -> tuple[Array, Array]:

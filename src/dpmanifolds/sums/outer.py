@@ -7,13 +7,14 @@
 >>> total.integers  # (9, 12)ᵀ(9, 12) twice, in units of 25/256
 [162, 216, 216, 288]
 
-Each record gives two vectors of length at most 1, which become integers |a| ≤ 2^e, |b| ≤ 2^f by `ball_integers`, each
-checked exactly; so ‖a bᵀ‖ ≤ 2^{e+f} in exact integers, whatever floating point did. Neighbours that replace a record
-move Σ a bᵀ by at most 2·2^{e+f}; where b = a by √2·4^e (Frobenius) and 2·4^e (nuclear), and by 4^e if a is one number
+Each record gives two vectors of length at most 1, which become integers with |a|² ≤ 4^e, |b|² ≤ 4^f, each checked
+exactly; so ‖a bᵀ‖ ≤ 2^{e+f} in exact integers, whatever floating point did. Neighbours that replace a record move
+Σ a bᵀ by at most 2·2^{e+f}; where b = a by √2·4^e (Frobenius) and 2·4^e (nuclear), and by 4^e if a is one number
 (docs/proofs/sums.md).
 
-The sum over a tile is one product of matrices in float64: b is cut into pieces so small that no partial sum exceeds
-2⁵³, so that every operation is exact, in any order.
+All integers are float64 numbers below 2⁵³, where sums and products are exact in any order: e and f are so small that
+squares add up below it (`finest_exponent`), and b is cut into pieces so small that the product of a tile's matrices,
+Aᵀ B, does too.
 
 A person with m records counts with (1/m)Σ a bᵀ = Σ (a/√m)(b/√m)ᵀ: vectors are divided by √m before they become
 integers, and m|a|² ≤ 4^e, m|b|² ≤ 4^f is checked for every one of them. So Σ|a|² ≤ 4^e and Σ|b|² ≤ 4^f over a person,
@@ -29,23 +30,31 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
+from array_api_compat import device
 
-from dpmanifolds._arrays import Array, leaves, namespace, to_numpy
+from dpmanifolds._arrays import Array, dot, leaves, namespace, norm, to_numpy
 from dpmanifolds._validate import numeric_array
 from dpmanifolds.errors import ArgumentError
 from dpmanifolds.statistics.blocks import records_at
 from dpmanifolds.statistics.persons import Persons
 from dpmanifolds.statistics.sources import Source
-from dpmanifolds.sums.contribution import in_double, like_integers
-from dpmanifolds.sums.integers import ball_integers
+from dpmanifolds.sums.contribution import in_double
 from dpmanifolds.sums.total import ExactSum, _filled, _on_host, _stays, tile_size
 
-__all__ = ["LARGEST_EXPONENTS", "OuterContribution", "SquareContribution", "exact_product", "sum_outer"]
+__all__ = ["OuterContribution", "SquareContribution", "exact_product", "finest_exponent", "sum_outer", "whole_rows"]
 
-LARGEST_EXPONENTS = 50
-"""e + f: the sum of a chunk then fits 64 bits."""
 _CHUNK = 4096
 _EXACT_BITS = 53
+_TILES = 4
+
+
+def finest_exponent(dimension: int) -> int:
+    """The largest e at which `dimension` squares of integers up to 2^e add up exactly in float64.
+
+    >>> finest_exponent(3), finest_exponent(1000)
+    (25, 21)
+    """
+    return (_EXACT_BITS - (dimension - 1).bit_length()) // 2
 
 
 class OuterContribution(ABC):
@@ -92,7 +101,7 @@ class SquareContribution(OuterContribution):
 
     dimension: int
     radius: float
-    exponent: int = 25
+    exponent: int = 20
 
     @property
     def shape(self) -> tuple[int, int]:  # type: ignore[override]
@@ -122,8 +131,8 @@ def sum_outer(
 
     Not private until noise is added.
     """
-    if sum(contribution.exponents) > LARGEST_EXPONENTS:
-        raise ArgumentError(f"the exponents of an outer product add up to at most {LARGEST_EXPONENTS}.")
+    if any(e > finest_exponent(size) for e, size in zip(contribution.exponents, contribution.shape, strict=True)):
+        raise ArgumentError(f"exponents are at most {tuple(map(finest_exponent, contribution.shape))} here.")
     if persons is not None or chosen is not None:
         source.locate()
     sizes = None
@@ -147,22 +156,20 @@ class _Part:
     chosen: np.ndarray | None
 
     def __call__(self, _: int, first: int, block: Any) -> ExactSum:
-        end = first + leaves(block)[0].shape[0]
-        sizes = None
+        end = first + int(leaves(block)[0].shape[0])
+        sizes = wanted = None
         if self.sizes is not None:
-            sizes = self.sizes[first:end]
-            wanted = np.flatnonzero(sizes)
-            sizes, block = sizes[wanted], records_at(block, wanted)
+            wanted = np.flatnonzero(self.sizes[first:end])
+            sizes = self.sizes[first:end][wanted]
         elif self.chosen is not None:
-            ends = np.searchsorted(self.chosen, [first, end])
-            block = records_at(block, self.chosen[slice(*ends)] - first)
-        zeros = np.zeros(self.contribution.dim, dtype=np.int64)
-        total = ExactSum.of(zeros, 0, np.zeros(0, dtype=np.int64))
+            wanted = self.chosen[slice(*np.searchsorted(self.chosen, [first, end]))] - first
+        block = block if wanted is None else records_at(block, wanted)
+        total = ExactSum.of(np.zeros(self.contribution.dim, dtype=np.int64), 0, np.zeros(0, dtype=np.int64))
         for left, right, broken in _tiles(self.contribution, block, sizes):
+            total = total + ExactSum.of(np.zeros_like(total.low), 0, broken)
             for product in exact_product(left, right, self.contribution.exponents):
-                total = total + ExactSum.of(to_numpy(product).ravel(), 0, np.zeros(0, dtype=np.int64))
-            total = total + ExactSum.of(zeros, int(broken.shape[0]), broken)
-        return total
+                total = total + ExactSum.of(to_numpy(product).ravel(), 0, broken[:0])
+        return ExactSum(total.high, total.low, end - first if wanted is None else len(wanted), total.broken)
 
 
 def _plus(a: ExactSum, b: ExactSum) -> ExactSum:
@@ -172,71 +179,74 @@ def _plus(a: ExactSum, b: ExactSum) -> ExactSum:
 def _tiles(
     contribution: OuterContribution, block: Any, sizes: np.ndarray | None
 ) -> Iterator[tuple[Array, Array, np.ndarray]]:
-    """Integers (shape[0], n) and (shape[1], n) and broken rules, tile by tile."""
+    """Integers (n, shape[0]) and (n, shape[1]) and broken rules, tile by tile."""
     block = block if _stays(block) else _on_host(block)
     parts = leaves(block)
-    count, size = int(parts[0].shape[0]), tile_size(parts)
+    count, size = int(parts[0].shape[0]), _TILES * tile_size(parts)
     for first in range(0, count, size):
         rows = min(size, count - first)
         tile = contribution.form(records_at(block, slice(first, first + rows)))
         a, b, broken = contribution(_filled(tile, contribution.filler, size))
         many = None if sizes is None else sizes[first : first + rows]
         with np.errstate(all="ignore"):
-            left = _integers(a[:rows, :], contribution.exponents[0], many)
-            right = left if b is a else _integers(b[:rows, :], contribution.exponents[1], many)
+            left = whole_rows(a[:rows, :], contribution.exponents[0], many)
+            right = left if b is a else whole_rows(b[:rows, :], contribution.exponents[1], many)
         yield left, right, to_numpy(broken[:rows])
 
 
-def _integers(rows: Array, exponent: int, sizes: np.ndarray | None) -> Array:
-    """Integers (dim, n) with |z| ≤ 2^exponent, and m|z|² ≤ 4^exponent for the records of persons with m of them."""
-    if sizes is None:
-        return ball_integers(rows, exponent)
+def whole_rows(rows: Array, exponent: int, sizes: np.ndarray | None = None) -> Array:
+    """Integers in float64, one row for each row of length at most 1: |z|² ≤ 4^exponent, or 4^exponent/m for `sizes` m.
+
+    Rows longer than 1 (1/√m) are shortened to a hair less, those that are not finite become 0. The check at the end is
+    exact: where Σz² is computed as at most 4^exponent, no |z_i| exceeds 2^exponent, as rounding is monotone, so that no
+    operation was rounded.
+
+    >>> import numpy as np
+    >>> whole_rows(np.array([[3.0, 4.0], [0.25, 0.0], [np.nan, 1.0]]), 4).tolist()
+    [[9.0, 12.0], [4.0, 0.0], [0.0, 0.0]]
+    """
     xp = namespace(rows)
-    dim = int(rows.shape[1])
-    roots = np.sqrt(sizes)
-    # a row is cut to L/√m, L = 1 − η − √(md) lattice steps, so that the check below never fires
-    limits = np.maximum(1 - (dim + 8) * 2.0**-52 - np.sqrt(dim) * roots * 2.0**-exponent, 0.0) / roots
-    root, limit = (xp.asarray(values, device=_device(rows)) for values in (roots, limits))
-    shared = rows / root[:, None]
-    length = xp.sqrt(xp.sum(shared * shared, axis=-1))
-    whole = ball_integers(shared * xp.where(length > limit, limit / length, xp.ones_like(length))[:, None], exponent)
-    # no sum of squares is above 4^exponent by now, so this one is exact, whatever wrapped around on the way
-    fits = xp.sum(whole * whole, axis=0) <= like_integers((1 << (2 * exponent)) // sizes, whole)
-    return whole * xp.astype(fits, xp.int64)
-
-
-def _device(array: Array) -> Any:
-    from array_api_compat import device
-
-    return device(array)
+    dim, root, most = int(rows.shape[1]), 1.0, 4.0**exponent
+    if sizes is not None:
+        root, most = (
+            xp.asarray(numbers, dtype=xp.float64, device=device(rows))
+            for numbers in (np.sqrt(sizes), (1 << 2 * exponent) // sizes)
+        )
+    # L/√m with L = 1 − η − √(md) lattice steps: then neither rounding makes the check fail
+    limit = 1 - (dim + 8) * 2.0**-52 - math.sqrt(dim) * 2.0**-exponent * root
+    limit = (limit if sizes is None else xp.clip(limit, 0.0, 1.0)) / root
+    length = norm(rows) / root
+    factor = xp.where(length > limit, limit / length, 1.0) * 2.0**exponent / root
+    whole = xp.round(rows * factor[:, None])
+    fits = dot(whole, whole) <= most
+    return xp.where(fits[:, None], whole, 0.0)
 
 
 def exact_product(left: Array, right: Array, exponents: tuple[int, int]) -> Iterator[Array]:
-    """A Bᵀ for integers A (D, n), B (p, n), |A| ≤ 2^e, |B| ≤ 2^f, e + f ≤ 50, as int64 matrices that add up to it.
+    """Aᵀ B for integers A (n, D), B (n, p) in float64, |A| ≤ 2^e, |B| ≤ 2^f, as int64 matrices that add up to it.
 
-    B = Σ_j B_j·2^{jk} with 0 ≤ B_j < 2^k but for the last, which has a sign: A B_jᵀ has partial sums of at most
+    B = Σ_j B_j·2^{jk} with 0 ≤ B_j < 2^k but for the last, which has a sign: Aᵀ B_j has partial sums of at most
     n·2^e·2^k ≤ 2⁵³ and is exact in float64.
 
     >>> import numpy as np
-    >>> a = np.array([[2**25, 1 - 2**25]])
+    >>> a = np.array([[2.0**25], [1 - 2.0**25]])
     >>> (product,) = exact_product(a, a, (25, 25))
     >>> int(product[0, 0]) == 2**50 + (2**25 - 1) ** 2
     True
     """
     xp = namespace(left)
-    for first in range(0, int(left.shape[1]), _CHUNK):
-        a, b = (whole[:, first : min(first + _CHUNK, int(whole.shape[1]))] for whole in (left, right))
-        bits = _EXACT_BITS - exponents[0] - (int(a.shape[1]) - 1).bit_length()
+    for first in range(0, int(left.shape[0]), _CHUNK):
+        a, b = (whole[first : min(first + _CHUNK, int(whole.shape[0])), :] for whole in (left, right))
+        bits = _EXACT_BITS - exponents[0] - (int(a.shape[0]) - 1).bit_length()
         pieces = []
         for _ in range(math.ceil(exponents[1] / bits) - 1):
-            pieces.append(xp.bitwise_and(b, (1 << bits) - 1))
-            b = xp.bitwise_right_shift(b, xp.asarray(bits))
+            high = xp.floor(b * 2.0**-bits)
+            pieces.append(b - high * 2.0**bits)
+            b = high
         pieces.append(b)
-        stacked = xp.concat(pieces, axis=0) if len(pieces) > 1 else b
-        product = xp.astype(
-            xp.astype(a, xp.float64) @ xp.permute_dims(xp.astype(stacked, xp.float64), (1, 0)), xp.int64
-        )
-        width = int(right.shape[0])
+        stacked = xp.concat(pieces, axis=1) if len(pieces) > 1 else b
+        product = xp.astype(xp.permute_dims(a, (1, 0)) @ stacked, xp.int64)
+        width = int(right.shape[1])
         total = product[:, (len(pieces) - 1) * width :]
         for j in range(len(pieces) - 2, -1, -1):
             total = total * (1 << bits) + product[:, j * width : (j + 1) * width]
