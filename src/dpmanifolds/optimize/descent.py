@@ -174,7 +174,6 @@ def private_descent(
         raise ArgumentError("a run with state= must draw fresh noise after a crash: leave rng out.")
     ledger = opened_ledger(ledger, dataset)
     longest = None if longest_step is None else positive_number("longest_step", longest_step)
-    clip = clip_norm(loss, clip)
     private_count = choice("adjacency", adjacency, ADJACENCIES) == "add-remove-one"
     if private_count is (n_guess is None):
         raise ArgumentError(
@@ -182,6 +181,7 @@ def private_descent(
         )
     held = hold_records(loss, records, group_by=group_by, on_invalid=on_invalid, may_be_empty=private_count)
     loss = loss.for_records(held.reference)
+    clip = clip_norm(loss, clip)
     plan = plan_descent(
         n=positive_integer("n_guess", n_guess) if private_count else held.count,
         clip=clip,

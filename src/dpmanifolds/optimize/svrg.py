@@ -182,9 +182,9 @@ def private_svrg(
     anchors, inner = positive_integer("anchors", anchors), positive_integer("inner", inner)
     size, smooth = positive_number("step_size", step_size), positive_number("smoothness", smoothness)
     ledger = opened_ledger(ledger, dataset)
-    clip = clip_norm(loss, clip)
     held = hold_records(loss, records, group_by=group_by)
     loss = loss.for_records(held.reference)
+    clip = clip_norm(loss, clip)
     n = held.count
     common: dict[str, Any] = {"n": n, "unit": loss.unit if unit is None else unit}
     outer = common | {"clip": clip, "steps": anchors}
