@@ -62,6 +62,11 @@ class PlanarShapes(Manifold):
         self.injectivity_radius = math.pi / 2
 
     @property
+    def average_curvature(self) -> float:
+        """One plane in 2k − 5 has curvature 4, the others 1."""
+        return 1 + 3 / (self.dim - 1)
+
+    @property
     def parameters(self) -> tuple[Any, ...]:
         return (self.k,)
 

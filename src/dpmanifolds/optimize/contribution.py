@@ -29,8 +29,8 @@ from dpmanifolds.errors import ScaleOutOfRangeError
 from dpmanifolds.optimize.loss import Loss, OuterLoss, row_product
 from dpmanifolds.statistics.blocks import records_at
 from dpmanifolds.sums.contribution import Contribution, in_double
-from dpmanifolds.sums.integers import ball_integers, length_fits
-from dpmanifolds.sums.outer import OuterContribution, finest_exponent
+from dpmanifolds.sums.integers import ball_integers, finest_exponent, length_fits
+from dpmanifolds.sums.outer import OuterContribution, finest_factor_exponent
 
 __all__ = ["GradientContribution", "OuterGradient", "contribution_at", "exponent_for"]
 
@@ -137,7 +137,7 @@ def exponent_for(loss: Loss, count: int, noise: float, law: str) -> int:
     outer = isinstance(loss, OuterLoss)
     dim = math.prod(loss.shape) if isinstance(loss, OuterLoss) else loss.manifold.dim
     bits = (dim - 1).bit_length()
-    finest = 2 * finest_exponent(loss.shape[0]) if isinstance(loss, OuterLoss) else (62 - bits) // 2
+    finest = 2 * finest_factor_exponent(loss.shape[0]) if isinstance(loss, OuterLoss) else finest_exponent(dim)
     largest = 52 - math.log2(noise) - (bits / 2 if law == "laplace" else 0)
     exponent = min(finest, math.floor(largest - 1e-6), 61 - count.bit_length())
     if (exponent // 2 if outer else exponent) < _SPARE_BITS + bits / 2:

@@ -21,7 +21,7 @@ import numpy as np
 from dpmanifolds._arrays import Array, namespace, norm, safe_divide, to_numpy
 from dpmanifolds.domains import Ball
 from dpmanifolds.errors import ArgumentError
-from dpmanifolds.manifolds import Manifold, Product
+from dpmanifolds.manifolds import Manifold
 from dpmanifolds.optimize.loss import Loss, like_point
 from dpmanifolds.sums.contribution import TangentContribution, expand, in_double, public_point, replace_rows
 
@@ -48,9 +48,9 @@ class _DistanceLoss(Loss):
         return self.ball.manifold
 
     @property
-    def record_manifold(self) -> Manifold | None:  # type: ignore[override]
-        """The same, but for products, whose points come as tuples of arrays."""
-        return None if isinstance(self.manifold, Product) else self.manifold
+    def record_manifold(self) -> Manifold:  # type: ignore[override]
+        """The same."""
+        return self.manifold
 
     @property
     def rules(self) -> tuple[str, ...]:  # type: ignore[override]

@@ -67,9 +67,6 @@ class HeldRecords:
 
     def total(self, contribution: Contribution | OuterContribution, chosen: np.ndarray | None) -> ExactSum:
         """The exact sum over all, or over those of these numbers. Not private."""
-        if self.source.count == 0:
-            zeros = np.zeros(contribution.dim, dtype=np.int64)
-            return ExactSum.of(zeros, 0, np.zeros(0, dtype=np.int64))
         if isinstance(contribution, OuterContribution):
             return sum_outer(self.source, contribution, self.persons, chosen)
         if self.persons is not None:
@@ -92,17 +89,16 @@ def hold_records(
     source = _source(loss, records, may_be_empty)
     source.refuse_single_use()
     prepared = _prepared(source, _Prepare(loss))
-    if source.count != 0:
-        counts = prepared.reduce(_count_broken, operator.add)
-        if on_invalid == "raise":
-            refuse_malformed(loss, counts)
+    counts = prepared.reduce(_count_broken, operator.add)
+    if on_invalid == "raise":
+        refuse_malformed(loss, counts)
     persons = None if group_by is None else persons_of(group_by, prepared.counted())
     return HeldRecords(prepared, source.template(), persons)
 
 
 def _source(loss: Loss, records: Any, may_be_empty: bool) -> Source:
-    if loss.record_manifold is not None and not (may_be_empty and len(records) == 0):
-        return source_of(loss.record_manifold, records)
+    if loss.record_manifold is not None:
+        return source_of(loss.record_manifold, records, allow_empty=may_be_empty)
     if _is_streamed(records):
         return source_of(None, records)
     array = loss.form(records)
@@ -125,8 +121,6 @@ def _is_streamed(records: Any) -> bool:
 
 def _prepared(source: Source, prepare: _Prepare) -> Source:
     if source.is_in_memory:
-        if source.count == 0:
-            return ArraySource(prepare(source.sample(0)))
         blocks = source.reduce(lambda _, __, block: [prepare(block)], operator.add)
         return ArraySource(_joined(blocks))
     kept = source.resident(prepare)

@@ -24,7 +24,7 @@ from dpmanifolds._arrays import Array, like, namespace, to_numpy
 from dpmanifolds.manifolds import Manifold
 from dpmanifolds.sums.integers import ball_integers, box_fits, box_integers, length_fits
 
-__all__ = ["Contribution", "DistanceContribution", "TangentContribution", "public_point"]
+__all__ = ["AtPoint", "Contribution", "DistanceContribution", "TangentContribution", "public_point"]
 
 
 class Contribution(ABC):
@@ -57,7 +57,7 @@ class Contribution(ABC):
 
 
 @dataclass(frozen=True, eq=False)
-class _AtPoint(Contribution):
+class AtPoint(Contribution):
     """What a record looks like from a public point of its manifold."""
 
     manifold: Manifold
@@ -104,7 +104,7 @@ class _AtPoint(Contribution):
 
 
 @dataclass(frozen=True, eq=False)
-class TangentContribution(_AtPoint):
+class TangentContribution(AtPoint):
     """log at the base less a public offset, shortened to `radius`, in units of radius/2^exponent."""
 
     radius: float = 1.0
@@ -131,7 +131,7 @@ class TangentContribution(_AtPoint):
 
 
 @dataclass(frozen=True, eq=False)
-class DistanceContribution(_AtPoint):
+class DistanceContribution(AtPoint):
     """ρ² to the base, cut to [0, radius²], as 2ρ²/radius² − 1 in units of 2^−exponent."""
 
     radius: float = 1.0

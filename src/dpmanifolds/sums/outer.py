@@ -13,8 +13,8 @@ exactly; so ‖a bᵀ‖ ≤ 2^{e+f} in exact integers, whatever floating point 
 (docs/proofs/sums.md).
 
 All integers are float64 numbers below 2⁵³, where sums and products are exact in any order: e and f are so small that
-squares add up below it (`finest_exponent`), and b is cut into pieces so small that the product of a tile's matrices,
-Aᵀ B, does too.
+squares add up below it (`finest_factor_exponent`), and b is cut into pieces so small that the product Aᵀ B of a tile's
+matrices does too.
 
 A person with m records counts with (1/m)Σ a bᵀ = Σ (a/√m)(b/√m)ᵀ: vectors are divided by √m before they become
 integers, and m|a|² ≤ 4^e, m|b|² ≤ 4^f is checked for every one of them. So Σ|a|² ≤ 4^e and Σ|b|² ≤ 4^f over a person,
@@ -39,19 +39,26 @@ from dpmanifolds.statistics.blocks import records_at
 from dpmanifolds.statistics.persons import Persons
 from dpmanifolds.statistics.sources import Source
 from dpmanifolds.sums.contribution import in_double
-from dpmanifolds.sums.total import ExactSum, _filled, _on_host, _stays, tile_size
+from dpmanifolds.sums.total import ExactSum, _filled, _on_host, _stays, taken, tile_size
 
-__all__ = ["OuterContribution", "SquareContribution", "exact_product", "finest_exponent", "sum_outer", "whole_rows"]
+__all__ = [
+    "OuterContribution",
+    "SquareContribution",
+    "exact_product",
+    "finest_factor_exponent",
+    "sum_outer",
+    "whole_rows",
+]
 
 _CHUNK = 4096
 _EXACT_BITS = 53
 _TILES = 4
 
 
-def finest_exponent(dimension: int) -> int:
+def finest_factor_exponent(dimension: int) -> int:
     """The largest e at which `dimension` squares of integers up to 2^e add up exactly in float64.
 
-    >>> finest_exponent(3), finest_exponent(1000)
+    >>> finest_factor_exponent(3), finest_factor_exponent(1000)
     (25, 21)
     """
     return (_EXACT_BITS - (dimension - 1).bit_length()) // 2
@@ -131,8 +138,10 @@ def sum_outer(
 
     Not private until noise is added.
     """
-    if any(e > finest_exponent(size) for e, size in zip(contribution.exponents, contribution.shape, strict=True)):
-        raise ArgumentError(f"exponents are at most {tuple(map(finest_exponent, contribution.shape))} here.")
+    if any(
+        e > finest_factor_exponent(size) for e, size in zip(contribution.exponents, contribution.shape, strict=True)
+    ):
+        raise ArgumentError(f"exponents are at most {tuple(map(finest_factor_exponent, contribution.shape))} here.")
     if persons is not None or chosen is not None:
         source.locate()
     sizes = None
@@ -163,7 +172,7 @@ class _Part:
             sizes = self.sizes[first:end][wanted]
         elif self.chosen is not None:
             wanted = self.chosen[slice(*np.searchsorted(self.chosen, [first, end]))] - first
-        block = block if wanted is None else records_at(block, wanted)
+        block = block if wanted is None else taken(block, wanted)
         total = ExactSum.of(np.zeros(self.contribution.dim, dtype=np.int64), 0, np.zeros(0, dtype=np.int64))
         for left, right, broken in _tiles(self.contribution, block, sizes):
             total = total + ExactSum.of(np.zeros_like(total.low), 0, broken)

@@ -22,14 +22,15 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
+from array_api_compat import device
 
-from dpmanifolds._arrays import Array, has_doubles, leaves, namespace, on_accelerator, to_numpy
+from dpmanifolds._arrays import Array, has_doubles, is_numpy, leaves, namespace, on_accelerator, to_numpy
 from dpmanifolds.errors import NotOnManifoldError
 from dpmanifolds.statistics.blocks import bytes_per_record, records_at
 from dpmanifolds.statistics.sources import Source
 from dpmanifolds.sums.contribution import Contribution
 
-__all__ = ["ExactSum", "check_rules", "integers_of", "select_rows", "sum_block", "sum_records"]
+__all__ = ["ExactSum", "check_rules", "integers_of", "select_rows", "sum_block", "sum_records", "taken"]
 
 _LOW_BITS = 31
 _TILE_BYTES = 1 << 17
@@ -97,7 +98,7 @@ class _Part:
     def __call__(self, number: int, first: int, block: Any) -> ExactSum:
         if self.chosen is not None:
             ends = np.searchsorted(self.chosen, [first, first + leaves(block)[0].shape[0]])
-            block = records_at(block, self.chosen[slice(*ends)] - first)
+            block = taken(block, self.chosen[slice(*ends)] - first)
         return sum_block(self.contribution, block)
 
 
@@ -107,7 +108,17 @@ def select_rows(wanted: np.ndarray | None, first: int, block: Any) -> tuple[np.n
     if wanted is None:
         return rows, block
     rows = rows[wanted[rows]]
-    return rows, records_at(block, rows - first)
+    return rows, taken(block, rows - first)
+
+
+def taken(records: Array, chosen: np.ndarray) -> Array:
+    """The records of these numbers, in every part of a tuple."""
+    if isinstance(records, tuple):
+        return tuple(taken(part, chosen) for part in records)
+    if is_numpy(records):
+        return records[chosen]
+    xp = namespace(records)
+    return xp.take(records, xp.asarray(chosen, device=device(records)), axis=0)
 
 
 def _plus(a: ExactSum, b: ExactSum) -> ExactSum:
