@@ -154,7 +154,7 @@ def _tiles(contribution: Contribution, block: Any) -> Any:
     block = block if _stays(block) else _on_host(block)
     parts = leaves(block)
     count = int(parts[0].shape[0])
-    size = tile_size(parts)
+    size = tile_size(parts, contribution.dim)
     for first in range(0, count, size):
         rows = min(size, count - first)
         tile = contribution.form(records_at(block, slice(first, first + rows)))
@@ -162,11 +162,12 @@ def _tiles(contribution: Contribution, block: Any) -> Any:
         yield whole[:, :rows], broken[:rows]
 
 
-def tile_size(parts: list[Array]) -> int:
-    """How many records are worked on together: a function of the shape of one record."""
+def tile_size(parts: list[Array], dim: int = 1) -> int:
+    """How many records are worked on together: a function of the shape of one record and of its integers."""
+    read, made = sum(map(bytes_per_record, parts)), 8 * dim
     if on_accelerator(parts[0]):
-        return max(1, min(_DEVICE_TILE, (1 << 28) // sum(map(bytes_per_record, parts))))
-    return max(1, min(_LARGEST_TILE, _TILE_BYTES // sum(map(bytes_per_record, parts))))
+        return max(1, min(_DEVICE_TILE, (1 << 28) // read, (1 << 30) // made))
+    return max(1, min(_LARGEST_TILE, _TILE_BYTES // read, 8 * _TILE_BYTES // made))
 
 
 def _stays(block: Any) -> bool:
