@@ -24,7 +24,7 @@ from dpmanifolds import (
     Sphere,
     ZeroConcentratedDP,
 )
-from dpmanifolds.mechanisms import calibrate, mean_facts
+from dpmanifolds.mechanisms import calibrate, coordinates_at, host, mean_facts
 
 
 def ball_of(manifold, radius):
@@ -82,3 +82,13 @@ def mechanism_for(name: str, numerics: str, ball: Ball, budget, n: int = 2000):
         return calibrate(name, mean_facts(ball, n), budget, numerics)
     except NotAvailableError:
         return None
+
+
+def drawn_point(mechanism, statistic, records=None, rng=None):
+    """A release of a statistic: of the sum of integers that stands for it, where the mechanism is made for sums."""
+    if mechanism.facts.shape is None:
+        return mechanism.release(statistic, records=records, rng=rng)
+    domain = mechanism.facts.domain
+    seen = coordinates_at(domain.manifold, host(domain.center), host(statistic))
+    total = np.rint(seen / mechanism.step).astype(int).tolist()
+    return mechanism.point_of(mechanism.noisy_mean(total, mechanism.facts.shape.count, rng))

@@ -24,6 +24,7 @@ from dpmanifolds import (
 )
 from dpmanifolds.errors import NotAvailableError
 from dpmanifolds.mechanisms import KNormGradientMechanism, Mechanism, calibrate, mean_facts
+from tests.mechanisms.cases import drawn_point
 
 MANIFOLDS = {
     "euclidean": (Euclidean(3), 1.0),
@@ -71,7 +72,7 @@ def realised(mechanism: Mechanism, statistic: Any, draws: int) -> np.ndarray:
     manifold = mechanism.facts.domain.manifold
     records = None if isinstance(statistic, tuple) else np.asarray(statistic)[None]
     return np.array(
-        [manifold.dist(statistic, mechanism.release(statistic, records=records, rng=rng)) for _ in range(draws)]
+        [manifold.dist(statistic, drawn_point(mechanism, statistic, records, rng)) for _ in range(draws)]
     )
 
 

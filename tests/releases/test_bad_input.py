@@ -109,7 +109,7 @@ def test_wrong_arguments_are_refused(arguments, message):
         (lambda: dpm.ApproxDP(1.0, 0.0), "delta"),
         (lambda: dpm.ApproxDP(1.0, 1.0), "delta"),
         (lambda: dpm.ApproxDP(1.0, -1e-6), "delta"),
-        (lambda: Ball(Sphere(2), [0.0, 0.0, 1.0], 1.6), "radius must be below"),
+        (lambda: Ball(Sphere(2), [0.0, 0.0, 1.0], 3.2), "radius must be below"),
         (lambda: Ball(SPACE, np.zeros((3, 3)), 1.0), "center"),
         (lambda: Ball(SPACE, np.eye(3), -1.0), "above 0"),
     ],
