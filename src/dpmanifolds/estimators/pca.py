@@ -60,9 +60,10 @@ class PrivatePCA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimato
     `radius` and `center` must come from public knowledge (pixel ranges, units), never from X; the components are those
     of the second moment around `center`. Rows that are not finite raise before anything is drawn (outside of the
     promise); with `on_invalid="center"` they count as the centre, inside of it. `solver="auto"` takes "covariance" up
-    to 3000 columns: under Gaussian noise the part of the second moment that turns the subspace errs by R²/(nμ) per entry either way
-    (√2·R²/(nμ) on orthonormal coordinates, R²√T/(nμ) on each of T gradients), but a descent must also converge; under a
-    pure ε its steps share ε as well (docs/proofs/second_moment.md, P5; P6 on how small an ε is too small).
+    to 3000 columns: under Gaussian noise the part of the second moment that turns the subspace errs by R²/(nμ) per
+    entry either way (√2·R²/(nμ) on orthonormal coordinates, R²√T/(nμ) on each of T gradients), but a descent must also
+    converge; under a pure ε its steps share ε as well (docs/proofs/second_moment.md, P5; P6 on how small an ε is too
+    small).
 
     >>> import numpy as np
     >>> import dpmanifolds as dpm

@@ -10,10 +10,10 @@ the Gaussian or the ℓ2-Laplace law on these d(d+1)/2 coordinates is noise Y on
 are divided by √2. For neighbours ‖S − S'‖_F ≤ Δ, so S + Y is (Δ/σ)-Gaussian-DP, or (Δ/σ)-DP.
 
 **Rounding.** k + round(y) = round(k + y) for integers k: for a matrix of integers S, S + round(Y) is a function of
-S + Y (docs/proofs/numerics.md, theorem 1), entry by entry, whatever units the entries have. So the integers off the diagonal
-get the rounded y/√2, drawn without error (theorem 2 there: σ²/2 is as rational as σ² is). Noise on all d² entries that
-is symmetrised afterwards has, up to rounding, the same law for the Gaussian, with twice the draws; the ℓ2-Laplace
-would have more noise, as its size grows with the dimension.
+S + Y (docs/proofs/numerics.md, theorem 1), entry by entry, whatever units the entries have. So the integers off the
+diagonal get the rounded y/√2, drawn without error (theorem 2 there: σ²/2 is as rational as σ² is). Noise on all d²
+entries that is symmetrised afterwards has, up to rounding, the same law for the Gaussian, with twice the draws; the
+ℓ2-Laplace would have more noise, as its size grows with the dimension.
 
 `others` are further integers that move along: |c(S) − c(S')|² + |o − o'|² ≤ Δ². They get noise like the diagonal.
 """

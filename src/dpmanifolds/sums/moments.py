@@ -184,7 +184,7 @@ def _weight(dim: int, trace: int, *, nuclear: bool) -> int:
     (1 + c)²(V + 2m²/c²), V = d(d+1)²/2, in nuclear norm: c = (m²/D)^¼ and (2m²/V)^⅓.
     """
     if nuclear:
-        share = (4 * _GUESS**2 / (dim * (dim + 1) ** 2)) ** (1 / 3)
+        share = math.cbrt(4 * _GUESS**2 / (dim * (dim + 1) ** 2))
     else:
-        share = (2 * _GUESS**2 / (dim * (dim + 1))) ** 0.25
+        share = math.sqrt(_GUESS * math.sqrt(2 / (dim * (dim + 1))))
     return max(1, round(trace * share))
