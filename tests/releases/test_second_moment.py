@@ -126,7 +126,7 @@ def test_vectors_that_are_not_finite_raise_or_count_as_the_centre():
 
 def test_a_refusal_spends_nothing_and_a_release_is_charged_once(tmp_path):
     ledger = dpm.Ledger(tmp_path / "book.sqlite")
-    ledger.create("tables", GaussianDP(1.0))
+    ledger.open_dataset("tables", GaussianDP(1.0))
     spoiled = vectors(30, 3)
     spoiled[0, 0] = np.nan
     with pytest.raises(NotOnManifoldError):
