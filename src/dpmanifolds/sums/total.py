@@ -158,7 +158,7 @@ def _tiles(contribution: Contribution, block: Any) -> Any:
     for first in range(0, count, size):
         rows = min(size, count - first)
         tile = contribution.form(records_at(block, slice(first, first + rows)))
-        whole, broken = contribution(_filled(tile, contribution.filler, size))
+        whole, broken = contribution(_laid_out(_filled(tile, contribution.filler, size)))
         yield whole[:, :rows], broken[:rows]
 
 
@@ -176,6 +176,19 @@ def _stays(block: Any) -> bool:
 
 def _on_host(block: Any) -> Any:
     return tuple(map(_on_host, block)) if isinstance(block, tuple) else to_numpy(block)
+
+
+def _laid_out(tile: Any) -> Any:
+    """The tile in one memory layout, whatever that of the block was: the order of NumPy's sums depends on it.
+
+    Vectors lie one number of all records after the other, so that records are worked on side by side; matrices lie one
+    after the other.
+    """
+    if isinstance(tile, tuple):
+        return tuple(map(_laid_out, tile))
+    if not is_numpy(tile):
+        return tile
+    return np.asfortranarray(tile) if tile.ndim == 2 else np.ascontiguousarray(tile)
 
 
 def _filled(tile: Any, filler: Any, size: int) -> Any:
