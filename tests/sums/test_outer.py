@@ -47,6 +47,17 @@ def test_totals_are_the_same_in_any_cut_and_order():
     assert whole.broken.tolist()[:3] == [9008, 2, 0]
 
 
+@pytest.mark.parametrize("dim", [3, 17, 300])
+def test_totals_do_not_depend_on_the_memory_layout(dim):
+    """Rows, columns, every second number of a wider table: the same integers."""
+    records = np.random.default_rng(8).standard_normal((3000, dim)) * 3
+    wide = np.zeros((3000, 2 * dim))
+    wide[:, ::2] = records
+    rule = SquareContribution(dim, 1.0, exponent=finest_factor_exponent(dim))
+    found = [exact(form, rule).integers for form in (records, np.asfortranarray(records), wide[:, ::2])]
+    assert found[0] == found[1] == found[2]
+
+
 def test_the_total_is_the_second_moment():
     records = np.random.default_rng(2).standard_normal((2000, 3)) / 4
     unit = np.minimum(1, 1 / np.linalg.norm(records, axis=1))[:, None] * records

@@ -32,7 +32,7 @@ from typing import Any
 import numpy as np
 from array_api_compat import device
 
-from dpmanifolds._arrays import Array, dot, leaves, like, namespace, norm, to_numpy
+from dpmanifolds._arrays import Array, dot, is_numpy, leaves, like, namespace, norm, to_numpy
 from dpmanifolds._validate import numeric_array
 from dpmanifolds.errors import ArgumentError
 from dpmanifolds.statistics.blocks import records_at
@@ -205,12 +205,19 @@ def _tiles(
     for first in range(0, count, size):
         rows = min(size, count - first)
         tile = contribution.form(records_at(block, slice(first, first + rows)))
-        a, b, broken = contribution(_filled(tile, contribution.filler, size))
+        a, b, broken = contribution(_in_rows(_filled(tile, contribution.filler, size)))
         many = None if sizes is None else sizes[first : first + rows]
         with np.errstate(all="ignore"):
             left = whole_rows(a[:rows, :], contribution.exponents[0], many)
             right = left if b is a else whole_rows(b[:rows, :], contribution.exponents[1], many)
         yield left, right, to_numpy(broken[:rows])
+
+
+def _in_rows(tile: Any) -> Any:
+    """The tile with one record after the other in memory, whatever the block was: the order of sums depends on it."""
+    if isinstance(tile, tuple):
+        return tuple(map(_in_rows, tile))
+    return np.ascontiguousarray(tile) if is_numpy(tile) else tile
 
 
 def whole_rows(rows: Array, exponent: int, sizes: np.ndarray | None = None) -> Array:
