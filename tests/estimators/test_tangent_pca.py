@@ -100,6 +100,7 @@ def test_variances_are_never_negative():
         ({"mean_share": 1.5}, "from 0 to 1"),
         ({"clip_norm": -1.0}, "above 0"),
         ({"numerics": "fast"}, "numerics must be one of"),
+        ({"numerics": "idealized"}, "numerics must be one of"),
     ],
 )
 def test_wrong_arguments_are_told(wrong, message):
