@@ -71,9 +71,7 @@ def realised(mechanism: Mechanism, statistic: Any, draws: int) -> np.ndarray:
     rng = np.random.default_rng(7)
     manifold = mechanism.facts.domain.manifold
     records = None if isinstance(statistic, tuple) else np.asarray(statistic)[None]
-    return np.array(
-        [manifold.dist(statistic, drawn_point(mechanism, statistic, records, rng)) for _ in range(draws)]
-    )
+    return np.array([manifold.dist(statistic, drawn_point(mechanism, statistic, records, rng)) for _ in range(draws)])
 
 
 def agrees(claimed: float, distances: np.ndarray) -> bool:

@@ -36,9 +36,7 @@ def test_the_answer_without_privacy_is_covered_as_often_as_stated(space, mechani
     if mechanism == "auto":
         logs = space.log_coordinates(center, records).mean(axis=0)
         truth = space.exp(center, space.from_coordinates(center, logs))
-        drawn = [
-            dpm.private_mean(records, ball, PureDP(2.0), numerics=numerics, steps=1, rng=rng) for _ in range(400)
-        ]
+        drawn = [dpm.private_mean(records, ball, PureDP(2.0), numerics=numerics, steps=1, rng=rng) for _ in range(400)]
         region = dpm.confidence_region(drawn[0], 0.8)
     else:
         release = dpm.private_mean(records, ball, PureDP(2.0), mechanism=mechanism, numerics=numerics)

@@ -172,9 +172,7 @@ class TestClassMeans:
     def test_they_are_those_of_records_grouped_by_hand(self, private_labels):
         records, names, labels = self.labelled()
         options = {"classes": ["left", "right"], "private_labels": private_labels, "rng": 5, "steps": 1}
-        grouped = dpm.private_class_means(
-            records, labels, self.ball, dpm.GaussianDP(600.0), group_by=names, **options
-        )
+        grouped = dpm.private_class_means(records, labels, self.ball, dpm.GaussianDP(600.0), group_by=names, **options)
         logs = self.ball.manifold.log_coordinates(self.ball.center, self.ball.clip(records))
         for name, release in zip(("left", "right"), grouped.releases, strict=True):
             own = [logs[names == person].mean(axis=0) for person in np.unique(names[labels == name])]

@@ -53,9 +53,7 @@ def _small(points: Array, k: int, whitener: Array | None) -> Array:
 def _whitened(x: Entries, matrix: Array, k: int) -> Entries:
     """Entries (i, j), i ≤ j, of MxMᵀ for a lower triangular M, which is what Cholesky factors have."""
     full = {(i, j): x[min(i, j), max(i, j)] for i in range(k) for j in range(k)}
-    half = {
-        (i, j): sum(matrix[..., i, a] * full[(a, j)] for a in range(i + 1)) for i in range(k) for j in range(k)
-    }
+    half = {(i, j): sum(matrix[..., i, a] * full[(a, j)] for a in range(i + 1)) for i in range(k) for j in range(k)}
     return {(i, j): sum(half[(i, a)] * matrix[..., j, a] for a in range(j + 1)) for i in range(k) for j in range(i, k)}
 
 

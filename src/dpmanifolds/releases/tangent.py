@@ -71,9 +71,7 @@ class TangentMean:
             return None
         return records.count
 
-    def plan(
-        self, domain: Domain, n: int, budget: Budget, *, once: bool = False, labelled: bool = False
-    ) -> StepPlan:
+    def plan(self, domain: Domain, n: int, budget: Budget, *, once: bool = False, labelled: bool = False) -> StepPlan:
         """The steps that public facts suggest; one where records can be read only once."""
         if once and self.steps not in ("auto", 1):
             raise ArgumentError(

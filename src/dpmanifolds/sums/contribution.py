@@ -34,6 +34,8 @@ class Contribution(ABC):
     """How many integers a record has."""
     bound: int
     """No integer is larger than this in size."""
+    tile_bytes: int = 1 << 17
+    """How many bytes of records are worked on together."""
 
     @abstractmethod
     def __call__(self, block: Array) -> tuple[Array, Array]:

@@ -98,9 +98,7 @@ class CountsNoise:
         return np.asarray(self.law.release(np.array(total, dtype=np.int64), rng) / self.unit)
 
 
-def counts_noise(
-    cells: int, part: Budget, label: str, *, unit: int = 1, adjacency: str = "replace-one"
-) -> CountsNoise:
+def counts_noise(cells: int, part: Budget, label: str, *, unit: int = 1, adjacency: str = "replace-one") -> CountsNoise:
     """The noise with the smaller deviation among those that keep this part of the budget; `label` says what a record is.
 
     A replaced record moves the counts by 2 in ℓ1 and √2 in ℓ2, one that is added or removed by 1.

@@ -53,7 +53,6 @@ __all__ = [
 _CHUNK = 4096
 _EXACT_BITS = 53
 _FINEST = 25
-_TILES = 4
 
 
 def finest_factor_exponent(dimension: int) -> int:
@@ -77,6 +76,8 @@ class OuterContribution(ABC):
     shape: tuple[int, int]
     """Of a bᵀ."""
     exponents: tuple[int, int]
+    tile_bytes: int = 1 << 20
+    """How many bytes of records are worked on together."""
 
     @property
     def dim(self) -> int:
@@ -201,7 +202,7 @@ def _tiles(
     """Integers (n, shape[0]) and (n, shape[1]) and broken rules, tile by tile."""
     block = block if _stays(block) else _on_host(block)
     parts = leaves(block)
-    count, size = int(parts[0].shape[0]), _TILES * tile_size(parts)
+    count, size = int(parts[0].shape[0]), tile_size(parts, contribution.tile_bytes)
     for first in range(0, count, size):
         rows = min(size, count - first)
         tile = contribution.form(records_at(block, slice(first, first + rows)))

@@ -33,8 +33,8 @@ from dpmanifolds.sums.contribution import Contribution
 __all__ = ["ExactSum", "check_rules", "integers_of", "select_rows", "sum_block", "sum_records", "taken"]
 
 _LOW_BITS = 31
-_TILE_BYTES = 1 << 17
-_LARGEST_TILE = 4096
+_FEWEST_BYTES = 32
+_MOST_INTEGERS = 1 << 20
 _DEVICE_TILE = 1 << 20
 _MOST_RULES = 8
 
@@ -154,7 +154,7 @@ def _tiles(contribution: Contribution, block: Any) -> Any:
     block = block if _stays(block) else _on_host(block)
     parts = leaves(block)
     count = int(parts[0].shape[0])
-    size = tile_size(parts, contribution.dim)
+    size = tile_size(parts, contribution.tile_bytes, contribution.dim)
     for first in range(0, count, size):
         rows = min(size, count - first)
         tile = contribution.form(records_at(block, slice(first, first + rows)))
@@ -162,12 +162,12 @@ def _tiles(contribution: Contribution, block: Any) -> Any:
         yield whole[:, :rows], broken[:rows]
 
 
-def tile_size(parts: list[Array], dim: int = 1) -> int:
+def tile_size(parts: list[Array], tile_bytes: int = 1 << 17, dim: int = 1) -> int:
     """How many records are worked on together: a function of the shape of one record and of its integers."""
     read, made = sum(map(bytes_per_record, parts)), 8 * dim
     if on_accelerator(parts[0]):
         return max(1, min(_DEVICE_TILE, (1 << 28) // read, (1 << 30) // made))
-    return max(1, min(_LARGEST_TILE, _TILE_BYTES // read, 8 * _TILE_BYTES // made))
+    return max(1, min(tile_bytes // _FEWEST_BYTES, tile_bytes // read, _MOST_INTEGERS // made))
 
 
 def _stays(block: Any) -> bool:
