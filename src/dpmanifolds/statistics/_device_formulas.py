@@ -167,7 +167,7 @@ def sorted_values(xp: Any, a: Entries, k: int) -> tuple[Array, Array, Array]:
 
 
 def log_coordinates(xp: Any, entries: Entries, values: list[Array], k: int) -> list[Array]:
-    """Orthonormal coordinates of the logarithm, given the eigenvalues λ₁ ≥ λ₂ ≥ λ₃: its diagonal, then √2 times the rest."""
+    """Orthonormal coordinates of the logarithm by the eigenvalues λ₁ ≥ λ₂ ≥ λ₃: its diagonal, √2 times the rest."""
     logs = _interpolated(xp, entries, values, k)
     root = math.sqrt(2)
     return [logs[(i, i)] for i in range(k)] + [root * logs[at] for at in combinations(range(k), 2)]

@@ -26,10 +26,24 @@ from array_api_compat import device as device_of
 from array_api_compat import is_jax_array, is_torch_array
 
 from dpmanifolds._arrays import Array, has_doubles, namespace, on_accelerator, to_numpy
+from dpmanifolds.manifolds import Manifold
 from dpmanifolds.manifolds._small_eigen import LARGEST_SMALL
+from dpmanifolds.manifolds.spd_affine_invariant import SPDAffineInvariant
+from dpmanifolds.manifolds.spd_log_euclidean import SPDLogEuclidean
 from dpmanifolds.statistics._device_formulas import Entries, log_coordinates, rotations, sorted_values, whitened
 
-__all__ = ["LARGEST_EXPONENT", "LONGEST_PIECE", "BallRule", "ball_columns", "ball_sums", "ball_terms", "has_ball_kernel"]
+__all__ = [
+    "INTEGER_SWEEPS",
+    "LARGEST_EXPONENT",
+    "LONGEST_PIECE",
+    "RULES",
+    "BallRule",
+    "ball_columns",
+    "ball_rule",
+    "ball_sums",
+    "ball_terms",
+    "rule_counts",
+]
 
 LARGEST_EXPONENT = 30
 """Six squares of integers up to 2³⁰ add up to less than 2⁶³."""
@@ -84,14 +98,24 @@ class BallNumbers(NamedTuple):
         return np.concatenate([self.matrix.ravel(), self.center, self[2:]])
 
 
-def has_ball_kernel(array: Any, k: int, exponent: int) -> bool:
-    """Whether these records have a fused kernel: k×k matrices, k ≤ 3, in one of two precisions, on an accelerator."""
-    if k > LARGEST_SMALL or exponent > LARGEST_EXPONENT or getattr(array, "ndim", 0) != 3:
-        return False
-    if not on_accelerator(array) or not has_doubles(array):
-        return False
-    xp = namespace(array)
-    return bool(array.dtype == xp.float32 or array.dtype == xp.float64)
+def ball_rule(
+    manifold: Manifold, base: np.ndarray, points: Any, *, offset: Any, radius: float, limit: float, exponent: int
+) -> BallRule | None:
+    """The rule for log at a base, less an offset; None where such records have no fused kernel.
+
+    They have one where they are matrices up to 3×3 with a metric that takes a logarithm, in one of two precisions, on
+    an accelerator, and six squares fit 64 bits.
+    """
+    if not isinstance(manifold, SPDAffineInvariant | SPDLogEuclidean) or manifold.k > LARGEST_SMALL:
+        return None
+    if exponent > LARGEST_EXPONENT or not on_accelerator(points) or not has_doubles(points) or points.ndim != 3:
+        return None
+    if points.dtype not in (namespace(points).float32, namespace(points).float64):
+        return None
+    off = np.zeros(manifold.dim) if offset is None else np.asarray(offset, dtype=np.float64)
+    if isinstance(manifold, SPDLogEuclidean):
+        return BallRule(None, manifold.chart(base) + off, radius, limit, exponent)
+    return BallRule(np.linalg.inv(np.linalg.cholesky(base)), off, radius, limit, exponent)
 
 
 def ball_sums(points: Array, rule: BallRule) -> tuple[np.ndarray, np.ndarray]:

@@ -263,12 +263,12 @@ def _integers(
             w00, w01, w02, w11, w12, w22 = _whitened(numbers, x00, x01, x02, x01, x11, x12, x02, x12, x22, K)
         a00, a01, a02, a11, a12, a22 = w00, w01, w02, w11, w12, w22
         for _ in tl.static_range(SWEEPS if K > 2 else 1):
-            a00, a11, a02, a12, c, s = _rotation(a00, a11, a01, a02, a12, tiny)
+            a00, a11, a02, a12, _c, _s = _rotation(a00, a11, a01, a02, a12, tiny)
             a01 = zero
             if K > 2:
-                a00, a22, a01, a12, c, s = _rotation(a00, a22, a02, a01, a12, tiny)
+                a00, a22, a01, a12, _c, _s = _rotation(a00, a22, a02, a01, a12, tiny)
                 a02 = zero
-                a11, a22, a01, a02, c, s = _rotation(a11, a22, a12, a01, a02, tiny)
+                a11, a22, a01, a02, _c, _s = _rotation(a11, a22, a12, a01, a02, tiny)
                 a12 = zero
         l1, l2, l3 = _sorted(a00, a11, a22)
         positive = l3 > 0
