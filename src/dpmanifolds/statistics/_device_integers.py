@@ -58,7 +58,7 @@ _SHORTEST = 1 << 10
 _UNIT = 2.0**-52
 _TINY = 2.0**-1022
 _SLACK = 1e-6
-_FAR, _STEP = 300, 600
+_FAR, _STEP = 500, 574
 
 
 class BallRule(NamedTuple):
