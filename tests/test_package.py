@@ -24,6 +24,7 @@ LAYERS = {
     "distributions": 3,
     "data": 3,
     "privacy": 4,
+    "sums": 5,
     "mechanisms": 5,
     "optimize": 5,
     "ledger": 5,

@@ -46,6 +46,11 @@ class Domain(ABC):
     """The largest condition number of a matrix of the domain, where one is known beyond what the radius implies."""
 
     @property
+    def has_unique_mean(self) -> bool:
+        """Whether records of the domain have one Fréchet mean, inside of it, whatever they are."""
+        return self.radius < self.manifold.max_radius
+
+    @property
     @abstractmethod
     def diameter(self) -> float:
         """Largest distance between two points of the domain (or an upper bound of it)."""
@@ -63,9 +68,10 @@ class Domain(ABC):
 class Ball(Domain):
     """The closed geodesic ball of `radius` around a public `center`.
 
-    On a positively curved or closed manifold the radius must be below `manifold.max_radius`: from there on the
-    Fréchet mean need not be unique, and no sensitivity holds (`RadiusTooLargeError`). Centre and radius must come
-    from public knowledge (physics, the literature, a public reference sample), never from the records.
+    On a positively curved or closed manifold the radius must be below the injectivity radius (`RadiusTooLargeError`);
+    from `manifold.max_radius` on, half of that or less, the Fréchet mean need not be unique, and a release says so.
+    Centre and radius must come from public knowledge (physics, the literature, a public reference sample), never from
+    the records.
 
     >>> import dpmanifolds as dpm
     >>> dpm.Ball(dpm.Sphere(2), [0.0, 0.0, 1.0], radius=0.5).diameter
@@ -89,13 +95,13 @@ class Ball(Domain):
             )
         if not bool(self.manifold.belongs(center)):
             raise NotOnManifoldError(f"center does not lie on {self.manifold!r}; use manifold.project to put it there.")
-        limit = self.manifold.max_radius
-        if limit == 0:
+        if self.manifold.max_radius == 0:
             raise RadiusTooLargeError(f"{self.manifold!r} is for optimisation only: no ball of it has a proven mean.")
+        limit = self.manifold.injectivity_radius
         if radius >= limit:
             raise RadiusTooLargeError(
-                f"radius must be below {limit:.6g} on {self.manifold!r} for the Fréchet mean to be unique; got "
-                f"{radius:.6g}. Use a smaller ball (records outside are clipped to it) or another manifold."
+                f"radius must be below {limit:.6g} on {self.manifold!r}, where the farthest points from a centre lie; "
+                f"got {radius:.6g}. Use a smaller ball (records outside are clipped to it) or another manifold."
             )
         object.__setattr__(self, "radius", radius)
         object.__setattr__(self, "center", center)
@@ -114,8 +120,6 @@ class Ball(Domain):
         distance = self.manifold.dist(center, points)
         xp = namespace(distance)
         outside = distance > self.radius
-        if not bool(xp.any(outside)):
-            return points
         # a hair inside, so that rounding (of badly conditioned points too) does not put the record out again
         target = self.radius * (1 - math.sqrt(eps(distance)) / 16)
         if is_numpy(distance) and distance.ndim > 0 and not isinstance(points, tuple):

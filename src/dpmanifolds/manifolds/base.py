@@ -68,6 +68,11 @@ class Manifold(ABC):
         return f"{type(self).__name__}({', '.join(map(repr, self.parameters))})"
 
     @property
+    def average_curvature(self) -> float:
+        """Of all planes at a point: the scalar curvature over d(d−1), or the middle of the bounds."""
+        return sum(self.curvature_bounds) / 2
+
+    @property
     def is_hadamard(self) -> bool:
         """Simply connected and nowhere positively curved: the Fréchet mean is unique without any radius."""
         return self.injectivity_radius == math.inf and self.curvature_bounds[1] <= 0

@@ -44,6 +44,11 @@ class Grassmann(Manifold):
             self.curvature_bounds = (1.0, 1.0) if self.rank == 1 else (0.0, 2.0)
 
     @property
+    def average_curvature(self) -> float:
+        """Ricci is n − 2 times the metric."""
+        return (self.n - 2) / (self.dim - 1) if self.dim > 1 else 0.0
+
+    @property
     def parameters(self) -> tuple[Any, ...]:
         return (self.n, self.p)
 

@@ -52,6 +52,12 @@ class Product(Manifold):
         """The smallest of the factors' (never more than ½·min(inj, π/√κ) of the whole)."""
         return min(super().max_radius, *(factor.max_radius for factor in self.factors))
 
+    @property
+    def average_curvature(self) -> float:
+        """Planes across factors are flat."""
+        pairs = sum(factor.average_curvature * factor.dim * (factor.dim - 1) for factor in self.factors)
+        return pairs / (self.dim * max(self.dim - 1, 1))
+
     def _each(self, name: str, *points: Array, **options: Any) -> tuple[Array, ...]:
         for point in points:
             if not isinstance(point, tuple) or len(point) != len(self.factors):
@@ -175,6 +181,11 @@ class Power(Manifold):
     @property
     def parameters(self) -> tuple[Any, ...]:
         return (self.manifold, self.m)
+
+    @property
+    def average_curvature(self) -> float:
+        """That of one copy, where a step of each copy looks at its own records alone."""
+        return self.manifold.average_curvature
 
     @property
     def max_radius(self) -> float:

@@ -34,6 +34,11 @@ class SPDAffineInvariant(SPDBase):
         super().__init__(k)
         self.curvature_bounds = (-0.5, 0.0) if self.k > 1 else (0.0, 0.0)
 
+    @property
+    def average_curvature(self) -> float:
+        """Ricci is −k/4 times the metric across the multiples of the base, and 0 along them."""
+        return -self.k / (4 * self.dim) if self.k > 1 else 0.0
+
     def exp(self, base: Array, vector: Array) -> Array:
         xp = namespace(base, vector)
         lower = xp.linalg.cholesky(base)

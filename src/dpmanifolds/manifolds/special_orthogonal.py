@@ -45,6 +45,11 @@ class SpecialOrthogonal(Manifold):
         self.curvature_bounds = {2: (0.0, 0.0), 3: (0.25, 0.25)}.get(self.n, (0.0, 0.5))
 
     @property
+    def average_curvature(self) -> float:
+        """Ricci is (n − 2)/2 times the metric."""
+        return (self.n - 2) / (2 * (self.dim - 1)) if self.dim > 1 else 0.0
+
+    @property
     def parameters(self) -> tuple[Any, ...]:
         return (self.n,)
 

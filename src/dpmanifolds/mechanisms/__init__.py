@@ -1,8 +1,9 @@
 """Mechanisms: a law of noise calibrated to a budget and a sensitivity, with its promise and its expected error."""
 
 from dpmanifolds.mechanisms._frames import coordinates_at, host, point_at
-from dpmanifolds.mechanisms.base import Draw, ExpectedError, Facts, Mechanism
+from dpmanifolds.mechanisms.base import Draw, ExpectedError, Facts, Mechanism, SumShape
 from dpmanifolds.mechanisms.choose import (
+    DIRECT,
     MECHANISMS,
     NUMERICS,
     Choice,
@@ -10,9 +11,10 @@ from dpmanifolds.mechanisms.choose import (
     choose,
     error_metric,
     error_quantile,
+    numerics_of,
     offered,
 )
-from dpmanifolds.mechanisms.facts import mean_facts, value_facts
+from dpmanifolds.mechanisms.facts import ADJACENCIES, frechet_facts, mean_facts, value_facts
 from dpmanifolds.mechanisms.intrinsic import (
     KNormGradientMechanism,
     RiemannianGaussianMechanism,
@@ -21,6 +23,8 @@ from dpmanifolds.mechanisms.intrinsic import (
 from dpmanifolds.mechanisms.wrapped import WrappedGaussianMechanism, WrappedLaplaceMechanism
 
 __all__ = [
+    "ADJACENCIES",
+    "DIRECT",
     "MECHANISMS",
     "NUMERICS",
     "Choice",
@@ -31,6 +35,7 @@ __all__ = [
     "Mechanism",
     "RiemannianGaussianMechanism",
     "RiemannianLaplaceMechanism",
+    "SumShape",
     "WrappedGaussianMechanism",
     "WrappedLaplaceMechanism",
     "calibrate",
@@ -38,8 +43,10 @@ __all__ = [
     "coordinates_at",
     "error_metric",
     "error_quantile",
+    "frechet_facts",
     "host",
     "mean_facts",
+    "numerics_of",
     "offered",
     "point_at",
     "value_facts",

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import math
 from abc import ABC, abstractmethod
-from dataclasses import dataclass
+from collections.abc import Callable
+from dataclasses import dataclass, field
 from functools import cached_property
 from typing import Any, ClassVar, NamedTuple, Self
 
@@ -14,8 +15,9 @@ from scipy import integrate, special
 from dpmanifolds._arrays import Array
 from dpmanifolds.domains import Domain
 from dpmanifolds.privacy import Budget, Guarantee, Sensitivity
+from dpmanifolds.sums.integers import finest_exponent
 
-__all__ = ["Draw", "ExpectedError", "Facts", "Mechanism", "edge_factor"]
+__all__ = ["Draw", "ExpectedError", "Facts", "Mechanism", "SumShape", "edge_factor"]
 
 
 @dataclass(frozen=True)
@@ -33,18 +35,94 @@ class Facts:
     domain: Domain
     """Where the statistic lives."""
     at_center: Sensitivity
-    """How far it moves, seen in the tangent space at the domain's centre."""
-    in_distance: Sensitivity
-    """How far it moves, as a distance on the manifold."""
+    """How far it moves, in the tangent space at the public point that is looked from."""
+    in_distance: Sensitivity | None = None
+    """How far it moves, as a distance on the manifold, for laws around the statistic itself."""
     of_gradient: Sensitivity | None = None
     """How far the gradient field moves whose zero the statistic is, for the K-norm gradient."""
     adjacency: str = "replace-one"
     unit: str = "person"
+    shape: SumShape | None = None
+    """Of the sum of integers that the statistic is a quotient of; None where it is no such sum."""
+    frechet: Callable[[], Facts] | None = field(default=None, compare=False, repr=False)
+    """Makes the facts of the Fréchet mean itself, for mechanisms that stand on it."""
+
+    @property
+    def of_frechet_mean(self) -> Facts:
+        """These facts, or those of the Fréchet mean that a mean by tangent sums stands for."""
+        return self if self.frechet is None else self.frechet()
 
     @property
     def labels(self) -> dict[str, str]:
         """Adjacency and unit, as a guarantee takes them."""
         return {"adjacency": self.adjacency, "unit": self.unit}
+
+
+@dataclass(frozen=True)
+class SumShape:
+    """The body that one record's integers lie in, and what the sum is divided by: all of it public.
+
+    With R = 2^exponent the integers are those of a ball of radius R in R^dim, one more is c₀ for every record where the
+    number of records is paid for. How far one record moves the sum (docs/proofs/sums.md, theorems 2 and 3):
+
+    - replaced: 2R, the count does not move;
+    - added or removed: √(R² + c₀²);
+    - replaced, where the sum has a part for each class and the class is the record's own secret: 2R within a class,
+      √2·√(R² + c₀²) between two in ℓ2, which c₀ = R keeps at 2R; for noise drawn class by class the lengths of both
+      parts add up, 2√(R² + c₀²).
+
+    >>> SumShape(dim=6, radius=1.5, count=1000).diameter(20, gaussian=True) == 2**21
+    True
+    >>> SumShape(dim=6, radius=1.5, count=1000, adjacency="add-remove-one").diameter(20, gaussian=True)
+    1090544
+    """
+
+    dim: int
+    radius: float
+    """Of the ball in coordinates that R stands for."""
+    count: int
+    """The public number of records, or the public guess of it."""
+    adjacency: str = "replace-one"
+    labelled: bool = False
+    """Whether the sum has a part for each class, and which one a record adds to is secret."""
+
+    @property
+    def counted(self) -> bool:
+        """Whether the number of records is one of the integers."""
+        return self.labelled or self.adjacency == "add-remove-one"
+
+    @property
+    def integers(self) -> int:
+        """How many integers get noise together."""
+        return self.dim + self.counted
+
+    @property
+    def finest(self) -> int:
+        """The finest lattice on which the integers of a record can be checked exactly."""
+        return finest_exponent(self.dim)
+
+    def weight(self, exponent: int, *, gaussian: bool) -> int:
+        """c₀: R where it is free; else so that, with a mean at a fifth of the radius, the whole error is least."""
+        free = gaussian and self.labelled and self.adjacency == "replace-one"
+        return 1 << exponent if free else max(1, round((1 << exponent) * (0.04 / self.dim) ** 0.25))
+
+    def diameter(self, exponent: int, *, gaussian: bool) -> int:
+        """How far one record moves the sum, in steps, rounded up."""
+        radius = 1 << exponent
+        squared = radius * radius + (self.weight(exponent, gaussian=gaussian) ** 2 if self.counted else 0)
+        if self.adjacency == "add-remove-one":
+            return _root_up(squared)
+        if not self.labelled:
+            return 2 * radius
+        return max(2 * radius, _root_up((2 if gaussian else 4) * squared))
+
+    def step(self, exponent: int) -> float:
+        """What one step of the sum is worth in coordinates of the mean."""
+        return self.radius / self.count * 2.0**-exponent
+
+
+def _root_up(square: int) -> int:
+    return math.isqrt(square - 1) + 1
 
 
 @dataclass(frozen=True)

@@ -21,10 +21,15 @@ from dpmanifolds.mechanisms.intrinsic import (
     RiemannianGaussianMechanism,
     RiemannianLaplaceMechanism,
 )
-from dpmanifolds.mechanisms.wrapped import WrappedGaussianMechanism, WrappedLaplaceMechanism
+from dpmanifolds.mechanisms.wrapped import (
+    DirectGaussianMechanism,
+    DirectLaplaceMechanism,
+    WrappedGaussianMechanism,
+    WrappedLaplaceMechanism,
+)
 from dpmanifolds.privacy import Budget, Guarantee
 
-__all__ = ["MECHANISMS", "NUMERICS", "Choice", "calibrate", "choose", "error_metric", "error_quantile", "offered"]
+__all__ = ["DIRECT", "MECHANISMS", "NUMERICS", "Choice", "calibrate", "choose", "error_metric", "error_quantile", "numerics_of", "offered"]
 
 _FAMILIES: dict[str, type[Mechanism]] = {
     family.name: family
@@ -34,10 +39,15 @@ _FAMILIES: dict[str, type[Mechanism]] = {
         RiemannianGaussianMechanism,
         RiemannianLaplaceMechanism,
         KNormGradientMechanism,
+        DirectGaussianMechanism,
+        DirectLaplaceMechanism,
     )
 }
 MECHANISMS = tuple(_FAMILIES)
 """Names of all mechanisms."""
+DIRECT = ("direct-gaussian", "direct-laplace")
+"""Noise on the Fréchet mean as a solver finds it; "direct" is the better of the two, and "auto" never takes them."""
+_SETS = {"auto": tuple(name for name in MECHANISMS if name not in DIRECT), "direct": DIRECT}
 NUMERICS = ("safe", "lattice", "rounded", "idealized")
 """What `numerics=` may be; "safe" is the better of lattice and rounded."""
 
@@ -98,6 +108,16 @@ def error_quantile(name: str, numerics: str, facts: Facts, scale: float, guarant
     return family(facts=facts, scale=scale, step=scale, guarantee=guarantee, numerics=numerics).error_quantile(level)
 
 
+def numerics_of(name: str) -> tuple[str, ...]:
+    """The numerics that a mechanism is offered with.
+
+    >>> from dpmanifolds.mechanisms import numerics_of
+    >>> numerics_of("wrapped-laplace"), numerics_of("riemannian-laplace")
+    (('rounded', 'lattice'), ('idealized',))
+    """
+    return _FAMILIES[one_of("mechanism", name, MECHANISMS)].offered_numerics
+
+
 def error_metric(name: str) -> str:
     """Whether the errors of a mechanism are "coordinates" at the centre or a geodesic "distance".
 
@@ -119,8 +139,8 @@ def offered(facts: Facts, budget: Budget, *, mechanism: str = "auto", numerics: 
     [('wrapped-laplace', 'rounded'), ('wrapped-laplace', 'lattice')]
     """
     one_of("numerics", numerics, NUMERICS)
-    names = MECHANISMS if one_of("mechanism", mechanism, ("auto", *MECHANISMS)) == "auto" else (mechanism,)
-    if mechanism != "auto" and not set(_FAMILIES[mechanism].offered_numerics) & set(_ALLOWED[numerics]):
+    names = _SETS.get(one_of("mechanism", mechanism, (*_SETS, *MECHANISMS)), (mechanism,))
+    if mechanism not in _SETS and not set(_FAMILIES[mechanism].offered_numerics) & set(_ALLOWED[numerics]):
         usable = ", ".join(map(repr, _FAMILIES[mechanism].offered_numerics))
         raise ArgumentError(
             f"mechanism {mechanism!r} has no numerics {numerics!r}: its promise holds in real numbers only. Pass "

@@ -4,14 +4,15 @@ from __future__ import annotations
 
 import math
 from dataclasses import replace
+from functools import partial
 from typing import Any
 
 import numpy as np
 
-from dpmanifolds._validate import positive_integer, positive_number
+from dpmanifolds._validate import choice, positive_integer, positive_number
 from dpmanifolds.domains import Ball, Domain
-from dpmanifolds.errors import ArgumentError
-from dpmanifolds.mechanisms.base import Facts
+from dpmanifolds.errors import ArgumentError, NotAvailableError
+from dpmanifolds.mechanisms.base import Facts, SumShape
 from dpmanifolds.privacy import (
     Sensitivity,
     sensitivity_of_flat_mean,
@@ -22,40 +23,85 @@ from dpmanifolds.privacy import (
 )
 from dpmanifolds.privacy.solver import coordinate_rounding
 
-__all__ = ["mean_facts", "value_facts"]
+__all__ = ["ADJACENCIES", "frechet_facts", "mean_facts", "value_facts"]
+
+ADJACENCIES = ("replace-one", "add-remove-one")
+"""What neighbours differ in: one record of a public number, or one record more or less."""
 
 
 def mean_facts(
-    domain: Domain, n: int, dtype: Any = "float64", *, adjacency: str = "replace-one", unit: str = "person"
+    domain: Domain,
+    n: int,
+    dtype: Any = "float64",
+    *,
+    adjacency: str = "replace-one",
+    unit: str = "person",
+    labelled: bool = False,
 ) -> Facts:
-    """How far the Fréchet mean of n records of the domain moves, as computed in `dtype`.
+    """How far the mean of n records moves in the tangent space of a public point: a sum of integers over n (B1).
 
-    A ball counts by S1, S1w and S2; any other domain of a flat space by S1d, diameter/n. The solver's tolerance and
-    the rounding of coordinates are public numbers and part of the sensitivity.
+    2r/n for neighbours that differ in one record, on every manifold, for every arithmetic. Where records may be added
+    or removed, n is a public guess, and the number of records is counted along. `labelled`: one such sum for each
+    class, and the class is protected. Mechanisms around the Fréchet mean itself have facts of their own, which are
+    worked out when such a mechanism is asked for, as computed in `dtype`.
 
     >>> import numpy as np
     >>> from dpmanifolds import Ball, Sphere
     >>> facts = mean_facts(Ball(Sphere(2), np.array([0.0, 0.0, 1.0]), np.pi / 8), n=100)
-    >>> round(float(facts.at_center), 8)
-    0.00828427
+    >>> round(float(facts.at_center), 8), round(float(facts.of_frechet_mean.at_center), 8)
+    (0.00785398, 0.00828427)
     """
     if not isinstance(domain, Domain):
         raise ArgumentError(f"domain must be a Domain such as Ball, the public promise about records; got {domain!r}.")
     n = positive_integer("n", n)
-    tolerance, rounding = solver_tolerance(domain, n, dtype), coordinate_rounding(domain, dtype)
-    if not isinstance(domain, Ball):
-        moved = sensitivity_of_flat_mean(domain, n, solver_tolerance=tolerance, rounding=rounding)
-        return Facts(domain, moved, moved, adjacency=adjacency, unit=unit)
-    ball = _as_contained(domain, dtype)
-    gradient = sensitivity_of_mean_gradient(ball, n)
-    return Facts(
-        domain,
-        sensitivity_of_mean_at_center(ball, n, solver_tolerance=tolerance, rounding=rounding),
-        sensitivity_of_mean(ball, n, solver_tolerance=tolerance, rounding=rounding),
-        replace(gradient, value=gradient.value + 2 * rounding),
-        adjacency=adjacency,
-        unit=unit,
+    choice("adjacency", adjacency, ADJACENCIES)
+    shape = SumShape(domain.manifold.dim, domain.radius, n, adjacency, labelled)
+    finest = shape.finest
+    moved = Sensitivity(
+        shape.diameter(finest, gaussian=True) * shape.step(finest) * (1 + 2.0**-49),
+        "B1",
+        "P",
+        "2r/n for a sum of integers" if adjacency == "replace-one" else "√(r² + c₀²)/n for a sum of integers",
     )
+    plain = adjacency == "replace-one" and not labelled
+    frechet = partial(frechet_facts, domain, n, dtype, unit=unit) if plain else None
+    return Facts(domain, moved, adjacency=adjacency, unit=unit, shape=shape, frechet=frechet)
+
+
+def frechet_facts(domain: Domain, n: int, dtype: Any = "float64", *, unit: str = "person") -> Facts:
+    """How far the Fréchet mean of n records of the domain moves, as computed in `dtype`.
+
+    A ball counts by S1, S1w and S2; any other domain of a flat space by S1d, diameter/n. The solver's tolerance and
+    the rounding of coordinates are public numbers and part of the sensitivity. `NotAvailableError` where the mean need
+    not be unique, or no bound on the solver's error is known.
+
+    >>> import numpy as np
+    >>> from dpmanifolds import Ball, Sphere
+    >>> facts = frechet_facts(Ball(Sphere(2), np.array([0.0, 0.0, 1.0]), np.pi / 8), n=100)
+    >>> round(float(facts.at_center), 8)
+    0.00828427
+    """
+    if not domain.has_unique_mean:
+        raise NotAvailableError(
+            f"the Fréchet mean is unique for radii below {domain.manifold.max_radius:.6g} on {domain.manifold!r}; got "
+            f"{domain.radius:.6g}. Leave the mechanism to 'auto', or use a smaller ball."
+        )
+    try:
+        tolerance, rounding = solver_tolerance(domain, n, dtype), coordinate_rounding(domain, dtype)
+        if not isinstance(domain, Ball):
+            moved = sensitivity_of_flat_mean(domain, n, solver_tolerance=tolerance, rounding=rounding)
+            return Facts(domain, moved, moved, unit=unit)
+        ball = _as_contained(domain, dtype)
+        gradient = sensitivity_of_mean_gradient(ball, n)
+        return Facts(
+            domain,
+            sensitivity_of_mean_at_center(ball, n, solver_tolerance=tolerance, rounding=rounding),
+            sensitivity_of_mean(ball, n, solver_tolerance=tolerance, rounding=rounding),
+            replace(gradient, value=gradient.value + 2 * rounding),
+            unit=unit,
+        )
+    except ArgumentError as reason:
+        raise NotAvailableError(f"no bound on the rounding of the Fréchet mean is known here. {reason}") from None
 
 
 def _as_contained(ball: Ball, dtype: Any) -> Ball:
@@ -84,6 +130,11 @@ def value_facts(
     if not isinstance(sensitivity, Sensitivity):
         number = positive_number("sensitivity", sensitivity)
         sensitivity = Sensitivity(number, "stated by the user", "stated", "a geodesic distance between neighbours")
+    if not domain.has_unique_mean:
+        raise NotAvailableError(
+            f"how far a value moves at the centre is known for radii below {domain.manifold.max_radius:.6g} on "
+            f"{domain.manifold!r}; got {domain.radius:.6g}. Use a smaller ball."
+        )
     angle = math.sqrt(max(domain.manifold.curvature_bounds[1], 0.0)) * domain.radius
     stretch = angle / math.sin(angle) if angle > 1e-8 else 1.0
     rounding = 2 * coordinate_rounding(domain)

@@ -80,7 +80,7 @@ class _AroundTheStatistic(_IdealizedMechanism):
 
     @property
     def sensitivity(self) -> Sensitivity:
-        return self.facts.in_distance
+        return _distance(self.facts)
 
     def draw(self, statistic: Array, *, records: Array | None = None, rng: Any = None) -> Draw:
         manifold, point = self.facts.domain.manifold, host(statistic)
@@ -112,6 +112,12 @@ class _AroundTheStatistic(_IdealizedMechanism):
             return float(np.quantile(self._simulated, probability))
 
 
+def _distance(facts: Facts) -> Sensitivity:
+    if facts.in_distance is None:
+        raise NotAvailableError("laws around the Fréchet mean are offered for replace-one neighbours only.")
+    return facts.in_distance
+
+
 def _needs_homogeneous(facts: Facts) -> None:
     if not facts.domain.manifold.is_homogeneous:
         raise NotAvailableError(
@@ -140,9 +146,10 @@ class RiemannianLaplaceMechanism(_AroundTheStatistic):
     @classmethod
     def calibrate(cls, facts: Facts, budget: Budget, numerics: str) -> Self:
         choice("numerics", numerics, cls.offered_numerics)
+        facts = facts.of_frechet_mean
         _needs_homogeneous(facts)
         epsilon = affordable_epsilon(budget)
-        sigma = laplace_scale(float(facts.in_distance), epsilon)
+        sigma = laplace_scale(float(_distance(facts)), epsilon)
         try:
             _laplace(facts.domain.manifold, sigma)
         except (ArgumentError, ScaleOutOfRangeError) as reason:
@@ -175,7 +182,8 @@ class RiemannianGaussianMechanism(_AroundTheStatistic):
     @classmethod
     def calibrate(cls, facts: Facts, budget: Budget, numerics: str) -> Self:
         choice("numerics", numerics, cls.offered_numerics)
-        manifold, moved = facts.domain.manifold, float(facts.in_distance)
+        facts = facts.of_frechet_mean
+        manifold, moved = facts.domain.manifold, float(_distance(facts))
         mu = affordable_mu(budget)
         if is_euclidean(manifold):
             sigma = moved / mu * _UP
@@ -231,6 +239,7 @@ class KNormGradientMechanism(_IdealizedMechanism):
     @classmethod
     def calibrate(cls, facts: Facts, budget: Budget, numerics: str) -> Self:
         choice("numerics", numerics, cls.offered_numerics)
+        facts = facts.of_frechet_mean
         if facts.of_gradient is None or not isinstance(facts.domain, Ball):
             raise NotAvailableError("the K-norm gradient mechanism is offered for Fréchet means in a Ball only.")
         if isinstance(facts.domain.manifold, Product | Power):

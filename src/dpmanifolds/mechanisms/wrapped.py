@@ -6,22 +6,23 @@
 >>> ball = Ball(Sphere(2), np.array([0.0, 0.0, 1.0]), radius=np.pi / 8)
 >>> mechanism = calibrate("wrapped-laplace", mean_facts(ball, n=100), PureDP(1.0), "rounded")
 >>> round(mechanism.scale, 6), mechanism.guarantee.as_pure().epsilon <= 1.0 + 1e-12
-(0.008284, True)
+(0.007854, True)
 
-The statistic's coordinates c at the centre move by at most Δ between neighbours (Theorem S1w). They are rounded to a
-public lattice gZ^d, g a power of two, so that neighbours differ by at most Δ + √d·g there, and integers of noise are
-added. exp at the centre, and shrinking into the domain before it, are post-processing. So the promise is that of the
-Euclidean mechanism, on every manifold (docs/proofs/numerics.md).
+A mean is a sum of one integer vector per record, and integers of noise are added to it: neighbours differ by 2R steps,
+and that is all there is to the promise (docs/proofs/sums.md). Another statistic, whose coordinates move by at most Δ, is
+rounded to a public lattice gZ^d first, so that neighbours differ by at most Δ + √d·g (docs/proofs/numerics.md). exp at
+the public point, and shrinking into the domain before it, are post-processing.
 """
 
 from __future__ import annotations
 
 import math
 from abc import abstractmethod
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from fractions import Fraction
 from functools import cached_property, lru_cache
-from typing import Any, ClassVar, Self
+from typing import Any, ClassVar, NamedTuple, Self
 
 import numpy as np
 from scipy import integrate, special
@@ -30,7 +31,7 @@ from dpmanifolds._arrays import Array
 from dpmanifolds._validate import choice
 from dpmanifolds.distributions import FlatGaussian, FlatLaplace
 from dpmanifolds.domains import Ball
-from dpmanifolds.errors import ScaleOutOfRangeError
+from dpmanifolds.errors import ArgumentError, ScaleOutOfRangeError
 from dpmanifolds.manifolds import Euclidean
 from dpmanifolds.mechanisms._estimate import shrunk_lengths
 from dpmanifolds.mechanisms._frames import coordinates_at, host, point_at
@@ -45,19 +46,33 @@ from dpmanifolds.privacy import (
     affordable_rho,
 )
 
-__all__ = ["WrappedGaussianMechanism", "WrappedLaplaceMechanism"]
+__all__ = [
+    "DirectGaussianMechanism",
+    "DirectLaplaceMechanism",
+    "WrappedGaussianMechanism",
+    "WrappedLaplaceMechanism",
+    "WrappedMechanism",
+]
 
 _UP = 1 + 2.0**-49
 _FINENESS = 30
 _LARGEST_STEPS = 2.0**58
+_LARGEST_NOISE = 2.0**52
+_COARSEST = 8
+_INT64 = np.iinfo(np.int64)
 _SIMULATED_NUMBERS = 4_000_000
 _MOST_ENLARGEMENTS = 64
 _MOST_INTEGRATED = 1000
 
 
 @dataclass(frozen=True, kw_only=True)
-class _WrappedMechanism(Mechanism):
-    """Integer noise on a public lattice of tangent coordinates."""
+class WrappedMechanism(Mechanism):
+    """Integer noise on a public lattice of tangent coordinates, or on a sum of integers."""
+
+    sigma_steps: float | None = None
+    """σ in whole steps, the number that the noise is drawn with; None: `scale` over `step`."""
+    exponent: int | None = None
+    """Of the lattice of a sum: the radius of its ball is 2^exponent steps."""
 
     offered_numerics: ClassVar[tuple[str, ...]] = ("rounded", "lattice")
 
@@ -68,10 +83,48 @@ class _WrappedMechanism(Mechanism):
     @property
     def dim(self) -> int:
         """How many coordinates get noise."""
-        return self.facts.domain.manifold.dim
+        shape = self.facts.shape
+        return self.facts.domain.manifold.dim if shape is None else shape.integers
+
+    @property
+    def _steps(self) -> float:
+        return self.scale / self.step if self.sigma_steps is None else self.sigma_steps
+
+    def add_noise(self, total: Sequence[int], rng: Any = None) -> np.ndarray:
+        """An exact sum of integers, with noise, in whole steps. Each call spends the guarantee once.
+
+        A sum beyond 64 bits is cut there first, which brings no two sums farther apart.
+        """
+        low, high = int(_INT64.min), int(_INT64.max)
+        return self._noisy(np.array([min(max(value, low), high) for value in total], dtype=np.int64), rng)
+
+    def noisy_mean(self, total: Sequence[int], rows: int, rng: Any = None) -> np.ndarray:
+        """Coordinates of the mean from an exact sum over `rows` records, over the public or the noisy number of them."""
+        shape, exponent = self.facts.shape, self.exponent
+        if shape is None or exponent is None:
+            raise ArgumentError("this mechanism was made for another statistic than a sum of integers.")
+        if not shape.counted:
+            return self.add_noise(total, rng) * self.step
+        weight = shape.weight(exponent, gaussian=isinstance(self, WrappedGaussianMechanism))
+        noisy = self.add_noise([*total, weight * rows], rng)
+        count = max(1.0, float(noisy[-1]) / weight)
+        return np.asarray(noisy[:-1] * (self.step * (shape.count / count)))
+
+    def shrink(self, coordinates: np.ndarray) -> np.ndarray:
+        """The best guess of the statistic's coordinates in the ball of the domain: post-processing, see `_estimate`."""
+        lengths = np.linalg.norm(coordinates, axis=-1)
+        gaussian = isinstance(self, WrappedGaussianMechanism)
+        dim, radius = self.facts.domain.manifold.dim, self.facts.domain.radius
+        wanted = shrunk_lengths(lengths, dim=dim, radius=radius, scale=self.scale, gaussian=gaussian)
+        return np.asarray(coordinates * (wanted / np.maximum(lengths, 1e-300))[..., None])
 
     def draw(self, statistic: Array, *, records: Array | None = None, rng: Any = None) -> Draw:
         domain = self.facts.domain
+        if self.facts.shape is not None:
+            raise ArgumentError(
+                "this mechanism adds noise to a sum of integers, one vector for each record (noisy_mean), and not to a "
+                "point: that moves by more. Use private_mean, or the mechanism 'direct'."
+            )
         coordinates = coordinates_at(domain.manifold, host(domain.center), host(statistic))
         values = np.rint(coordinates / self.step).astype(np.int64)
         noisy = self._noisy(values, rng) * self.step
@@ -80,16 +133,24 @@ class _WrappedMechanism(Mechanism):
     def point_of(self, coordinates: np.ndarray) -> Array:
         """The best guess of the statistic from noisy coordinates (..., dim): post-processing, see `_estimate`."""
         domain = self.facts.domain
-        if not isinstance(domain, Ball) or self._is_coordinatewise:
+        if not isinstance(domain, Ball) or self.is_coordinatewise:
             return point_at(domain, coordinates)
-        lengths = np.linalg.norm(coordinates, axis=-1)
-        gaussian = isinstance(self, WrappedGaussianMechanism)
-        wanted = shrunk_lengths(lengths, dim=self.dim, radius=domain.radius, scale=self.scale, gaussian=gaussian)
-        factors = wanted / np.maximum(lengths, 1e-300)
-        return point_at(domain, coordinates * factors[..., None])
+        return point_at(domain, self.shrink(coordinates))
+
+    @classmethod
+    def _on(cls, lattice: _Lattice, sigma: float, facts: Facts, guarantee: Guarantee, numerics: str) -> Self:
+        return cls(
+            facts=facts,
+            scale=sigma * lattice.step,
+            step=lattice.step,
+            guarantee=guarantee,
+            numerics=numerics,
+            sigma_steps=sigma,
+            exponent=lattice.exponent,
+        )
 
     @property
-    def _is_coordinatewise(self) -> bool:
+    def is_coordinatewise(self) -> bool:
         """Whether the noise is not isotropic."""
         return False
 
@@ -102,21 +163,50 @@ class _WrappedMechanism(Mechanism):
         return ExpectedError(mean, radius_90, max(mean, min(mean * edge_factor(domain), domain.diameter)), simulated)
 
 
-def _lattice_step(facts: Facts, parameter: float) -> float:
-    """A power of two about 2⁻³⁰ of the noise scale, coarser only where the domain would leave 64-bit integers."""
+class _Lattice(NamedTuple):
+    """A public lattice, and how far the statistic moves on it."""
+
+    step: float
+    moved: float
+    """In steps, ℓ2, rounded up."""
+    exponent: int | None
+
+    def scale_for(self, parameter: float) -> float:
+        """The least σ in steps, up to rounding upwards, with moved ≤ parameter·σ."""
+        sigma = self.moved / parameter
+        while Fraction(sigma) * Fraction(parameter) < Fraction(self.moved):
+            sigma = math.nextafter(sigma, math.inf)
+        return sigma
+
+
+def _lattice(facts: Facts, parameter: float, *, gaussian: bool, coordinatewise: bool = False) -> _Lattice:
+    """Of a sum: the one its integers lie on, made coarser where so much noise would leave 64 bits.
+
+    Of another statistic: about 2⁻³⁰ of the noise scale, coarser only where the domain would leave 64-bit integers; it is
+    rounded to it, which costs √d steps in ℓ2, Δ + √d·g, and in ℓ1 √d·Δ + d·g.
+    """
+    shape = facts.shape
+    dim = _dim(facts)
+    root = math.sqrt(dim) * _UP
+    if shape is not None:
+        coarse = math.floor(math.log2(_LARGEST_NOISE * min(parameter, 1.0) / (2 * dim)))
+        exponent = min(shape.finest, coarse)
+        if exponent < _COARSEST:
+            raise ScaleOutOfRangeError(f"so little budget needs noise beyond 64-bit integers (part {parameter:g}).")
+        moved = float(shape.diameter(exponent, gaussian=gaussian)) * (root if coordinatewise else 1.0)
+        return _Lattice(shape.step(exponent), moved, exponent)
     scale = float(facts.at_center) / parameter
     if not 1e-90 < scale < 1e90:
         raise ScaleOutOfRangeError(f"the noise scale {scale:g} leaves the range of the lattice. Rescale the data.")
     fine = 2.0 ** (math.frexp(scale)[1] - 1 - _FINENESS)
-    coarse = 2.0 ** math.frexp(facts.domain.radius / _LARGEST_STEPS)[1]
-    return max(fine, coarse)
+    coarse_step = 2.0 ** math.frexp(facts.domain.radius / _LARGEST_STEPS)[1]
+    step = max(fine, coarse_step)
+    moved = (float(facts.at_center) / step + root) * _UP
+    return _Lattice(step, moved * root if coordinatewise else moved, None)
 
 
-def _moved(facts: Facts, step: float, *, coordinatewise: bool = False) -> float:
-    """The sensitivity on the lattice: Δ + √d·g in ℓ2, √d·Δ + d·g in ℓ1."""
-    root = math.sqrt(facts.domain.manifold.dim)
-    moved = (float(facts.at_center) + root * step) * _UP
-    return moved * root * _UP if coordinatewise else moved
+def _dim(facts: Facts) -> int:
+    return facts.domain.manifold.dim if facts.shape is None else facts.shape.integers
 
 
 def _enlarged(scale: float, kept: Callable[[float], bool]) -> float:
@@ -129,10 +219,10 @@ def _enlarged(scale: float, kept: Callable[[float], bool]) -> float:
 
 
 @dataclass(frozen=True, kw_only=True)
-class WrappedGaussianMechanism(_WrappedMechanism):
+class WrappedGaussianMechanism(WrappedMechanism):
     """N(0, σ²I) at the centre.
 
-    Rounded: μ = (Δ + √d·g)/σ exactly. Lattice: the discrete Gaussian of OpenDP, ρ = (Δ + √d·g)²/2σ² zCDP by its own
+    Rounded: μ = Δ/σ exactly, Δ in whole steps. Lattice: the discrete Gaussian of OpenDP, ρ = Δ²/2σ² zCDP by its own
     privacy map, which read as (ε, δ) costs more noise than rounded; it is no μ-Gaussian-DP promise.
 
     >>> import numpy as np
@@ -145,43 +235,42 @@ class WrappedGaussianMechanism(_WrappedMechanism):
     """
 
     name: ClassVar[str] = "wrapped-gaussian"
-    theorem: ClassVar[str] = "S1w and the Gaussian mechanism in R^d (docs/proofs/mechanisms.md, M3, and numerics.md)"
+    theorem: ClassVar[str] = "B1 and the Gaussian mechanism on integers (docs/proofs/sums.md, numerics.md)"
 
     @classmethod
     def calibrate(cls, facts: Facts, budget: Budget, numerics: str) -> Self:
         on_lattice = choice("numerics", numerics, cls.offered_numerics) == "lattice"
         rho = affordable_rho(budget) if on_lattice else 0.0
         mu = math.sqrt(2 * rho) if on_lattice else affordable_mu(budget)
-        step = _lattice_step(facts, mu)
-        moved, dim = _moved(facts, step), facts.domain.manifold.dim
-        sigma = moved / mu * _UP
+        lattice = _lattice(facts, mu, gaussian=True)
+        sigma, dim = lattice.scale_for(mu), _dim(facts)
         guarantee = Guarantee.gaussian(mu, **facts.labels)
         if on_lattice:
-            sigma = _enlarged(sigma, lambda s: LatticeGaussian(dim, s / step).rho(moved / step) <= rho)
+            sigma = _enlarged(sigma, lambda s: LatticeGaussian(dim, s).rho(lattice.moved) <= rho)
             guarantee = Guarantee.zcdp(rho, **facts.labels)
-        return cls(facts=facts, scale=sigma, guarantee=guarantee, numerics=numerics, step=step)
+        return cls._on(lattice, sigma, facts, guarantee, numerics)
 
     def _noisy(self, values: np.ndarray, rng: Any) -> np.ndarray:
         if self.numerics == "lattice":
-            return LatticeGaussian(self.dim, self.scale / self.step).release(values, rng)
-        return RoundedGaussian(self.dim, self.scale / self.step).release(values, rng)
+            return LatticeGaussian(self.dim, self._steps).release(values, rng)
+        return RoundedGaussian(self.dim, self._steps).release(values, rng)
 
     @cached_property
     def expected_error(self) -> ExpectedError:
-        law = FlatGaussian(Euclidean(self.dim), self.scale)
+        law = FlatGaussian(Euclidean(self.facts.domain.manifold.dim), self.scale)
         return self._with_edge(law.distance_moment(1), law.distance_quantile(0.9))
 
     def error_quantile(self, probability: float) -> float:
-        return float(FlatGaussian(Euclidean(self.dim), self.scale).distance_quantile(probability))
+        law = FlatGaussian(Euclidean(self.facts.domain.manifold.dim), self.scale)
+        return float(law.distance_quantile(probability))
 
 
 @dataclass(frozen=True, kw_only=True)
-class WrappedLaplaceMechanism(_WrappedMechanism):
+class WrappedLaplaceMechanism(WrappedMechanism):
     """Density ∝ e^{−|c|/σ} at the centre.
 
-    Rounded: ε = (Δ + √d·g)/σ exactly, with |c| the Euclidean norm. Lattice: OpenDP's discrete Laplace on each
-    coordinate, |c| the ℓ1 norm, ε = √d·(Δ + √d·g)/σ by its own privacy map: more noise than rounded beyond one
-    dimension.
+    Rounded: ε = Δ/σ exactly, with |c| the Euclidean norm and Δ in whole steps. Lattice: OpenDP's discrete Laplace on
+    each coordinate, |c| the ℓ1 norm, ε = √d·Δ/σ by its own privacy map: more noise than rounded beyond one dimension.
 
     >>> import numpy as np
     >>> from dpmanifolds import SPD, Ball, PureDP
@@ -193,44 +282,91 @@ class WrappedLaplaceMechanism(_WrappedMechanism):
     """
 
     name: ClassVar[str] = "wrapped-laplace"
-    theorem: ClassVar[str] = "S1w and the Laplace mechanism in R^d (docs/proofs/mechanisms.md, M3, and numerics.md)"
+    theorem: ClassVar[str] = "B1 and the Laplace mechanism on integers (docs/proofs/sums.md, numerics.md)"
 
     @classmethod
     def calibrate(cls, facts: Facts, budget: Budget, numerics: str) -> Self:
         on_lattice = choice("numerics", numerics, cls.offered_numerics) == "lattice"
-        dim = facts.domain.manifold.dim
+        dim = _dim(facts)
         promise = Guarantee.laplace if dim == 1 else Guarantee.pure
         epsilon = affordable_epsilon(budget, on_the_line=dim == 1 and not on_lattice)
-        step = _lattice_step(facts, epsilon)
-        moved = _moved(facts, step, coordinatewise=on_lattice)
-        scale = moved / epsilon * _UP
+        lattice = _lattice(facts, epsilon, gaussian=False, coordinatewise=on_lattice)
+        sigma = lattice.scale_for(epsilon)
         if on_lattice:
-            scale = _enlarged(scale, lambda s: LatticeLaplace(dim, s / step).epsilon(moved / step) <= epsilon)
+            sigma = _enlarged(sigma, lambda s: LatticeLaplace(dim, s).epsilon(lattice.moved) <= epsilon)
             promise = Guarantee.pure
-        guarantee = promise(epsilon, **facts.labels)
-        return cls(facts=facts, scale=scale, guarantee=guarantee, numerics=numerics, step=step)
+        return cls._on(lattice, sigma, facts, promise(epsilon, **facts.labels), numerics)
 
     def _noisy(self, values: np.ndarray, rng: Any) -> np.ndarray:
         if self.numerics == "lattice":
-            return LatticeLaplace(self.dim, self.scale / self.step).release(values, rng)
-        return RoundedLaplace(self.dim, self.scale / self.step).release(values, rng)
+            return LatticeLaplace(self.dim, self._steps).release(values, rng)
+        return RoundedLaplace(self.dim, self._steps).release(values, rng)
 
     @property
-    def _is_coordinatewise(self) -> bool:
+    def is_coordinatewise(self) -> bool:
         return self.numerics == "lattice" and self.dim > 1
 
     @cached_property
     def expected_error(self) -> ExpectedError:
-        if self._is_coordinatewise:
+        if self.is_coordinatewise:
             mean = self.scale * _mean_norm_of_laplaces(self.dim)
             return self._with_edge(mean, self.error_quantile(0.9), simulated=True)
         law = FlatLaplace(Euclidean(self.dim), self.scale)
-        return self._with_edge(law.distance_moment(1), law.distance_quantile(0.9))
+        share = _share_of_length(self.facts.domain.manifold.dim, self.dim)
+        return self._with_edge(share * law.distance_moment(1), share * law.distance_quantile(0.9))
 
     def error_quantile(self, probability: float) -> float:
-        if self._is_coordinatewise:
+        if self.is_coordinatewise:
             return self.scale * _quantile_of_laplaces(self.dim, probability)
         return float(FlatLaplace(Euclidean(self.dim), self.scale).distance_quantile(probability))
+
+
+@dataclass(frozen=True, kw_only=True)
+class DirectGaussianMechanism(WrappedGaussianMechanism):
+    """The Gaussian on the Fréchet mean as a solver finds it, every rounding charged (Theorem S1w); only by name.
+
+    >>> from dpmanifolds import Ball, GaussianDP, Sphere
+    >>> from dpmanifolds.mechanisms import calibrate, mean_facts
+    >>> facts = mean_facts(Ball(Sphere(2), [0.0, 0.0, 1.0], radius=1.2), n=100)
+    >>> round(calibrate("direct-gaussian", facts, GaussianDP(1.0), "rounded").scale, 4)  # 2·tan(1.2)/n, not 2.4/n
+    0.0514
+    """
+
+    name: ClassVar[str] = "direct-gaussian"
+    theorem: ClassVar[str] = "S1w and the Gaussian mechanism in R^d (docs/proofs/mechanisms.md, M3, and numerics.md)"
+    offered_numerics: ClassVar[tuple[str, ...]] = ("rounded",)
+
+    @classmethod
+    def calibrate(cls, facts: Facts, budget: Budget, numerics: str) -> Self:
+        return super().calibrate(facts.of_frechet_mean, budget, numerics)
+
+
+@dataclass(frozen=True, kw_only=True)
+class DirectLaplaceMechanism(WrappedLaplaceMechanism):
+    """The ℓ2-Laplace on the Fréchet mean as a solver finds it, every rounding charged (Theorem S1w); only by name.
+
+    >>> from dpmanifolds import Ball, PureDP, Sphere
+    >>> from dpmanifolds.mechanisms import calibrate, mean_facts
+    >>> facts = mean_facts(Ball(Sphere(2), [0.0, 0.0, 1.0], radius=1.2), n=100)
+    >>> round(calibrate("direct-laplace", facts, PureDP(1.0), "rounded").scale, 4)
+    0.0514
+    """
+
+    name: ClassVar[str] = "direct-laplace"
+    theorem: ClassVar[str] = "S1w and the Laplace mechanism in R^d (docs/proofs/mechanisms.md, M3, and numerics.md)"
+    offered_numerics: ClassVar[tuple[str, ...]] = ("rounded",)
+
+    @classmethod
+    def calibrate(cls, facts: Facts, budget: Budget, numerics: str) -> Self:
+        return super().calibrate(facts.of_frechet_mean, budget, numerics)
+
+
+def _share_of_length(part: int, dim: int) -> float:
+    """E|first `part` coordinates| of a uniform direction in R^dim: its square is Beta(part/2, (dim − part)/2)."""
+    if part == dim:
+        return 1.0
+    logs = [special.gammaln(x / 2) for x in (part + 1, dim, part, dim + 1)]
+    return math.exp(logs[0] + logs[1] - logs[2] - logs[3])
 
 
 @lru_cache(maxsize=256)

@@ -24,17 +24,16 @@ from dpmanifolds._validate import choice, positive_integer
 from dpmanifolds.domains import Domain
 from dpmanifolds.errors import ArgumentError, DPManifoldsError, NotAvailableError
 from dpmanifolds.mechanisms import (
+    DIRECT,
     MECHANISMS,
     ExpectedError,
     Facts,
     KNormGradientMechanism,
     Mechanism,
-    RiemannianGaussianMechanism,
-    RiemannianLaplaceMechanism,
-    WrappedGaussianMechanism,
     WrappedLaplaceMechanism,
     calibrate,
     mean_facts,
+    numerics_of,
 )
 from dpmanifolds.planning import _show
 from dpmanifolds.planning.inverse import budget_for
@@ -45,16 +44,6 @@ if TYPE_CHECKING:
 
 __all__ = ["Plan", "PlanRow", "plan", "split_plan"]
 
-_OFFERED: dict[str, tuple[str, ...]] = {
-    family.name: family.offered_numerics
-    for family in (
-        WrappedGaussianMechanism,
-        WrappedLaplaceMechanism,
-        RiemannianGaussianMechanism,
-        RiemannianLaplaceMechanism,
-        KNormGradientMechanism,
-    )
-}
 _KINDS = {
     "safe": ("rounded", "lattice"),
     "rounded": ("rounded",),
@@ -241,10 +230,10 @@ def _budgets(budgets: Budget | Iterable[Budget]) -> list[Budget]:
 
 def _rows(name: str, kinds: Sequence[str], facts: Facts, budget: Budget) -> list[PlanRow]:
     """The mechanism with each of the numerics asked for that it has, or the reason why it is left out."""
-    offered = [kind for kind in kinds if kind in _OFFERED[name]]
+    offered = [kind for kind in kinds if kind in numerics_of(name)]
     if offered:
         return [_row(name, kind, facts, budget) for kind in offered]
-    own = _OFFERED[name][0]
+    own = numerics_of(name)[0]
     return [PlanRow(name, own, budget, note=f"offered with numerics {own!r} only: plan with numerics='all' to see it.")]
 
 
@@ -274,7 +263,7 @@ def _marked(rows: list[PlanRow], numerics: str) -> list[PlanRow]:
         return rows
     smallest = min(map(_mean, available))
     allowed = _KINDS["safe" if numerics == "all" else numerics]
-    usual = [row for row in available if row.numerics in allowed]
+    usual = [row for row in available if row.numerics in allowed and row.mechanism not in DIRECT]
     best = min(usual, key=_mean) if usual else None
     return [replace(row, price=_mean(row) / smallest, chosen=row is best) if row.available else row for row in rows]
 

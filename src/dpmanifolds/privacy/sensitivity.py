@@ -247,10 +247,10 @@ def _scaled_radius(ball: Ball) -> tuple[float, float]:
         raise ArgumentError(f"ball must be a Ball, the public promise about where records live; got {ball!r}.")
     root = math.sqrt(max(ball.manifold.curvature_bounds[1], 0.0))
     angle = root * ball.radius * _CONTAINS_SLACK
-    if angle >= math.pi / 2:
+    if angle >= math.pi / 2 or not ball.has_unique_mean:
         raise RadiusTooLargeError(
-            f"radius {ball.radius:.17g} is within rounding of the largest allowed, {ball.manifold.max_radius:.17g}, on "
-            f"{ball.manifold!r}. Use a smaller ball."
+            f"the Fréchet mean is unique for radii below {ball.manifold.max_radius:.17g} on {ball.manifold!r}; got "
+            f"{ball.radius:.17g}. Use a smaller ball."
         )
     return root, angle
 

@@ -1,8 +1,7 @@
-"""The classes of labelled records, and the one class of each person.
+"""The classes of labelled records, decided label by label, and the one class of each person.
 
->>> from dpmanifolds.releases._labels import class_names
->>> class_names(["left", "right"])
-('left', 'right')
+>>> read_classes(["left", None, "right"], 3, ["left", "right"], private=True, lenient=True)[0].tolist()
+[0, -1, 1]
 """
 
 from __future__ import annotations
@@ -13,9 +12,9 @@ from typing import Any
 import numpy as np
 
 from dpmanifolds.errors import ArgumentError
-from dpmanifolds.statistics.persons import Persons
+from dpmanifolds.statistics.persons import Persons, label_array
 
-__all__ = ["class_names", "classes_of_persons"]
+__all__ = ["class_names", "classes_of_persons", "read_classes"]
 
 
 def class_names(classes: Sequence[Any]) -> tuple[Any, ...]:
@@ -28,6 +27,57 @@ def class_names(classes: Sequence[Any]) -> tuple[Any, ...]:
     if not once:
         raise ArgumentError(f"classes must list each label once; got {list(names)!r}.")
     return names
+
+
+def read_classes(
+    labels: Any, count: int, classes: Sequence[Any] | None, *, private: bool, lenient: bool
+) -> tuple[np.ndarray, tuple[Any, ...]]:
+    """The number of each record's class, and the classes; −1 for a label of no class where that is `lenient`.
+
+    Where labels are private each is looked up by itself: a label of another type, None or NaN is of no class, and
+    changes no other one's.
+    """
+    if classes is None:
+        if private:
+            raise ArgumentError("private_labels=True needs classes=[…]: which labels occur is private too.")
+        given = label_array("labels", labels)
+        _check_shape(given.shape, count)
+        found, numbers = np.unique(given, return_inverse=True)
+        return numbers, tuple(found.tolist())
+    names = class_names(classes)
+    table = {name: number for number, name in enumerate(names)}
+    given_list = _listed(labels)
+    _check_shape((len(given_list),), count)
+    numbers = np.fromiter((_looked_up(table, label) for label in given_list), dtype=np.int64, count=count)
+    if (numbers < 0).any() and not lenient:
+        raise ArgumentError("every label must be one of classes, and at least one is not.")
+    if not private and len(np.unique(numbers)) < len(names):
+        raise ArgumentError("every one of classes must have a record where class counts are public; leave others out.")
+    return numbers, names
+
+
+def _listed(labels: Any) -> list[Any]:
+    """Labels one by one, as Python has them: no common type is looked for."""
+    if hasattr(labels, "tolist"):
+        labels = labels.tolist()
+    try:
+        return list(labels)
+    except TypeError:
+        raise ArgumentError("labels must be a list or an array, with one entry for each record.") from None
+
+
+def _looked_up(table: dict[Any, int], label: Any) -> int:
+    if hasattr(label, "item"):
+        label = label.item()
+    try:
+        return table.get(label, -1)
+    except TypeError:
+        return -1
+
+
+def _check_shape(shape: tuple[int, ...], count: int) -> None:
+    if shape != (count,):
+        raise ArgumentError(f"labels must have one entry per record, shape ({count},); got {shape}.")
 
 
 def classes_of_persons(numbers: np.ndarray, persons: Persons, lenient: bool) -> np.ndarray:

@@ -57,7 +57,7 @@ class ConfidenceRegion:
         given = host(manifold.as_points(points))
         if self.metric == "distance":
             return np.asarray(manifold.dist(self.release.value, given) <= self.radius)
-        center = host(self.release.domain.center)
+        center = host(self.release.domain.center) if self.release.base is None else self.release.base
         drawn = self.release.coordinates
         if drawn is None:
             drawn = coordinates_at(manifold, center, self.release.value)
@@ -121,7 +121,7 @@ def population_region(release: Release, spread: float, level: float = 0.9) -> Co
     noise = confidence_region(release, 1 - miss)
     upper = release.manifold.curvature_bounds[1]
     angle = math.sqrt(max(upper, 0.0)) * domain.radius
-    if 2 * angle >= math.pi / 2:
+    if 2 * angle >= math.pi / 2 or not domain.has_unique_mean:
         raise NotAvailableError(
             f"the objective need not be convex on a ball of radius {domain.radius:.4g} here: no region is known. "
             "Promise a smaller ball."

@@ -9,13 +9,12 @@ from typing import Any
 import numpy as np
 
 from dpmanifolds._arrays import Array, is_numpy, leaves, namespace
-from dpmanifolds._validate import choice
+from dpmanifolds._validate import choice, positive_integer
 from dpmanifolds.domains import Domain
 from dpmanifolds.errors import ArgumentError, ConvergenceError
 from dpmanifolds.manifolds import Product
-from dpmanifolds.mechanisms import host
+from dpmanifolds.mechanisms import ADJACENCIES, host
 from dpmanifolds.noise import as_generator
-from dpmanifolds.optimize.streamed import taken
 from dpmanifolds.privacy import Budget, Guarantee, solver_tolerance
 from dpmanifolds.releases._placing import is_near, mended, placed
 from dpmanifolds.statistics import MeanResult, frechet_mean
@@ -23,6 +22,7 @@ from dpmanifolds.statistics._clipping import clip_block
 from dpmanifolds.statistics.persons import Persons, persons_of
 from dpmanifolds.statistics.records import check_block, record_array
 from dpmanifolds.statistics.streaming import Records, clipped_records_of, materialised
+from dpmanifolds.sums.total import taken
 
 __all__ = [
     "Account",
@@ -30,6 +30,7 @@ __all__ = [
     "certain_mean",
     "checked_budget",
     "checked_domain",
+    "checked_guess",
     "clipped_records",
     "computed_mean",
     "grouped",
@@ -95,6 +96,17 @@ def checked_domain(domain: Any) -> Domain:
             f"live; got {type(domain).__name__}."
         )
     return domain
+
+
+def checked_guess(adjacency: Any, n_guess: Any) -> int | None:
+    """The public guess of the number of records where that is protected, else None."""
+    if choice("adjacency", adjacency, ADJACENCIES) == "replace-one":
+        if n_guess is not None:
+            raise ArgumentError("n_guess is for adjacency='add-remove-one'; with 'replace-one' n is public.")
+        return None
+    if n_guess is None:
+        raise ArgumentError("adjacency='add-remove-one' needs n_guess, a public guess of the number of records.")
+    return positive_integer("n_guess", n_guess)
 
 
 def precision_of(points: Array) -> str:

@@ -1,145 +1,138 @@
-"""A public ball that is far too large, shrunk with part of the budget before the mean is released.
+"""A radius that is paid for: public balls that are far too large are shrunk before the mean is released.
 
-Each round releases a rough mean with a share of the budget, and a histogram of the distances to it with another; both
-are public from then on, and so is the ball that is made of them. The last and largest share goes to the mean of the
-records clipped to that ball. The promise is the composition of all stages.
+A round releases a histogram of the distances to a public point, and takes the smallest of its edges within which the
+wanted share of the records lies beyond doubt. With more than one round a rough mean comes between: the next histogram
+counts distances to that. The last and largest share of the budget goes to the mean in the ball that is left. The promise
+is the composition of all stages (docs/proofs/sums.md, section 6).
 """
 
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
 from dataclasses import replace
+from typing import TYPE_CHECKING
 
 import numpy as np
 
-from dpmanifolds._arrays import Array, to_numpy
+from dpmanifolds._arrays import Array
 from dpmanifolds.domains import Ball, Domain
-from dpmanifolds.errors import ArgumentError, DPManifoldsError, NotAvailableError
-from dpmanifolds.mechanisms import Choice, Mechanism, choose, mean_facts
+from dpmanifolds.errors import ArgumentError, NotAvailableError
+from dpmanifolds.manifolds import Euclidean
+from dpmanifolds.mechanisms import ExpectedError, host
 from dpmanifolds.privacy import Budget, compose, split
-from dpmanifolds.releases._counts import CountsNoise, counts_noise
-from dpmanifolds.releases.entry import Account, computed_mean, precision_of
-from dpmanifolds.releases.release import Release, release_of
+from dpmanifolds.releases.release import Release
+from dpmanifolds.sums.counts import PERSON_UNIT, CountsNoise, DistanceBins, counts_noise
+from dpmanifolds.sums.records import RecordSums
+from dpmanifolds.sums.steps import move_plan
+
+if TYPE_CHECKING:
+    from dpmanifolds.releases.tangent import TangentMean
 
 __all__ = ["refined_mean"]
 
-_ROUGH_SHARE, _HISTOGRAM_SHARE = 0.15, 0.1
-_BINS = 24
+_HISTOGRAM_SHARE, _ROUGH_SHARE = 0.05, 0.15
+_EDGES = 24
+_SURE = 3.0
 
 
-def refined_mean(
-    records: Array,
-    domain: Domain,
-    budget: Budget,
-    *,
-    rounds: int,
-    mechanism: str,
-    numerics: str,
-    unit: str,
-    account: Account,
-) -> Release:
-    """The mean of clipped records in a ball that `rounds` rounds have shrunk; called by `private_mean`."""
+def refined_mean(request: TangentMean, records: RecordSums, rounds: int) -> Release:
+    """The mean in a ball that `rounds` rounds have shrunk; called by `private_mean`."""
+    domain = request.domain
     if not isinstance(domain, Ball):
         raise ArgumentError(f"refine shrinks a Ball; got {type(domain).__name__}. Use refine=0.")
-    if numerics == "idealized":
-        raise ArgumentError("refine is offered with the numerics 'safe', 'rounded' and 'lattice'; got 'idealized'.")
-    dtype = precision_of(records)
-    n = domain.manifold.batch_shape(records)[0]
-    shares = [_ROUGH_SHARE / rounds, _HISTOGRAM_SHARE / rounds] * rounds + [1 - _ROUGH_SHARE - _HISTOGRAM_SHARE]
-    parts = _best_way(domain, n, dtype, split(budget, shares), mechanism, numerics, unit)
-    planned = _chosen(domain, n, dtype, parts[-1], mechanism, numerics, unit).mechanism
-    # the promise of these mechanisms is a function of their part of the budget alone, whatever the ball will be
-    mechanism, numerics = planned.name, planned.numerics
-    rough = _chosen(domain, n, dtype, parts[0], mechanism, numerics, unit).mechanism
-    histogram = counts_noise(_BINS, parts[1], unit)
-    promise = compose(rough.guarantee.k_fold(rounds), histogram.guarantee.k_fold(rounds), planned.guarantee)
-    statistic = computed_mean(domain, records, dtype).point
-    account.spend("refined mean", promise, n=n, rounds=rounds, domain=repr(domain))
+    records.source.refuse_single_use()
+    n = request.public_number(records)
+    assert n is not None
+    unit = 1 if records.persons is None else PERSON_UNIT
+    parts = _best_way(request, n, rounds)
+    noise = counts_noise(_EDGES, parts[0], request.unit, unit=unit, adjacency=request.adjacency)
+    rough = replace(request, steps=1)
+    plans = [(request if part is parts[-1] else rough).plan(domain, n, part) for part in parts[1:]]
+    promise = compose(noise.guarantee.k_fold(rounds), *(plan.guarantee for plan in plans))
+    base = host(domain.center)
+    request.check(records.total(request.look(domain, base, plans[0].mechanisms[0])))
+    request.spend("refined mean", promise, n, rounds=rounds)
     stages: list[Release] = []
-    ball = domain
-    for number in range(rounds):
-        center = _released(ball, statistic, records, parts[2 * number], mechanism, numerics, unit, account)
-        ball, counted = _shrunk(ball, center.value, records, histogram, planned, account)
-        stages += [center, counted]
-        records = ball.clip(records)
-        statistic = computed_mean(ball, records, dtype).point
-    last = _released(ball, statistic, records, parts[-1], mechanism, numerics, unit, account)
-    return replace(last, guarantee=promise, budget=budget, stages=tuple(stages))
+    ball: Ball = domain
+    for plan in plans:
+        floor = 4 * stages[-1].expected_error.mean if stages and stages[-1].expected_error else 0.0
+        ball, counted = _shrunk(request, records, ball, base, noise, n, floor)
+        stages.append(counted)
+        # what a mechanism promises is a function of its part of the budget alone, whatever the ball is
+        made, base = request.go(records, ball, move_plan(plan, ball), base, None)
+        stages += made
+    last = stages.pop()
+    return replace(last, guarantee=promise, stages=tuple(stages))
 
 
-def _chosen(ball: Ball, n: int, dtype: str, part: Budget, mechanism: str, numerics: str, unit: str) -> Choice:
-    return choose(mean_facts(ball, n, dtype, unit=unit), part, mechanism=mechanism, numerics=numerics)
-
-
-def _best_way(
-    ball: Ball, n: int, dtype: str, ways: Sequence[tuple[Budget, ...]], mechanism: str, numerics: str, unit: str
-) -> tuple[Budget, ...]:
-    """The cut of the budget whose last part errs least."""
+def _best_way(request: TangentMean, n: int, rounds: int) -> tuple[Budget, ...]:
+    """A part for each histogram, for each rough mean, and for the last: the cut whose last part errs least."""
+    rough = [_ROUGH_SHARE / (rounds - 1)] * (rounds - 1) if rounds > 1 else []
+    shares = [_HISTOGRAM_SHARE / rounds] * rounds + rough
+    ways = split(request.budget, [*shares, 1 - math.fsum(shares)])
     errors = {}
+    refusal = NotAvailableError(f"no cut of {request.budget!r} leaves a part for every stage.")
     for way in ways:
         try:
-            errors[way] = _chosen(ball, n, dtype, way[-1], mechanism, numerics, unit).mechanism.expected_error.mean
+            errors[way] = request.plan(request.domain, n, way[-1]).expected_error.mean
         except NotAvailableError as reason:
             refusal = reason
     if not errors:
         raise refusal
-    return min(errors, key=lambda way: errors[way])
-
-
-def _released(
-    ball: Ball,
-    statistic: Array,
-    records: Array,
-    part: Budget,
-    mechanism: str,
-    numerics: str,
-    unit: str,
-    account: Account,
-) -> Release:
-    n = ball.manifold.batch_shape(records)[0]
-    chosen = _chosen(ball, n, precision_of(records), part, mechanism, numerics, unit)
-    return release_of(
-        chosen.mechanism,
-        chosen.mechanism.draw(statistic, records=records, rng=account.rng),
-        statistic="mean",
-        budget=part,
-        n=n,
-        reason=chosen.reason,
-        reproducible=account.reproducible,
-    )
+    best = min(errors, key=lambda way: errors[way])
+    return (best[0], *best[rounds:])
 
 
 def _shrunk(
-    ball: Ball, center: Array, records: Array, histogram: CountsNoise, planned: Mechanism, account: Account
+    request: TangentMean, records: RecordSums, ball: Ball, base: Array, noise: CountsNoise, n: int, floor: float
 ) -> tuple[Ball, Release]:
-    """The ball around the rough mean that promises the smallest error, or the old one, and the histogram behind it.
+    """The ball around the public point within which the wanted share lies, and the histogram behind it.
 
-    Clipping to ρ moves the mean by at most (1/n)Σ(distance − ρ)₊, here from the noisy counts and the upper edges of
-    their bins; counts that noise alone would reach in about 1 % of releases count as none. The noise of the last stage
-    grows with ρ like the sensitivity. Their sum in squares is weighed at every edge. All of this is post-processing of
-    the histogram.
+    The share is 1 − min(0.1, 5√d/n). A cumulative count over j bins has noise of deviation σ√j; three of these are
+    taken off, so that an edge is too small with probability 0.00135 each. Never below the floor, four times the noise
+    with which the point itself was released. All of this is post-processing of the histogram.
     """
     manifold = ball.manifold
-    n = manifold.batch_shape(records)[0]
-    reach = ball.radius + float(manifold.dist(ball.center, center))
-    edges = reach * 2.0 ** (-np.arange(_BINS) / 2)
-    distances = np.asarray(to_numpy(manifold.dist(center, records)), dtype=np.float64)
-    bins = np.clip(np.floor(-2 * np.log2(np.maximum(distances, 1e-300) / reach)), 0, _BINS - 1).astype(int)
-    counted = histogram.release(np.bincount(bins, minlength=_BINS), account, n)
-    counts = np.where(counted.value > histogram.cut, counted.value, 0.0)
-    error_per_move = planned.expected_error.mean / float(planned.sensitivity)
-    best, smallest = ball, error_per_move * float(mean_facts(ball, n).at_center)
-    for number in range(1, _BINS):
-        radius = float(edges[number])
-        if radius >= min(ball.radius, manifold.max_radius):
-            continue
-        beyond = float(np.sum(counts[:number] * (edges[:number] - radius))) / n
-        try:
-            candidate = Ball(manifold, center, radius)
-            error = math.hypot(error_per_move * float(mean_facts(candidate, n).at_center), beyond)
-        except DPManifoldsError:
-            continue
-        if error < smallest:
-            best, smallest = candidate, error
-    return best, counted
+    reach = ball.radius + float(manifold.dist(host(ball.center), base))
+    edges = reach * 2.0 ** (-np.arange(_EDGES)[::-1] / 2)
+    bins = DistanceBins(
+        manifold,
+        base,
+        host(request.domain.center) if request.on_invalid == "center" else None,
+        edges=edges,
+        unit=noise.unit,
+    )
+    counts = noise.draw(records.total(bins).integers, request.account.rng)
+    count = float(n) if request.guess is None else max(1.0, float(np.sum(counts)))
+    wanted = count * (1 - min(0.1, 5 * math.sqrt(manifold.dim) / n))
+    sure = np.cumsum(counts) - _SURE * noise.deviation * np.sqrt(np.arange(1, _EDGES + 1))
+    within = [float(edge) for edge, held in zip(edges, sure, strict=True) if held >= wanted]
+    radius = max(min(within, default=ball.radius), floor)
+    smaller = radius < ball.radius and radius < manifold.injectivity_radius
+    counted = _counts_release(request, noise, counts, n)
+    return (Ball(manifold, base, radius) if smaller else ball), counted
+
+
+def _counts_release(request: TangentMean, noise: CountsNoise, counts: np.ndarray, n: int) -> Release:
+    from dpmanifolds import __version__
+
+    cells, spread = len(counts), noise.deviation * math.sqrt(len(counts))
+    domain: Domain = Ball(Euclidean(cells), np.full(cells, n / cells), float(n))
+    return Release(
+        statistic="counts",
+        value=counts,
+        guarantee=noise.guarantee,
+        budget=noise.part,
+        mechanism="wrapped-gaussian" if noise.is_gaussian else "wrapped-laplace",
+        theorem="counts are points of a simplex, and the mechanism on integers (docs/proofs/sums.md)",
+        numerics="rounded" if noise.is_gaussian else "lattice",
+        sensitivity=noise.sensitivity,
+        scale=float(noise.law.scale) / noise.unit,
+        step=1.0 / noise.unit,
+        n=None if request.guess is not None else n,
+        domain=domain,
+        expected_error=ExpectedError(spread, 2 * spread, spread),
+        reason="the smaller standard deviation of a count",
+        reproducible=request.account.reproducible,
+        version=__version__,
+    )

@@ -19,11 +19,12 @@ from typing import Any
 
 import numpy as np
 
+from dpmanifolds._arrays import leaves
 from dpmanifolds._validate import choice
 from dpmanifolds.domains import Ball, Domain
 from dpmanifolds.errors import ArgumentError, DPManifoldsError
 from dpmanifolds.manifolds import Manifold
-from dpmanifolds.mechanisms import Draw, ExpectedError, Mechanism
+from dpmanifolds.mechanisms import Draw, ExpectedError, Mechanism, host
 from dpmanifolds.privacy import ApproxDP, Budget, GaussianDP, Guarantee, PureDP, RenyiDP, Sensitivity
 from dpmanifolds.releases._json import (
     budget_from_json,
@@ -37,7 +38,7 @@ from dpmanifolds.releases._summary import summary_of
 
 __all__ = ["Release"]
 
-_SCHEMA = 1
+_SCHEMA = 2
 _NUMERICS = {
     "rounded": "rounded: exactly rounded noise on a public lattice; the promise holds for the bits that are "
     "shown, given ideal random bits",
@@ -91,7 +92,9 @@ class Release:
     reproducible: bool
     """Made with a seed: for tests and teaching, never for real records. A ledger refuses it."""
     coordinates: np.ndarray | None = None
-    """The noisy coordinates at the centre (the noisy number) that `value` was made of, before any post-processing."""
+    """The noisy coordinates at `base` (the noisy number) that `value` was made of, before any post-processing."""
+    base: Any = None
+    """The public point that records were looked at from, where that is not the centre of the domain."""
     stages: tuple[Release, ...] = ()
     """Earlier releases that this one was built on; the guarantee pays for them too."""
     version: str = field(default="")
@@ -158,6 +161,7 @@ class Release:
             "statistic": self.statistic,
             "value": {"number": value} if isinstance(value, float) else {"point": point_to_json(value)},
             "coordinates": None if self.coordinates is None else self.coordinates.tolist(),
+            "base": None if self.base is None else point_to_json(self.base),
             "guarantee": json.loads(self.guarantee.to_json()),
             "budget": budget_to_json(self.budget),
             "mechanism": self.mechanism,
@@ -196,8 +200,8 @@ class Release:
 
     @classmethod
     def _from_dict(cls, data: Any) -> Release:
-        if data["schema"] != _SCHEMA:
-            raise ArgumentError(f"this version reads releases of schema {_SCHEMA}; got {data['schema']!r}.")
+        if data["schema"] not in (1, _SCHEMA):
+            raise ArgumentError(f"this version reads releases of schema 1 and {_SCHEMA}; got {data['schema']!r}.")
         error: dict[str, Any] = {
             key: math.inf if entry is None else bool(entry) if key == "simulated" else float(entry)
             for key, entry in data["expected_error"].items()
@@ -211,6 +215,7 @@ class Release:
             **given,
             value=float(value["number"]) if "number" in value else point_from_json(value["point"]),
             coordinates=None if data["coordinates"] is None else np.asarray(data["coordinates"], dtype=np.float64),
+            base=None if data.get("base") is None else point_from_json(data["base"]),
             guarantee=Guarantee.from_json(json.dumps(data["guarantee"])),
             budget=budget_from_json(data["budget"]),
             sensitivity=Sensitivity(**data["sensitivity"]),
@@ -234,14 +239,19 @@ def release_of(
     reason: str,
     reproducible: bool,
     domain: Domain | None = None,
+    base: Any = None,
 ) -> Release:
     """What one mechanism let out, on its own; `domain` where the value lives elsewhere than the records."""
     from dpmanifolds import __version__
+
+    domain = domain or mechanism.facts.domain
+    at_center = base is None or all(map(np.array_equal, leaves(base), leaves(host(domain.center))))
 
     return Release(
         statistic=statistic,
         value=drawn.point,
         coordinates=drawn.coordinates,
+        base=None if at_center else base,
         guarantee=mechanism.guarantee,
         budget=budget,
         mechanism=mechanism.name,
@@ -251,7 +261,7 @@ def release_of(
         scale=mechanism.scale,
         step=mechanism.step,
         n=n,
-        domain=domain or mechanism.facts.domain,
+        domain=domain,
         expected_error=mechanism.expected_error,
         reason=reason,
         reproducible=reproducible,

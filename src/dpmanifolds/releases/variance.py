@@ -1,35 +1,31 @@
-"""The private Fréchet variance."""
+"""The private Fréchet variance: squared distances to a mean that was released before."""
 
 from __future__ import annotations
 
-import operator
-from dataclasses import dataclass
+import math
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
 
-from dpmanifolds._arrays import Array, to_numpy
+from dpmanifolds._validate import choice
 from dpmanifolds.domains import Ball
-from dpmanifolds.errors import ArgumentError
-from dpmanifolds.manifolds import Euclidean, Manifold, Product
-from dpmanifolds.mechanisms import Draw, choose, value_facts
-from dpmanifolds.privacy import Budget, sensitivity_of_variance, solver_tolerance
-from dpmanifolds.privacy.solver import coordinate_rounding
-from dpmanifolds.releases.entry import (
-    by_person,
-    certain_mean,
-    checked_budget,
-    clipped_records,
-    computed_mean,
-    lasting_records,
-    open_account,
-    precision_of,
-)
+from dpmanifolds.errors import ArgumentError, NotAvailableError
+from dpmanifolds.manifolds import Euclidean
+from dpmanifolds.mechanisms import Draw, Mechanism, calibrate, choose, host, mean_facts
+from dpmanifolds.mechanisms.wrapped import WrappedMechanism
+from dpmanifolds.privacy import Budget, compose, split
+from dpmanifolds.releases.entry import ON_INVALID, checked_budget, checked_guess, open_account
 from dpmanifolds.releases.release import Release, release_of
-from dpmanifolds.statistics.mean import mean_of
-from dpmanifolds.statistics.streaming import Records
+from dpmanifolds.releases.tangent import TANGENT, TangentMean
+from dpmanifolds.sums.contribution import DistanceContribution
+from dpmanifolds.sums.records import read_records
+from dpmanifolds.sums.steps import StepPlan
 
 __all__ = ["private_variance"]
+
+_SHARES = (0.05, 0.1, 0.2, 0.35, 0.5)
+_SAFE = ("safe", "rounded", "lattice")
 
 
 def private_variance(
@@ -40,16 +36,21 @@ def private_variance(
     mechanism: str = "auto",
     numerics: str = "safe",
     group_by: Any = None,
+    adjacency: str = "replace-one",
+    n_guess: int | None = None,
     on_invalid: str = "raise",
     unit: str = "person",
     ledger: Any = None,
     dataset: str | None = None,
     rng: Any = None,
 ) -> Release:
-    """The Fréchet variance min_x (1/n)Σρ²(x, x_i) of records clipped to a public ball (Theorem S1v); a number.
+    """(1/n)Σρ²(p, x_i) of records clipped to a public ball, p a private mean that part of the budget pays for; a number.
 
-    It lies between 0 and r², as the centre is one of the x, and the release is clipped to that range. Arguments as in
-    `private_mean`: `points` in every form that can be read more than once, block by block.
+    It exceeds the Fréchet variance min_x (1/n)Σρ²(x, x_i) by about the square of p's own error, which is of second
+    order; public facts decide how much of the budget p gets. Distances count up to b = r + ρ(centre, p), so that one
+    record moves the sum of their squares by at most b². The release is clipped to [0, r²], where the variance lies, and
+    holds that of p among its `stages`. Arguments as in `private_mean`: `points` in every form that can be read more than
+    once, block by block.
 
     >>> import numpy as np
     >>> import dpmanifolds as dpm
@@ -61,93 +62,70 @@ def private_variance(
     if not isinstance(domain, Ball):
         raise ArgumentError(f"domain must be a Ball for the variance; got {type(domain).__name__}.")
     checked_budget(budget)
+    choice("numerics", numerics, _SAFE)
+    choice("mechanism", mechanism, TANGENT)
+    choice("on_invalid", on_invalid, ON_INVALID)
+    guess = checked_guess(adjacency, n_guess)
     account = open_account(ledger, dataset, rng)
-    records = _read(points, domain, on_invalid, group_by)
-    n, dtype = records.count, records.dtype
-    span = domain.radius * domain.radius
-    # a distance is off by at most the rounding of coordinates, its square by that times twice the diameter
-    rounding = 4 * domain.radius * coordinate_rounding(domain, dtype) + n * 2.0**-52 * span
-    moved = sensitivity_of_variance(domain, n, solver_tolerance=solver_tolerance(domain, n, dtype), rounding=rounding)
-    chosen = choose(
-        value_facts(Ball(Euclidean(1), np.array([span / 2]), span / 2), moved, unit=unit),
-        budget,
-        mechanism=mechanism,
-        numerics=numerics,
+    request = TangentMean(domain, budget, mechanism, numerics, "auto", adjacency, guess, on_invalid, unit, account)
+    records = read_records(domain.manifold, points, group_by=group_by, allow_empty=guess is not None)
+    records.source.refuse_single_use()
+    n = request.public_number(records)
+    assert n is not None
+    mean, part, law = _cut(request, n)
+    guarantee = compose(mean.guarantee, law.guarantee)
+    first = records.total(request.look(domain, host(domain.center), mean.mechanisms[0]))
+    request.check(first)
+    request.spend("variance", guarantee, n, mechanism=law.name, numerics=law.numerics)
+    stages, base = request.go(records, domain, mean, host(domain.center), first)
+    reach = domain.radius + float(domain.manifold.dist(host(domain.center), base))
+    law = calibrate(law.name, _facts(request, reach, n), part, law.numerics)
+    assert isinstance(law, WrappedMechanism)
+    assert law.exponent is not None
+    substitute = host(domain.center) if on_invalid == "center" else None
+    total = records.total(
+        DistanceContribution(domain.manifold, base, substitute, radius=reach, exponent=law.exponent)
     )
-    law = chosen.mechanism
-    variance = records.variance()
-    account.spend("variance", law.guarantee, n=n, mechanism=law.name, numerics=law.numerics, domain=repr(domain))
-    drawn = law.draw(np.clip(np.array([variance]), 0.0, span), rng=account.rng)
-    return release_of(
+    drawn = law.noisy_mean(total.integers, total.rows, account.rng) + reach * reach / 2
+    made = release_of(
         law,
-        Draw(float(drawn.point[0]), None if drawn.coordinates is None else span / 2 + drawn.coordinates),
+        Draw(float(np.clip(drawn[0], 0.0, domain.radius**2)), drawn),
         statistic="variance",
         budget=budget,
-        n=n,
-        reason=chosen.reason,
+        n=None if guess is not None else n,
+        reason="smallest expected error from public facts, of the mean and of the squares together",
         reproducible=account.reproducible,
         domain=domain,
     )
+    return replace(made, guarantee=guarantee, stages=stages)
 
 
-@dataclass(frozen=True)
-class _InMemory:
-    """Clipped records in one array."""
-
-    domain: Ball
-    array: Array
-
-    @property
-    def count(self) -> int:
-        return int(self.domain.manifold.batch_shape(self.array)[0])
-
-    @property
-    def dtype(self) -> str:
-        return precision_of(self.array)
-
-    def variance(self) -> float:
-        """(1/n)Σρ² around the mean. Not private."""
-        center = computed_mean(self.domain, self.array, self.dtype).point
-        return _Squares(self.domain.manifold, center)(0, 0, self.array) / self.count
+def _facts(request: TangentMean, reach: float, n: int) -> Any:
+    """ρ² in [0, b²] is b²/2 and a number in [−b²/2, b²/2]."""
+    half = reach * reach / 2
+    interval = Ball(Euclidean(1), np.array([half]), half)
+    return mean_facts(interval, n, adjacency=request.adjacency, unit=request.unit)
 
 
-@dataclass(frozen=True)
-class _Streamed:
-    """Records that are clipped on their way in: one pass or more for the mean, one for the squares."""
-
-    domain: Ball
-    records: Records
-
-    @property
-    def count(self) -> int:
-        return self.records.source.counted()
-
-    @property
-    def dtype(self) -> str:
-        return precision_of(self.records.reference)
-
-    def variance(self) -> float:
-        """The same. Not private."""
-        center = certain_mean(mean_of(self.records), self.domain, self.count, self.dtype).point
-        total: float = self.records.each(_Squares(self.domain.manifold, center), operator.add)
-        return total / self.count
-
-
-@dataclass(frozen=True)
-class _Squares:
-    """Σρ²(center, x) over a block, in double precision whatever the records are: that is what `rounding` pays for."""
-
-    manifold: Manifold
-    center: Array
-
-    def __call__(self, _: int, __: int, block: Array) -> float:
-        distances = np.asarray(to_numpy(self.manifold.dist(self.center, block)), dtype=np.float64)
-        return float(distances @ distances)
-
-
-def _read(points: Any, domain: Ball, on_invalid: str, group_by: Any) -> _InMemory | _Streamed:
-    if group_by is None and not isinstance(domain.manifold, Product):
-        records = lasting_records(points, domain, on_invalid)
-        records.source.refuse_single_use()
-        return _Streamed(domain, records)
-    return _InMemory(domain, by_person(domain, clipped_records(points, domain, on_invalid), group_by))
+def _cut(request: TangentMean, n: int) -> tuple[StepPlan, Budget, Mechanism]:
+    """The plan of the mean, and the part of the budget and the mechanism of the squares, that err least together."""
+    found = []
+    refusal = NotAvailableError(f"no cut of {request.budget!r} leaves a part for both the mean and the squares.")
+    for share in _SHARES:
+        for first, second in split(request.budget, [share, 1 - share]):
+            try:
+                mean = request.plan(request.domain, n, first)
+                law = choose(
+                    _facts(request, request.domain.radius, n),
+                    second,
+                    mechanism=request.mechanism,
+                    numerics=request.numerics,
+                ).mechanism
+            except NotAvailableError as reason:
+                refusal = reason
+                continue
+            excess = math.hypot(mean.expected_error.mean, mean.bias) ** 2
+            found.append((math.hypot(law.expected_error.mean, excess), (mean, second, law)))
+    if not found:
+        raise refusal
+    return min(found, key=lambda way: way[0])[1]

@@ -12,14 +12,15 @@ from __future__ import annotations
 import mmap
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterable, Iterator
-from itertools import chain
+from functools import partial
+from itertools import chain, islice
 from typing import Any, TypeVar
 
 import numpy as np
 
-from dpmanifolds._arrays import Array, is_numpy, namespace
+from dpmanifolds._arrays import Array, is_numpy, leaves, namespace
 from dpmanifolds.errors import ArgumentError
-from dpmanifolds.manifolds import Manifold
+from dpmanifolds.manifolds import Manifold, Product
 from dpmanifolds.statistics.blocks import (
     TINY,
     block_size,
@@ -27,6 +28,7 @@ from dpmanifolds.statistics.blocks import (
     cores,
     device_block_size,
     ordered_map,
+    records_at,
     total_of,
 )
 
@@ -40,6 +42,7 @@ __all__ = [
     "is_dask_bag",
     "is_sliceable_file",
     "leading_axes",
+    "record_form",
     "source_of",
 ]
 
@@ -82,6 +85,9 @@ class Source(ABC):
         """The records after `prepare`, worked out once and kept by other processes; None where there are none."""
         return None
 
+    is_single_use: bool = False
+    """Whether the records can be read only once."""
+
     def refuse_single_use(self) -> None:  # noqa: B027  (most sources have nothing to refuse)
         """An error where the records can be read only once."""
 
@@ -96,57 +102,69 @@ class Source(ABC):
 
 
 class ArraySource(Source):
-    """An array that can be sliced in any thread at no cost: NumPy, a memory map, or an array on a device."""
+    """An array that can be sliced in any thread at no cost: NumPy, a memory map, an array on a device, or a tuple."""
 
     def __init__(self, array: Array, *, mapped: bool = False, mapping: mmap.mmap | None = None) -> None:
         self.array = array
         self.is_in_memory = not mapped
         self._mapping = mapping if hasattr(mmap, "MADV_DONTNEED") else None
-        self.count = int(array.shape[0])
+        self._parts = leaves(array)
+        self.count = int(self._parts[0].shape[0])
         self._size = _size_of_blocks(array)
         self.longest_block = min(self.count, self._size)
-        if not is_numpy(array):
+        if not self._is_numpy:
             self.memory = 1 << 31
 
+    @property
+    def _is_numpy(self) -> bool:
+        return all(map(is_numpy, self._parts))
+
     def reduce(self, part: Part[State], merge: Merge[State]) -> State:
-        rows = int(self.array.shape[0])
+        rows = int(self._parts[0].shape[0])
 
         def run(first: int) -> State:
-            return part(first // self._size, first, self.array[first : min(first + self._size, rows), ...])
+            return part(first // self._size, first, records_at(self.array, slice(first, min(first + self._size, rows))))
 
-        firsts = range(0, rows, self._size)
-        if not is_numpy(self.array):
+        firsts = range(0, rows, self._size) if rows else range(1)
+        if not self._is_numpy:
             return total_of(map(run, firsts), merge)
         threads = min(len(firsts), cores())
-        parts = ordered_map(run, firsts, threads, tiny=self.array.nbytes <= TINY)
+        parts = ordered_map(run, firsts, threads, tiny=sum(leaf.nbytes for leaf in self._parts) <= TINY)
         return total_of(self._letting_go(parts), merge)
 
     def _letting_go(self, parts: Iterator[State]) -> Iterator[State]:
         """Hand back the pages of a read-only memory map now and then: they would pile up to the size of the file."""
-        every = max(1, _MAPPED_BYTES // (self._size * bytes_per_record(self.array)))
+        every = max(1, _MAPPED_BYTES // (self._size * _record_bytes(self.array)))
         for number, part in enumerate(parts, start=1):
             yield part
             if self._mapping is not None and number % every == 0:
                 self._mapping.madvise(mmap.MADV_DONTNEED)
 
     def sample(self, most: int) -> Array:
-        return self.array[: min(most, int(self.array.shape[0])), ...]
+        return records_at(self.array, slice(0, min(most, int(self._parts[0].shape[0]))))
 
 
 class BlockSource(Source):
     """Blocks that a function hands out afresh for every pass, cut or joined to the size that suits the cache."""
 
     def __init__(
-        self, manifold: Manifold | None, fresh: Callable[[], Iterable[Any]], count: int | None, *, once: bool
+        self,
+        manifold: Manifold | None,
+        fresh: Callable[[], Iterable[Any]],
+        count: int | None,
+        *,
+        once: bool,
+        allow_empty: bool = False,
     ) -> None:
         self._manifold = manifold
+        self._allow_empty = allow_empty
         self._fresh = fresh
-        self._once = once
+        self.is_single_use = once
         self.count = count
         self.longest_block = block_size(8)
 
     def refuse_single_use(self) -> None:
-        if self._once:
+        if self.is_single_use:
             raise ArgumentError(
                 "points is an iterator, which can be read only once, and several passes over the records are needed "
                 "here. Pass an array of numbers, a list of blocks, or a function that returns a fresh iterator."
@@ -204,18 +222,29 @@ class BlockSource(Source):
         if waiting:
             yield np.concatenate(waiting)
         if empty:
-            raise ArgumentError("points is empty: at least one record is needed.")
+            if not self._allow_empty or self._manifold is None:
+                raise ArgumentError("points is empty: at least one record is needed.")
+            kind = np.complex128 if self._manifold.is_complex else np.float64
+            yield np.empty((0, *self._manifold.point_shape), dtype=kind)
 
 
 def _size_of_blocks(array: Array) -> int:
-    return (block_size if is_numpy(array) else device_block_size)(bytes_per_record(array))
+    size = block_size if all(map(is_numpy, leaves(array))) else device_block_size
+    return size(_record_bytes(array))
 
 
-def source_of(manifold: Manifold | None, points: Any) -> Source:
+def _record_bytes(array: Array) -> int:
+    return sum(map(bytes_per_record, leaves(array)))
+
+
+def source_of(manifold: Manifold | None, points: Any, *, allow_empty: bool = False) -> Source:
     """The source that `points` is, or an error that says what can be one; without a manifold, of records of any form.
 
-    Blocks of records that are no points may also be tuples of arrays; those come as a tuple of Dask arrays only.
+    Blocks of records that are no points may also be tuples of arrays; those come as a tuple of Dask arrays only. Points
+    of a product come as a tuple of arrays. `allow_empty`: an array without records is no mistake.
     """
+    if isinstance(manifold, Product):
+        return ArraySource(record_form(manifold, points, allow_empty))
     if is_dask(points) or is_dask_bag(points):
         from dpmanifolds.statistics._dask import array_source, bag_source
 
@@ -226,22 +255,24 @@ def source_of(manifold: Manifold | None, points: Any) -> Source:
         from dpmanifolds.statistics._dask import joint_source
 
         return joint_source(points)
+    blocks = partial(BlockSource, manifold, allow_empty=allow_empty)
     if callable(points) and not hasattr(points, "shape"):
-        return BlockSource(manifold, lambda: _blocks_of(points), None, once=False)
+        return blocks(lambda: _blocks_of(points), None, once=False)
     if _is_list_of_blocks(manifold, points):
-        return BlockSource(manifold, lambda: points, sum(int(block.shape[0]) for block in points), once=False)
+        return blocks(lambda: points, sum(int(block.shape[0]) for block in points), once=False)
     if is_sliceable_file(points):
         _checked_block(manifold, points[:1])
-        return BlockSource(manifold, lambda: _slabs(points), int(points.shape[0]), once=False)
+        return blocks(lambda: _slabs(points), int(points.shape[0]), once=False)
     if isinstance(points, Iterator):
-        first = next(points, None)
-        _checked_block(manifold, first)
-        return BlockSource(manifold, lambda: chain([first], points), None, once=True)
+        first = list(islice(points, 1))
+        for block in first:
+            _checked_block(manifold, block)
+        return blocks(lambda: chain(first, points), None, once=True)
     if _is_plain_iterable(points):
-        return BlockSource(manifold, lambda: iter(points), None, once=False)
+        return blocks(lambda: iter(points), None, once=False)
     mapped = isinstance(points, np.memmap)
     mapping = points._mmap if mapped and points.mode == "r" else None
-    return ArraySource(_checked_array(manifold, points), mapped=mapped, mapping=mapping)
+    return ArraySource(record_form(manifold, points, allow_empty), mapped=mapped, mapping=mapping)
 
 
 def _blocks_of(function: Callable[[], Any]) -> Iterator[Any]:
@@ -264,17 +295,17 @@ def is_dask_bag(points: Any) -> bool:
     return hasattr(points, "__dask_graph__") and type(points).__module__.startswith("dask.bag")
 
 
-def _checked_array(manifold: Manifold | None, points: Any) -> Array:
-    """`points` as one array with records along its first axis; only its first record is looked at."""
-    if not hasattr(points, "shape") or not hasattr(points, "dtype"):
-        points = np.asarray(points) if manifold is None else manifold.as_points(points)
+def record_form(manifold: Manifold | None, points: Any, allow_empty: bool = False) -> Array:
+    """`points` as one array with records along its first axis, or a tuple of them; no number is looked at."""
+    if isinstance(manifold, Product) or not hasattr(points, "shape") or not hasattr(points, "dtype"):
+        points = np.asarray(points) if manifold is None else manifold.take_form(points)
     if is_numpy(points):
         # a memory map and other subclasses as what they are below
         points = np.asarray(points)
     leading = leading_axes(manifold, points)
     if len(leading) != 1:
         raise ArgumentError(f"points must have exactly one leading axis of records; got leading axes {leading}.")
-    if points.shape[0] == 0:
+    if leading[0] == 0 and not allow_empty:
         raise ArgumentError("points is empty: at least one record is needed.")
     return points
 
@@ -283,11 +314,13 @@ def leading_axes(manifold: Manifold | None, array: Any) -> tuple[int, ...]:
     """The axes before those of a point; an error if the array holds no points. Without a manifold, the first axis."""
     if manifold is None:
         return tuple(array.shape[:1])
+    if isinstance(array, tuple):
+        return manifold.batch_shape(array)
     try:
-        leading = manifold.batch_shape(manifold.as_points(array[:1, ...]))
+        leading = manifold.batch_shape(manifold.take_form(array[:1, ...]))
     except (ArgumentError, IndexError, TypeError):
         # one point, or something that is wrong as a whole
-        return manifold.batch_shape(manifold.as_points(array))
+        return manifold.batch_shape(manifold.take_form(array))
     return (int(array.shape[0]), *leading[1:]) if leading else ()
 
 
@@ -308,7 +341,7 @@ def _is_list_of_blocks(manifold: Manifold | None, points: Any) -> bool:
     if manifold is None:
         return True
     try:
-        return len(manifold.batch_shape(manifold.as_points(points[0]))) == 1
+        return len(manifold.batch_shape(manifold.take_form(points[0]))) == 1
     except ArgumentError:
         return False
 

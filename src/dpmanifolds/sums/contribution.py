@@ -25,7 +25,7 @@ from dpmanifolds.manifolds import Manifold
 from dpmanifolds.statistics._device_integers import BallRule, ball_columns, ball_rule, ball_sums
 from dpmanifolds.sums.integers import ball_integers, box_fits, box_integers, length_fits, shortened_length
 
-__all__ = ["Contribution", "DistanceContribution", "TangentContribution", "public_point"]
+__all__ = ["AtPoint", "Contribution", "DistanceContribution", "TangentContribution", "public_point"]
 
 
 class Contribution(ABC):
@@ -69,7 +69,7 @@ class Contribution(ABC):
 
 
 @dataclass(frozen=True, eq=False)
-class _AtPoint(Contribution):
+class AtPoint(Contribution):
     """What a record looks like from a public point of its manifold."""
 
     manifold: Manifold
@@ -116,7 +116,7 @@ class _AtPoint(Contribution):
 
 
 @dataclass(frozen=True, eq=False)
-class TangentContribution(_AtPoint):
+class TangentContribution(AtPoint):
     """log at the base less a public offset, shortened to `radius`, in units of radius/2^exponent."""
 
     radius: float = 1.0
@@ -180,7 +180,7 @@ class TangentContribution(_AtPoint):
 
 
 @dataclass(frozen=True, eq=False)
-class DistanceContribution(_AtPoint):
+class DistanceContribution(AtPoint):
     """ρ² to the base, cut to [0, radius²], as 2ρ²/radius² − 1 in units of 2^−exponent."""
 
     radius: float = 1.0

@@ -23,15 +23,16 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
+from array_api_compat import device
 
-from dpmanifolds._arrays import Array, has_doubles, leaves, namespace, on_accelerator, to_numpy
+from dpmanifolds._arrays import Array, has_doubles, is_numpy, leaves, namespace, on_accelerator, to_numpy
 from dpmanifolds.errors import NotOnManifoldError
 from dpmanifolds.statistics._device_integers import LONGEST_PIECE
 from dpmanifolds.statistics.blocks import bytes_per_record, records_at
 from dpmanifolds.statistics.sources import Source
 from dpmanifolds.sums.contribution import Contribution
 
-__all__ = ["ExactSum", "check_rules", "integers_of", "select_rows", "sum_block", "sum_records"]
+__all__ = ["ExactSum", "check_rules", "integers_of", "select_rows", "sum_block", "sum_records", "taken"]
 
 _LOW_BITS = 31
 _TILE_BYTES = 1 << 17
@@ -105,7 +106,7 @@ class _Part:
     def __call__(self, number: int, first: int, block: Any) -> ExactSum:
         if self.chosen is not None:
             ends = np.searchsorted(self.chosen, [first, first + leaves(block)[0].shape[0]])
-            block = records_at(block, self.chosen[slice(*ends)] - first)
+            block = taken(block, self.chosen[slice(*ends)] - first)
         return sum_block(self.contribution, block)
 
 
@@ -115,7 +116,17 @@ def select_rows(wanted: np.ndarray | None, first: int, block: Any) -> tuple[np.n
     if wanted is None:
         return rows, block
     rows = rows[wanted[rows]]
-    return rows, records_at(block, rows - first)
+    return rows, taken(block, rows - first)
+
+
+def taken(records: Array, chosen: np.ndarray) -> Array:
+    """The records of these numbers, in every part of a tuple."""
+    if isinstance(records, tuple):
+        return tuple(taken(part, chosen) for part in records)
+    if is_numpy(records):
+        return records[chosen]
+    xp = namespace(records)
+    return xp.take(records, xp.asarray(chosen, device=device(records)), axis=0)
 
 
 def _plus(a: ExactSum, b: ExactSum) -> ExactSum:
@@ -160,11 +171,11 @@ def _tiles(contribution: Contribution, block: Any) -> Any:
     block = block if _stays(block) else _on_host(block)
     parts = leaves(block)
     count = int(parts[0].shape[0])
-    size = tile_size(parts)
+    size = tile_size(parts, contribution.dim)
     for first in range(0, count, size):
         rows = min(size, count - first)
         tile = contribution.form(records_at(block, slice(first, first + rows)))
-        whole, broken = contribution(_filled(tile, contribution.filler, size))
+        whole, broken = contribution(_laid_out(_filled(tile, contribution.filler, size)))
         yield whole[:, :rows], broken[:rows]
 
 
@@ -182,11 +193,12 @@ def _fused(run: Callable[[Array], Any], block: Any, size: int) -> list[Any]:
     return found
 
 
-def tile_size(parts: list[Array]) -> int:
-    """How many records are worked on together: a function of the shape of one record."""
+def tile_size(parts: list[Array], dim: int = 1) -> int:
+    """How many records are worked on together: a function of the shape of one record and of its integers."""
+    read, made = sum(map(bytes_per_record, parts)), 8 * dim
     if on_accelerator(parts[0]):
-        return max(1, min(_DEVICE_TILE, (1 << 28) // sum(map(bytes_per_record, parts))))
-    return max(1, min(_LARGEST_TILE, _TILE_BYTES // sum(map(bytes_per_record, parts))))
+        return max(1, min(_DEVICE_TILE, (1 << 28) // read, (1 << 30) // made))
+    return max(1, min(_LARGEST_TILE, _TILE_BYTES // read, 8 * _TILE_BYTES // made))
 
 
 def _stays(block: Any) -> bool:
@@ -195,6 +207,19 @@ def _stays(block: Any) -> bool:
 
 def _on_host(block: Any) -> Any:
     return tuple(map(_on_host, block)) if isinstance(block, tuple) else to_numpy(block)
+
+
+def _laid_out(tile: Any) -> Any:
+    """The tile in one memory layout, whatever that of the block was: the order of NumPy's sums depends on it.
+
+    Vectors lie one number of all records after the other, so that records are worked on side by side; matrices lie one
+    after the other.
+    """
+    if isinstance(tile, tuple):
+        return tuple(map(_laid_out, tile))
+    if not is_numpy(tile):
+        return tile
+    return np.asfortranarray(tile) if tile.ndim == 2 else np.ascontiguousarray(tile)
 
 
 def _filled(tile: Any, filler: Any, size: int) -> Any:

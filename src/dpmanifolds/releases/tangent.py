@@ -1,0 +1,185 @@
+"""A mean by tangent steps, from the first pass to the release."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from typing import Any
+
+import numpy as np
+
+from dpmanifolds._arrays import Array
+from dpmanifolds.distributions import move
+from dpmanifolds.domains import Domain
+from dpmanifolds.errors import ArgumentError
+from dpmanifolds.mechanisms import Draw, Mechanism, coordinates_at, host
+from dpmanifolds.mechanisms.wrapped import WrappedMechanism
+from dpmanifolds.privacy import Budget, Guarantee
+from dpmanifolds.releases.entry import Account
+from dpmanifolds.releases.release import Release, release_of
+from dpmanifolds.sums.contribution import TangentContribution
+from dpmanifolds.sums.records import RecordSums, read_records
+from dpmanifolds.sums.steps import StepPlan, plan_steps
+from dpmanifolds.sums.total import ExactSum, check_rules
+
+__all__ = ["TANGENT", "TangentMean", "is_usable", "reached"]
+
+
+TANGENT = ("auto", "wrapped-gaussian", "wrapped-laplace")
+"""Mechanisms of a mean by sums."""
+
+
+@dataclass(frozen=True)
+class TangentMean:
+    """One request, checked; everything in it is public."""
+
+    domain: Domain
+    budget: Budget
+    mechanism: str
+    numerics: str
+    steps: int | str
+    adjacency: str
+    guess: int | None
+    on_invalid: str
+    unit: str
+    account: Account
+
+    def release(self, points: Any, group_by: Any, refine: int) -> Release:
+        """Plan, read, charge, draw."""
+        manifold = self.domain.manifold
+        records = read_records(manifold, points, group_by=group_by, allow_empty=self.guess is not None)
+        if refine:
+            from dpmanifolds.releases.refine import refined_mean
+
+            return refined_mean(self, records, refine)
+        n = self.public_number(records)
+        plan = self.plan(self.domain, n or 1, self.budget, once=n is None)
+        start = host(self.domain.center)
+        first = records.total(self.look(self.domain, start, plan.mechanisms[0]))
+        self.check(first)
+        if n is None:
+            n = first.rows
+            plan = self.plan(self.domain, n, self.budget, once=True)
+        self.spend("mean", plan.guarantee, n, mechanism=plan.last.name, numerics=plan.last.numerics)
+        (*stages, last), _ = self.go(records, self.domain, plan, start, first)
+        return replace(last, guarantee=plan.guarantee, stages=tuple(stages))
+
+    def public_number(self, records: RecordSums) -> int | None:
+        """n, or the guess of it; None where only the one pass that there is can tell."""
+        if self.guess is not None:
+            return self.guess
+        if records.known_count is None and records.source.is_single_use:
+            return None
+        return records.count
+
+    def plan(
+        self, domain: Domain, n: int, budget: Budget, *, once: bool = False, labelled: bool = False
+    ) -> StepPlan:
+        """The steps that public facts suggest; one where records can be read only once."""
+        if once and self.steps not in ("auto", 1):
+            raise ArgumentError(
+                f"points is an iterator, which can be read only once, and steps={self.steps} reads them as often. Pass "
+                "an array of numbers, a list of blocks, or a function that returns a fresh iterator."
+            )
+        return plan_steps(
+            domain,
+            n,
+            budget,
+            steps=1 if once else self.steps,
+            mechanism=self.mechanism,
+            numerics=self.numerics,
+            adjacency=self.adjacency,
+            unit=self.unit,
+            labelled=labelled,
+        )
+
+    def spend(self, what: str, guarantee: Guarantee, n: int, **told: Any) -> None:
+        """Charge the account; a number of records that is protected is not told."""
+        self.account.spend(what, guarantee, **self.told_number(n), **told, domain=repr(self.domain))
+
+    def told_number(self, n: int) -> dict[str, int]:
+        return {"n": n} if self.guess is None else {"n_guess": n}
+
+    def look(self, domain: Domain, base: Array, law: Mechanism) -> TangentContribution:
+        """What a record adds as seen from a public point p: log_p, in a ball of the domain's radius r.
+
+        On a Hadamard manifold log_p is 1-Lipschitz: records of the ball of radius r around the centre are seen in the
+        ball of radius r around log_p(centre). Elsewhere the ball is the one around p itself.
+        """
+        assert isinstance(law, WrappedMechanism)
+        assert law.exponent is not None
+        manifold, center = domain.manifold, host(domain.center)
+        offset = coordinates_at(manifold, base, center) if manifold.is_hadamard else np.zeros(manifold.dim)
+        return TangentContribution(
+            manifold,
+            base,
+            host(self.domain.center) if self._mends else None,
+            radius=domain.radius,
+            offset=offset if np.any(offset) else None,
+            exponent=law.exponent,
+        )
+
+    @property
+    def _mends(self) -> bool:
+        return self.on_invalid == "center"
+
+    def check(self, first: ExactSum) -> None:
+        """Refuse malformed records: before anything is spent or drawn, and outside of the promise."""
+        if not self._mends:
+            manifold = self.domain.manifold
+            check_rules(first, manifold.rules, repr(manifold))
+
+    def go(
+        self, records: RecordSums, domain: Domain, plan: StepPlan, base: Array, first: ExactSum | None
+    ) -> tuple[tuple[Release, ...], Array]:
+        """Noise on the first sum, then on the sums at the points that are reached: a release for each step, and where they lead."""
+        stages: list[Release] = []
+        for number, law in enumerate(plan.mechanisms):
+            assert isinstance(law, WrappedMechanism)
+            seen = self.look(domain, base, law)
+            total = records.total(seen) if number or first is None else first
+            noisy = law.noisy_mean(total.integers, total.rows, self.account.rng)
+            drawn = noisy if seen.offset is None else noisy + seen.offset
+            share = 1.0 if len(plan.mechanisms) == 1 else plan.damping
+            point = reached(domain, base, law, share * drawn)
+            stages.append(self._stage(law, Draw(point, drawn), domain, base, plan))
+            base = point if is_usable(domain, point) else base
+        return tuple(stages), base
+
+    def _stage(self, law: Mechanism, drawn: Draw, domain: Domain, base: Array, plan: StepPlan) -> Release:
+        made = release_of(
+            law,
+            drawn,
+            statistic="mean",
+            budget=self.budget,
+            n=None if law.facts.shape is None or law.facts.shape.counted else law.facts.shape.count,
+            reason=plan.reason,
+            reproducible=self.account.reproducible,
+            domain=domain,
+            base=base,
+        )
+        return replace(made, expected_error=plan.expected_error) if law is plan.last else made
+
+
+def reached(domain: Domain, base: Array, law: WrappedMechanism, coordinates: np.ndarray) -> Array:
+    """The point of the domain that noisy coordinates at a public point lead to: post-processing.
+
+    From the centre nothing that was shrunk into the ball can leave it; from elsewhere it is clipped onto it.
+    """
+    manifold = domain.manifold
+    guess = coordinates if law.is_coordinatewise else law.shrink(coordinates)
+    length = np.linalg.norm(guess, axis=-1, keepdims=True)
+    guess = guess * np.minimum(1.0, domain.radius / np.maximum(length, 1e-300))
+    point = move(manifold, base, guess)
+    if not np.any(coordinates_at(manifold, base, host(domain.center))) or not is_usable(domain, point):
+        return point
+    return domain.clip(point)
+
+
+def is_usable(domain: Domain, point: Array) -> bool:
+    """Whether a released point can be looked from: all of it is public by now."""
+    try:
+        with np.errstate(all="ignore"):
+            seen = coordinates_at(domain.manifold, point, host(domain.center))
+            return bool(np.all(np.isfinite(seen))) and bool(domain.manifold.belongs(point))
+    except np.linalg.LinAlgError:
+        return False

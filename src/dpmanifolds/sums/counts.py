@@ -1,0 +1,126 @@
+"""Private counts: every record, or person, is a point of a simplex, and integer noise is added to the sum.
+
+>>> import numpy as np
+>>> from dpmanifolds import Euclidean, PureDP
+>>> from dpmanifolds.sums.records import read_records
+>>> ages = read_records(Euclidean(1), np.array([[1.0], [3.0], [8.0]]))
+>>> bins = DistanceBins(Euclidean(1), np.zeros(1), edges=np.array([2.0, 4.0, 16.0]))
+>>> ages.total(bins).integers
+[1, 1, 1]
+>>> counts_noise(3, PureDP(1.0), "record").guarantee.as_pure()
+PureDP(epsilon=1.0)
+
+The integers of a record are not negative and add up to at most one unit: two such vectors differ by at most 2 units in
+ℓ1 and √2 in ℓ2 (docs/proofs/sums.md). A unit is 1 for records; for persons, whose records may lie in several bins, 2²⁰.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from dpmanifolds._arrays import Array, like, namespace
+from dpmanifolds.errors import NotAvailableError
+from dpmanifolds.noise import LatticeLaplace, RoundedGaussian
+from dpmanifolds.privacy import Budget, Guarantee, Sensitivity, affordable_epsilon, affordable_mu
+from dpmanifolds.sums.contribution import AtPoint
+
+__all__ = ["CountsNoise", "DistanceBins", "counts_noise"]
+
+_UP = 1 + 2.0**-49
+PERSON_UNIT = 1 << 20
+
+
+@dataclass(frozen=True, eq=False)
+class DistanceBins(AtPoint):
+    """Which of the bins [0, e₁], (e₁, e₂], … the distance to the base lies in; beyond the last, and lost, in the last."""
+
+    edges: np.ndarray | None = None
+    unit: int = 1
+
+    @property
+    def dim(self) -> int:  # type: ignore[override]
+        return len(self._edges)
+
+    @property
+    def bound(self) -> int:  # type: ignore[override]
+        return self.unit
+
+    @property
+    def _edges(self) -> np.ndarray:
+        return np.empty(0) if self.edges is None else self.edges
+
+    def fits(self, whole: Array) -> Array:
+        xp = namespace(whole)
+        return xp.all(whole >= 0, axis=0) & (xp.sum(whole, axis=0) <= self.unit)
+
+    def __call__(self, block: Array) -> tuple[Array, Array]:
+        rows, broken = self.seen(block)
+        xp = namespace(rows)
+        with np.errstate(all="ignore"):
+            distance = xp.sqrt(xp.sum(rows * rows, axis=-1))
+            below = distance[None, :] <= like(self._edges, rows)[:, None]
+        whole = xp.astype(below, xp.int64)
+        # 1 from the bin of the record on; the last bin holds whatever is left
+        whole = xp.concat([whole[:-1, :], xp.ones_like(whole[-1:, :])], axis=0)
+        first = xp.concat([whole[:1, :], whole[1:, :] - whole[:-1, :]], axis=0) * self.unit
+        return first * xp.astype(self.fits(first), xp.int64), broken
+
+
+@dataclass(frozen=True)
+class CountsNoise:
+    """Integer noise for sums of points of a simplex, in units."""
+
+    law: LatticeLaplace | RoundedGaussian
+    guarantee: Guarantee
+    part: Budget
+    unit: int
+    sensitivity: Sensitivity
+    """Of the counts, in the norm that the noise is made for."""
+
+    @property
+    def is_gaussian(self) -> bool:
+        """Else the discrete Laplace."""
+        return isinstance(self.law, RoundedGaussian)
+
+    @property
+    def deviation(self) -> float:
+        """Standard deviation of one noisy count."""
+        scale = float(self.law.scale) / self.unit
+        return scale if self.is_gaussian else math.sqrt(2) * scale
+
+    def draw(self, total: Sequence[int], rng: Any = None) -> np.ndarray:
+        """The noisy counts, which may be negative. Each call spends the guarantee once."""
+        return np.asarray(self.law.release(np.array(total, dtype=np.int64), rng) / self.unit)
+
+
+def counts_noise(
+    cells: int, part: Budget, label: str, *, unit: int = 1, adjacency: str = "replace-one"
+) -> CountsNoise:
+    """The noise with the smaller deviation among those that keep this part of the budget; `label` says what a record is.
+
+    A replaced record moves the counts by 2 in ℓ1 and √2 in ℓ2, one that is added or removed by 1.
+    """
+    replaced = adjacency == "replace-one"
+    in_l1, in_l2 = (2.0, math.sqrt(2) * _UP) if replaced else (1.0, 1.0)
+    labels = {"unit": label, "adjacency": adjacency}
+    found = []
+    epsilon = affordable_epsilon(part)
+    laplace = LatticeLaplace(cells, in_l1 * unit / epsilon * _UP)
+    if laplace.epsilon(in_l1 * unit) <= epsilon:
+        moved = Sensitivity(in_l1, "counts", "P", "ℓ1: a record leaves one cell for another")
+        found.append(CountsNoise(laplace, Guarantee.pure(epsilon, **labels), part, unit, moved))
+    try:
+        mu = affordable_mu(part)
+        gaussian = RoundedGaussian(cells, in_l2 * unit / mu * _UP)
+        moved = Sensitivity(in_l2, "counts", "P", "ℓ2: a record leaves one cell for another")
+        found.append(CountsNoise(gaussian, Guarantee.gaussian(mu, **labels), part, unit, moved))
+    except NotAvailableError:
+        pass
+    if not found:
+        raise NotAvailableError(f"no noise for counts keeps {part!r}.")
+    return min(found, key=lambda noise: noise.deviation)
