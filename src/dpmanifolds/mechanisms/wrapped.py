@@ -9,8 +9,8 @@
 (0.007854, True)
 
 A mean is a sum of one integer vector per record, and integers of noise are added to it: neighbours differ by 2R steps,
-and that is all there is to the promise (docs/proofs/sums.md). Another statistic, whose coordinates move by at most Δ, is
-rounded to a public lattice gZ^d first, so that neighbours differ by at most Δ + √d·g (docs/proofs/numerics.md). exp at
+and that is all there is to the promise (docs/proofs/sums.md). Another statistic, whose coordinates move by at most Δ,
+is rounded to a public lattice gZ^d first, so that neighbours differ by at most Δ + √d·g (docs/proofs/numerics.md). exp at
 the public point, and shrinking into the domain before it, are post-processing.
 """
 
@@ -99,7 +99,7 @@ class WrappedMechanism(Mechanism):
         return self._noisy(np.array([min(max(value, low), high) for value in total], dtype=np.int64), rng)
 
     def noisy_mean(self, total: Sequence[int], rows: int, rng: Any = None) -> np.ndarray:
-        """Coordinates of the mean from an exact sum over `rows` records, over the public or the noisy number of them."""
+        """Coordinates of the mean: an exact sum over `rows` records, over the public or the noisy number of them."""
         shape, exponent = self.facts.shape, self.exponent
         if shape is None or exponent is None:
             raise ArgumentError("this mechanism was made for another statistic than a sum of integers.")
@@ -182,8 +182,8 @@ class _Lattice(NamedTuple):
 def _lattice(facts: Facts, parameter: float, *, gaussian: bool, coordinatewise: bool = False) -> _Lattice:
     """Of a sum: the one its integers lie on, made coarser where so much noise would leave 64 bits.
 
-    Of another statistic: about 2⁻³⁰ of the noise scale, coarser only where the domain would leave 64-bit integers; it is
-    rounded to it, which costs √d steps in ℓ2, Δ + √d·g, and in ℓ1 √d·Δ + d·g.
+    Of another statistic: about 2⁻³⁰ of the noise scale, coarser only where the domain would leave 64-bit integers; it
+    is rounded to it, which costs √d steps in ℓ2, Δ + √d·g, and in ℓ1 √d·Δ + d·g.
     """
     shape = facts.shape
     dim = _dim(facts)

@@ -2,8 +2,8 @@
 
 A round releases a histogram of the distances to a public point, and takes the smallest of its edges within which the
 wanted share of the records lies beyond doubt. With more than one round a rough mean comes between: the next histogram
-counts distances to that. The last and largest share of the budget goes to the mean in the ball that is left. The promise
-is the composition of all stages (docs/proofs/sums.md, section 6).
+counts distances to that. The last and largest share of the budget goes to the mean in the ball that is left. The
+promise is the composition of all stages (docs/proofs/sums.md, section 6).
 """
 
 from __future__ import annotations
