@@ -129,7 +129,7 @@ class TangentMean:
     def go(
         self, records: RecordSums, domain: Domain, plan: StepPlan, base: Array, first: ExactSum | None
     ) -> tuple[tuple[Release, ...], Array]:
-        """Noise on the first sum, then on the sums at the points that are reached: a release for each step, and where they lead."""
+        """Noise on the first sum, then on the sums at the points that are reached; and where the last one is."""
         stages: list[Release] = []
         for number, law in enumerate(plan.mechanisms):
             assert isinstance(law, WrappedMechanism)
