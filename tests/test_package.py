@@ -26,6 +26,7 @@ LAYERS = {
     "privacy": 4,
     "mechanisms": 5,
     "optimize": 5,
+    "sums": 5,
     "ledger": 5,
     "releases": 6,
     "estimators": 7,

@@ -1,0 +1,1 @@
+"""Records become integers, integers are summed exactly, noise is added once."""
