@@ -32,7 +32,6 @@ from dpmanifolds.distributions import FlatGaussian, FlatLaplace
 from dpmanifolds.domains import Ball
 from dpmanifolds.errors import ScaleOutOfRangeError
 from dpmanifolds.manifolds import Euclidean
-from dpmanifolds.mechanisms._estimate import shrunk_lengths
 from dpmanifolds.mechanisms._frames import coordinates_at, host, point_at
 from dpmanifolds.mechanisms.base import Draw, ExpectedError, Facts, Mechanism, edge_factor
 from dpmanifolds.noise import LatticeGaussian, LatticeLaplace, RoundedGaussian, RoundedLaplace
@@ -44,6 +43,7 @@ from dpmanifolds.privacy import (
     affordable_mu,
     affordable_rho,
 )
+from dpmanifolds.sums.estimate import shrink_lengths
 
 __all__ = ["WrappedGaussianMechanism", "WrappedLaplaceMechanism"]
 
@@ -78,13 +78,13 @@ class _WrappedMechanism(Mechanism):
         return Draw(self.point_of(noisy), noisy)
 
     def point_of(self, coordinates: np.ndarray) -> Array:
-        """The best guess of the statistic from noisy coordinates (..., dim): post-processing, see `_estimate`."""
+        """The best guess of the statistic from noisy coordinates (..., dim): post-processing, see `sums.estimate`."""
         domain = self.facts.domain
         if not isinstance(domain, Ball) or self._is_coordinatewise:
             return point_at(domain, coordinates)
         lengths = np.linalg.norm(coordinates, axis=-1)
         gaussian = isinstance(self, WrappedGaussianMechanism)
-        wanted = shrunk_lengths(lengths, dim=self.dim, radius=domain.radius, scale=self.scale, gaussian=gaussian)
+        wanted = shrink_lengths(lengths, dim=self.dim, radius=domain.radius, sigma=self.scale, gaussian=gaussian)
         factors = wanted / np.maximum(lengths, 1e-300)
         return point_at(domain, coordinates * factors[..., None])
 
