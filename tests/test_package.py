@@ -27,7 +27,6 @@ LAYERS = {
     "sums": 5,
     "mechanisms": 5,
     "optimize": 5,
-    "sums": 5,
     "ledger": 5,
     "releases": 6,
     "estimators": 7,

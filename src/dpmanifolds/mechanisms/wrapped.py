@@ -111,7 +111,7 @@ class WrappedMechanism(Mechanism):
         return np.asarray(noisy[:-1] * (self.step * (shape.count / count)))
 
     def shrink(self, coordinates: np.ndarray) -> np.ndarray:
-        """The best guess of the statistic's coordinates in the ball of the domain: post-processing, see `sums.estimate`."""
+        """The best guess of coordinates in the ball of the domain: post-processing, see `sums.estimate`."""
         lengths = np.linalg.norm(coordinates, axis=-1)
         gaussian = isinstance(self, WrappedGaussianMechanism)
         dim, radius = self.facts.domain.manifold.dim, self.facts.domain.radius
