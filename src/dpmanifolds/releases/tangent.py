@@ -21,7 +21,7 @@ from dpmanifolds.sums.records import RecordSums, read_records
 from dpmanifolds.sums.steps import StepPlan, plan_steps
 from dpmanifolds.sums.total import ExactSum, check_rules
 
-__all__ = ["TANGENT", "TangentMean", "is_usable", "reached"]
+__all__ = ["TANGENT", "TangentMean", "is_usable", "reached", "settled", "step_share"]
 
 
 TANGENT = ("auto", "wrapped-gaussian", "wrapped-laplace")
@@ -139,8 +139,12 @@ class TangentMean:
             total = records.total(seen) if number or first is None else first
             noisy = law.noisy_mean(total.integers, total.rows, self.account.rng)
             drawn = noisy if seen.offset is None else noisy + seen.offset
-            share = 1.0 if len(plan.mechanisms) == 1 else plan.damping
-            point = reached(domain, base, law, share * drawn)
+            if number:
+                step = drawn * step_share(float(np.linalg.norm(drawn)), plan, number)
+                point = settled(domain, law, reached(domain, base, step), plan.noises[number])
+            else:
+                step = drawn if law.is_coordinatewise else law.shrink(drawn)
+                point = reached(domain, base, plan.gains[0] * step)
             stages.append(self._stage(law, Draw(point, drawn), domain, base, plan))
             base = point if is_usable(domain, point) else base
         return tuple(stages), base
@@ -160,19 +164,38 @@ class TangentMean:
         return replace(made, expected_error=plan.expected_error) if law is plan.last else made
 
 
-def reached(domain: Domain, base: Array, law: WrappedMechanism, coordinates: np.ndarray) -> Array:
-    """The point of the domain that noisy coordinates at a public point lead to: post-processing.
+def step_share(length: float, plan: StepPlan, number: int) -> float:
+    """How much of a later step is taken, for noisy coordinates of this length: post-processing.
+
+    The plan's gain; more where they are longer than noise alone makes them, 1 − noise²/length² (James and Stein) of the
+    most that the plan allows.
+    """
+    noise = plan.mechanisms[number].expected_error.mean
+    return max(plan.gains[number], plan.gains[0] * (1 - (noise / max(length, noise)) ** 2))
+
+
+def reached(domain: Domain, base: Array, guess: np.ndarray) -> Array:
+    """The point of the domain that coordinates at a public point lead to: post-processing.
 
     From the centre nothing that was shrunk into the ball can leave it; from elsewhere it is clipped onto it.
     """
     manifold = domain.manifold
-    guess = coordinates if law.is_coordinatewise else law.shrink(coordinates)
     length = np.linalg.norm(guess, axis=-1, keepdims=True)
     guess = guess * np.minimum(1.0, domain.radius / np.maximum(length, 1e-300))
     point = move(manifold, base, guess)
     if not np.any(coordinates_at(manifold, base, host(domain.center))) or not is_usable(domain, point):
         return point
     return domain.clip(point)
+
+
+def settled(domain: Domain, law: WrappedMechanism, point: Array, noise: float) -> Array:
+    """A point that later steps reached, shrunk towards the centre like that of a first one: post-processing."""
+    if law.is_coordinatewise or not is_usable(domain, point):
+        return point
+    manifold, center = domain.manifold, host(domain.center)
+    seen = coordinates_at(manifold, center, point)
+    guess = replace(law, scale=law.scale * noise / law.expected_error.mean).shrink(seen)
+    return point if np.array_equal(guess, seen) else reached(domain, center, guess)
 
 
 def is_usable(domain: Domain, point: Array) -> bool:
