@@ -139,14 +139,18 @@ def damping(domain: Domain) -> float:
     """The most of a step that is taken when there are several: all, or less where whole ones overshoot.
 
     Where the curvature is negative the second derivatives of half the squared distance at ρ lie between 1 and
-    L = √|κ|ρ·coth(√|κ|ρ), κ the lowest curvature. A share 2/(1 + L) of a step leaves at most (L − 1)/(L + 1) of any
-    direction for records as far as ρ, which is the typical spread here.
+    L = √|κ|ρ·coth(√|κ|ρ). A share 2/(1 + L) of a step leaves at most (L − 1)/(L + 1) of any direction for records as far
+    as ρ. Here ρ is the typical spread, and κ a quarter of the lowest curvature and three of the average one: at the lowest
+    steps are too short for records that spread in all directions, and only records at opposite ends of a wide ball are
+    then overshot, no farther than by one whole step.
 
     >>> from dpmanifolds import Ball, Hyperbolic
     >>> round(damping(Ball(Hyperbolic(2), Hyperbolic(2).origin, 3.0)), 3)
     0.82
     """
-    reach = math.sqrt(max(-domain.manifold.curvature_bounds[0], 0.0)) * _SPREAD * domain.radius
+    manifold = domain.manifold
+    curvature = 0.25 * manifold.curvature_bounds[0] + 0.75 * manifold.average_curvature
+    reach = math.sqrt(max(-curvature, 0.0)) * _SPREAD * domain.radius
     return 1.0 if reach < 1e-6 else 2 / (1 + reach / math.tanh(reach))
 
 
