@@ -93,12 +93,13 @@ def test_clipping_takes_read_only_and_non_contiguous_records_and_keeps_float32()
     ],
     ids=repr,
 )
-def test_a_radius_from_the_limit_on_is_refused(manifold, limit):
+def test_a_mean_is_unique_up_to_the_limit_and_balls_end_at_the_cut_locus(manifold, limit):
     center = manifold.random_point(rng=0)
     assert manifold.max_radius == pytest.approx(limit)
-    Ball(manifold, center, 0.999 * limit)
+    assert Ball(manifold, center, 0.999 * limit).has_unique_mean
+    assert not Ball(manifold, center, 1.001 * limit).has_unique_mean
     with pytest.raises(RadiusTooLargeError, match="radius must be below"):
-        Ball(manifold, center, limit)
+        Ball(manifold, center, manifold.injectivity_radius)
 
 
 @pytest.mark.parametrize("manifold", [Euclidean(2), Hyperbolic(3), SPD(3), SPD(3, "log-euclidean")], ids=repr)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from fractions import Fraction
 
 import pytest
 
@@ -43,16 +44,25 @@ def promised(mechanism):
     """What the scale gives, and what the guarantee says."""
     facts, guarantee, sigma, step = mechanism.facts, mechanism.guarantee, mechanism.scale, mechanism.step
     dim = facts.domain.manifold.dim
-    on_lattice = float(facts.at_center) + math.sqrt(dim) * step
+    if mechanism.name.startswith("direct"):
+        on_lattice = float(facts.at_center) + math.sqrt(dim) * step
+        claimed = guarantee.as_gaussian().mu if mechanism.name == "direct-gaussian" else guarantee.as_pure().epsilon
+        return on_lattice / sigma, claimed
+    if mechanism.name.startswith("wrapped"):
+        # exact integers: a sum moves by 2R steps, and the noise is drawn with sigma_steps
+        moved = facts.shape.diameter(mechanism.exponent, gaussian=mechanism.name == "wrapped-gaussian")
+        assert moved == 2 * 2**mechanism.exponent
+        assert sigma == mechanism.sigma_steps * step
+        exactly = float(Fraction(moved) / Fraction(mechanism.sigma_steps))
     if mechanism.name == "wrapped-gaussian":
         if mechanism.numerics == "lattice":
-            return LatticeGaussian(dim, sigma / step).rho(on_lattice / step), guarantee.as_zcdp().rho
-        return on_lattice / sigma, guarantee.as_gaussian().mu
+            return LatticeGaussian(dim, mechanism.sigma_steps).rho(moved), guarantee.as_zcdp().rho
+        return exactly, guarantee.as_gaussian().mu
     if mechanism.name == "wrapped-laplace":
         if mechanism.numerics == "lattice":
-            ell1 = math.sqrt(dim) * on_lattice
-            return LatticeLaplace(dim, sigma / step).epsilon(ell1 / step), guarantee.as_pure().epsilon
-        return on_lattice / sigma, guarantee.as_pure().epsilon
+            ell1 = math.sqrt(dim) * moved
+            return LatticeLaplace(dim, mechanism.sigma_steps).epsilon(ell1), guarantee.as_pure().epsilon
+        return exactly, guarantee.as_pure().epsilon
     if mechanism.name == "riemannian-gaussian":
         (term,) = guarantee.terms
         if term.kind == "gaussian":
@@ -78,8 +88,10 @@ def test_large_manifolds_pay_too(budget, where):
 @pytest.mark.parametrize(
     ("name", "numerics", "theorem"),
     [
-        ("wrapped-laplace", "rounded", "S1w"),
-        ("wrapped-gaussian", "rounded", "S1w"),
+        ("wrapped-laplace", "rounded", "B1"),
+        ("wrapped-gaussian", "rounded", "B1"),
+        ("direct-laplace", "rounded", "S1w"),
+        ("direct-gaussian", "rounded", "S1w"),
         ("riemannian-laplace", "idealized", "S1"),
         ("riemannian-gaussian", "idealized", "S1"),
         ("k-norm-gradient", "idealized", "S2"),
@@ -93,10 +105,11 @@ def test_the_scale_is_made_from_the_right_theorem(name, numerics, theorem):
 
 
 def test_the_sphere_pays_what_the_theorem_says():
-    """S², r = π/8, n = 100, ε = 1: 2·tan(r)/n for both Laplace mechanisms, and 2·L(r)/n for the K-norm gradient."""
+    """S², r = π/8, n = 100, ε = 1: 2r/n by sums, 2·tan(r)/n around the mean, and 2·L(r)/n for the K-norm gradient."""
     facts = mean_facts(BALLS["sphere"], 100)
     scales = {name: calibrate(name, facts, PureDP(1.0), numerics).scale for name, numerics in (ALL[0], ALL[4], ALL[6])}
-    assert scales["wrapped-laplace"] == pytest.approx(0.00828427, rel=1e-6)
+    assert scales["wrapped-laplace"] == pytest.approx(0.00785398, rel=1e-6)
+    assert calibrate("direct-laplace", facts, PureDP(1.0), "rounded").scale == pytest.approx(0.00828427, rel=1e-6)
     assert scales["riemannian-laplace"] == pytest.approx(0.00828427, rel=1e-6)
     assert scales["k-norm-gradient"] == pytest.approx(2 * 0.0080623, rel=1e-4)
 
@@ -119,4 +132,4 @@ def test_idealized_mechanisms_must_be_asked_for(name):
 def test_where_nothing_is_offered_the_reasons_are_told():
     with pytest.raises(NotAvailableError, match="wrapped-gaussian"):
         choose(mean_facts(BALLS["sphere"], 100), PureDP(1.0), mechanism="wrapped-gaussian")
-    assert len(MECHANISMS) == 5
+    assert len(MECHANISMS) == 7

@@ -3,14 +3,16 @@
 from __future__ import annotations
 
 import math
+from fractions import Fraction
 
 import numpy as np
 import pytest
 from scipy import stats
 
-from dpmanifolds import SPD, Ball, Euclidean
-from dpmanifolds.optimize import FrechetMeanLoss, Loss, plan_descent, private_descent
-from dpmanifolds.optimize._noisy import NoisyGradient, draw_batch, lattice_step
+from dpmanifolds import SPD, Ball, Euclidean, Grassmann
+from dpmanifolds.optimize import FrechetMeanLoss, Loss, PCALoss, plan_descent, private_descent
+from dpmanifolds.optimize._noisy import NoisyGradient, draw_batch
+from dpmanifolds.optimize.records import hold_records
 from tests.manifolds.cases import MANIFOLDS
 
 SIGMA = 0.37
@@ -29,12 +31,17 @@ class _Silent(Loss):
         return np.zeros((records.shape[0], self.manifold.dim))
 
 
-def noise_at(manifold, w, count, numerics, law="gaussian", sigma=SIGMA):
+def source_at(manifold, law="gaussian", sigma=SIGMA):
     plan = plan_descent(n=10, clip=1.0, steps=1, noise=sigma)
     object.__setattr__(plan, "law", law)
-    step = lattice_step(0.2, manifold.dim)
-    source = NoisyGradient(_Silent(manifold), np.zeros((10, 1)), plan, numerics, step, np.random.default_rng(8))
-    return np.stack([source.private(w, np.zeros(manifold.dim)) for _ in range(count)])
+    loss = _Silent(manifold)
+    return NoisyGradient(loss, hold_records(loss, np.zeros((10, 1))), plan, np.random.default_rng(8))
+
+
+def noise_at(manifold, w, count, law="gaussian"):
+    source = source_at(manifold, law)
+    total = source.total(w)
+    return np.stack([source.private(w, total) for _ in range(count)])
 
 
 def accepts(squares, dim, sigma):
@@ -45,7 +52,7 @@ def accepts(squares, dim, sigma):
 def test_squared_lengths_in_the_metric_are_chi_square(manifold):
     """3000 draws; false alarm 1e−7 per manifold; rejects 30 % more or less noise."""
     w = manifold.random_point(rng=4)
-    vectors = manifold.from_coordinates(w, noise_at(manifold, w, 3000, "idealized"))
+    vectors = manifold.from_coordinates(w, noise_at(manifold, w, 3000))
     squares = manifold.inner(w, vectors, vectors)
     assert accepts(squares, manifold.dim, SIGMA)
     assert not accepts(squares, manifold.dim, 1.3 * SIGMA)
@@ -62,7 +69,7 @@ def test_noise_is_white_along_a_basis_that_is_not_ours(manifold):
     w = manifold.random_point(rng=4)
     given = manifold.from_coordinates(w, np.random.default_rng(2).standard_normal((manifold.dim, manifold.dim)))
     gram = np.stack([manifold.inner(w, given, _at(given, i)) for i in range(manifold.dim)])
-    drawn = manifold.from_coordinates(w, noise_at(manifold, w, 1500, "idealized"))
+    drawn = manifold.from_coordinates(w, noise_at(manifold, w, 1500))
     along = np.stack([manifold.inner(w, drawn, _at(given, i)) for i in range(manifold.dim)])
     covariance = np.cov(np.linalg.solve(np.linalg.cholesky(gram), along)).reshape(gram.shape)
     assert np.max(np.abs(covariance / SIGMA**2 - np.eye(manifold.dim))) < 6 * math.sqrt(2 / 1500)
@@ -74,14 +81,13 @@ def _at(vectors, i):
     return tuple(_at(part, i) for part in vectors) if isinstance(vectors, tuple) else vectors[i]
 
 
-@pytest.mark.parametrize("numerics", ["rounded", "idealized"])
-def test_noise_at_a_badly_conditioned_matrix_is_white_in_its_own_metric(numerics):
+def test_noise_at_a_badly_conditioned_matrix_is_white_in_its_own_metric():
     """⟨v,v⟩ = tr(p⁻¹vp⁻¹v) through plain inverses at condition 1e6; components along an orthonormal basis of T_p
     that is not ours (p^½ E p^½); 3000 draws, false alarm below 1e−6."""
     manifold = SPD(3)
     turn = np.linalg.qr(np.random.default_rng(0).standard_normal((3, 3)))[0]
     p = turn @ np.diag([1e3, 1.0, 1e-3]) @ turn.T
-    vectors = manifold.from_coordinates(p, noise_at(manifold, p, 3000, numerics))
+    vectors = manifold.from_coordinates(p, noise_at(manifold, p, 3000))
     inverse = turn @ np.diag([1e-3, 1.0, 1e3]) @ turn.T
     lifted = inverse @ vectors
     squares = np.trace(lifted @ lifted, axis1=1, axis2=2)
@@ -100,29 +106,46 @@ def test_noise_at_a_badly_conditioned_matrix_is_white_in_its_own_metric(numerics
     assert np.max(np.abs(covariance - np.eye(6))) < 6 * math.sqrt(2 / 3000)
 
 
-@pytest.mark.parametrize("numerics", ["rounded", "idealized"])
 @pytest.mark.parametrize("sampler", ["gaussian", "laplace"])
-def test_both_numerics_draw_the_same_law(numerics, sampler):
+def test_noise_has_the_law_of_the_plan(sampler):
     """Lengths of 3000 draws in R^3; false alarm 1e−7; rejects 30 %."""
-    lengths = np.linalg.norm(noise_at(Euclidean(3), np.zeros(3), 3000, numerics, sampler), axis=1)
+    lengths = np.linalg.norm(noise_at(Euclidean(3), np.zeros(3), 3000, sampler), axis=1)
     law = stats.gamma(3) if sampler == "laplace" else stats.chi(3)
     assert stats.kstest(lengths / SIGMA, law.cdf).pvalue > 1e-7
     assert stats.kstest(lengths / SIGMA / 1.3, law.cdf).pvalue < 1e-7
     assert stats.kstest(lengths / SIGMA / 0.7, law.cdf).pvalue < 1e-7
 
 
-def test_rounded_gradients_lie_on_the_lattice():
-    manifold = SPD(3)
-    draws = noise_at(manifold, np.eye(3), 5, "rounded") / lattice_step(0.2, 6)
-    assert np.array_equal(draws, np.rint(draws))
-    assert math.sqrt(6) * lattice_step(0.2, 6) <= 2.0**-24 * 0.2
+def test_noisy_gradients_lie_on_the_lattice_and_the_noise_is_no_less_than_promised():
+    for sigma in (0.37, 1e-9, 3.0):
+        source = source_at(SPD(3), sigma=sigma)
+        step = 1.0 / 2**source.exponent / 10
+        draws = np.stack([source.private(np.eye(3), source.total(np.eye(3))) for _ in range(5)]) / step
+        assert np.allclose(draws, np.rint(draws), rtol=1e-15, atol=1e-6)
+        assert Fraction(source.scale) >= Fraction(sigma) * 10 * 2**source.exponent
+        assert source.scale == pytest.approx(sigma * 10 * 2**source.exponent, rel=1e-15)
+
+
+def test_noise_of_outer_products_is_white_on_the_tangent_space():
+    """Zero records: 3000 draws of the projected ambient noise on Gr(5, 2); false alarm 1e−7; rejects 30 %."""
+    loss = PCALoss(Grassmann(5, 2), 1.0)
+    plan = plan_descent(n=10, clip=loss.bound, steps=1, noise=SIGMA)
+    source = NoisyGradient(loss, hold_records(loss, np.zeros((10, 5))), plan, np.random.default_rng(8))
+    w = loss.manifold.random_point(rng=4)
+    total = source.total(w)
+    draws = np.stack([source.private(w, total) for _ in range(3000)])
+    squares = np.sum(draws**2, axis=1)
+    assert accepts(squares, 6, SIGMA)
+    assert not accepts(squares, 6, 1.3 * SIGMA)
+    assert not accepts(squares, 6, 0.7 * SIGMA)
+    assert np.max(np.abs(np.cov(draws.T) / SIGMA**2 - np.eye(6))) < 6 * math.sqrt(2 / 3000)
 
 
 def test_poisson_batches_hold_each_record_with_the_rate_independently():
     """4000 batches of 30 records: counts binomial within 5.5 sd, sizes with binomial variance."""
     plan = plan_descent(n=30, clip=1.0, steps=1, noise=1.0, batch_size=6)
-    rng, records = np.random.default_rng(1), np.arange(30.0)[:, None]
-    batches = [draw_batch(records, plan, rng)[:, 0].astype(int) for _ in range(4000)]
+    rng = np.random.default_rng(1)
+    batches = [draw_batch(plan, rng) for _ in range(4000)]
     counts = np.bincount(np.concatenate(batches), minlength=30)
     assert np.all(np.abs(counts - 800) < 5.5 * math.sqrt(4000 * 0.2 * 0.8))
     sizes = np.array([batch.size for batch in batches])
@@ -137,17 +160,18 @@ def test_gradients_of_random_batches_are_unbiased_also_far_from_the_records(samp
     loss = FrechetMeanLoss(ball)
     records = loss.prepare(manifold.random_point(30, rng=0))
     plan = plan_descent(n=30, clip=loss.bound, steps=1, noise=1.0, batch_size=6, sampling=sampling)
-    source = NoisyGradient(loss, records, plan, "idealized", 1.0, np.random.default_rng(2))
+    source = NoisyGradient(loss, hold_records(loss, records), plan, np.random.default_rng(2))
     w = np.diag([np.exp(4.0), np.exp(-3.0)])
-    means = np.stack([source.mean(w) for _ in range(2000)]) + loss.anchor(w)
+    unit = loss.bound / 2.0**source.exponent / plan.divisor
+    means = np.array([source.total(w).integers for _ in range(2000)], dtype=float) * unit + loss.anchor(w)
     exact = loss.gradients(w, records).mean(axis=0)
     assert np.all(np.abs(means.mean(axis=0) - exact) < 6 * means.std(axis=0) / math.sqrt(2000))
 
 
 def test_fixed_batches_have_their_size_and_favour_no_one():
     plan = plan_descent(n=30, clip=1.0, steps=1, noise=1.0, batch_size=6, sampling="without-replacement")
-    rng, records = np.random.default_rng(1), np.arange(30.0)[:, None]
-    batches = [draw_batch(records, plan, rng)[:, 0].astype(int) for _ in range(4000)]
+    rng = np.random.default_rng(1)
+    batches = [draw_batch(plan, rng) for _ in range(4000)]
     assert all(np.unique(batch).size == 6 for batch in batches)
     counts = np.bincount(np.concatenate(batches), minlength=30)
     assert np.all(np.abs(counts - 800) < 5.5 * math.sqrt(4000 * 0.2 * 0.8))

@@ -7,7 +7,7 @@ import math
 import pytest
 from scipy.stats import norm
 
-from dpmanifolds import ApproxDP, ArgumentError, GaussianDP, PureDP, RenyiDP, ZeroConcentratedDP
+from dpmanifolds import ApproxDP, ArgumentError, GaussianDP, NotAvailableError, PureDP, RenyiDP, ZeroConcentratedDP
 from dpmanifolds.optimize import plan_descent
 from dpmanifolds.privacy import fixed_size_descent, poisson_descent
 
@@ -75,11 +75,18 @@ def test_the_rate_is_a_number_that_a_uniform_draw_can_hit():
         assert 0 < size / n - rate + 1e-300 <= 2.0**-52
 
 
-def test_slack_is_charged():
-    plain = plan_descent(n=100, clip=1.0, steps=3, noise=0.1).guarantee.as_gaussian().mu
-    charged = plan_descent(n=100, clip=1.0, steps=3, noise=0.1, slack=0.5)
-    assert charged.guarantee.as_gaussian().mu == pytest.approx(1.5 * plain)
-    assert float(charged.sensitivity) == pytest.approx(0.03)
+def test_a_record_that_is_added_costs_half_of_one_that_is_replaced():
+    for budget in (GaussianDP(1.0), PureDP(1.0), ApproxDP(1.0, 1e-6)):
+        replaced, added = (
+            plan_descent(n=100, clip=1.0, steps=3, budget=budget, adjacency=adjacency)
+            for adjacency in ("replace-one", "add-remove-one")
+        )
+        assert added.noise == pytest.approx(replaced.noise / 2)
+        assert added.guarantee.adjacency == "add-remove-one"
+        assert added.guarantee.fits(budget)
+        assert float(added.sensitivity) == 0.01
+    with pytest.raises(NotAvailableError, match="batch_size"):
+        plan_descent(n=100, clip=1.0, steps=3, noise=1.0, batch_size=10, adjacency="add-remove-one")
 
 
 @pytest.mark.parametrize(

@@ -206,7 +206,6 @@ def _bounds(setting: Setting) -> list[Claim]:
         fixed: dict[str, Any] = {
             "start": np.diag([1.6, 1.0]),
             "within": ball,
-            "numerics": "idealized",
             "rng": setting.rng,
         }
         return [

@@ -109,7 +109,7 @@ def _eigenvector(setting: Setting, numbers: Numbers) -> list[Claim]:
         found: dict[str, list[float]] = {_RIEMANNIAN: [], _PROJECTED: [], _HONEST: []}
         for _ in range(runs):
             start = sphere.random_point(rng=rng)
-            fixed = {"start": start, "step_size": 0.2, "numerics": "idealized", "rng": rng}
+            fixed = {"start": start, "step_size": 0.2, "rng": rng}
             free = private_descent(leaky, records, sphere, steps=steps, noise=noise, **fixed)
             found[_RIEMANNIAN].append(excess(free.point))
             flat = projected_descent(
@@ -167,9 +167,7 @@ def _as_printed(records: np.ndarray, start: np.ndarray, rng: np.random.Generator
     steps = _steps(n, lipschitz)
     noise = math.sqrt(steps * _LOG) * lipschitz / (n * _BUDGET.epsilon)
     loss = EigenvectorLoss(50, math.sqrt(lipschitz))
-    w = private_descent(
-        loss, records, Sphere(49), start=start, steps=steps, noise=noise, step_size=0.2, numerics="idealized", rng=rng
-    ).point
+    w = private_descent(loss, records, Sphere(49), start=start, steps=steps, noise=noise, step_size=0.2, rng=rng).point
     best = float(np.linalg.eigvalsh(records.T @ records)[-1])
     return (best - float(np.sum((records @ w) ** 2))) / (best - float(np.sum((records @ start) ** 2)))
 
@@ -303,7 +301,6 @@ def _descent(
             start=loss.ball.center,
             steps=steps,
             step_size=step,
-            numerics="idealized",
             rng=rng,
             **promise,
         )

@@ -99,7 +99,7 @@ def _without_noise(setting: Setting, edges: np.ndarray, nodes: int) -> _Track:
     steps = setting.pick(40, 150, 300)
     track, look = _watched(space, loss.start(1e-3), edges, steps)
     private_descent(
-        loss, edges, loss.manifold, start=loss.start(1e-3), steps=steps, noise=1e-12, numerics="idealized",
+        loss, edges, loss.manifold, start=loss.start(1e-3), steps=steps, noise=1e-12,
         step_size=_per_edge(edges, 0.1, 0.03), longest_step=0.05, callback=look, rng=setting.rng,
     )  # fmt: skip
     return track

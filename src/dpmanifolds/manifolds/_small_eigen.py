@@ -73,7 +73,7 @@ def log_entries(entries: Entries, k: int) -> Entries:
     poor = ~(values[-1] > 0.01 * values[0])
     safe = [xp.where(poor, xp.ones_like(value), value) for value in values]
     result = _interpolated(entries, safe, k)
-    if is_numpy(poor):
+    if is_numpy(poor) and poor.ndim:
         few = _log_by_rotations({at: entry[poor] for at, entry in entries.items()}, k)
         for at, entry in few.items():
             result[at][poor] = entry

@@ -42,7 +42,7 @@ class FlatManifold(Manifold):
         return self.inverse_chart(self.chart(base) + self.to_coordinates(base, vector))
 
     def log(self, base: Array, point: Array) -> Array:
-        return self.from_coordinates(base, self.log_coordinates(base, point))
+        return self.from_coordinates(base, self.chart(point) - self.chart(base))
 
     def log_coordinates(self, base: Array, points: Array) -> Array:
         return self.chart(points) - self.chart(base)

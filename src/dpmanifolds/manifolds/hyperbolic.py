@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from typing import Any
 
-from dpmanifolds._arrays import Array, dot, log_sinhc, namespace, norm, safe_divide, sinhc
+from dpmanifolds._arrays import Array, dot, log_sinhc, namespace, norm, row_dot, row_norm, safe_divide, sinhc
 from dpmanifolds._validate import negative_number, positive_integer
 from dpmanifolds.manifolds.base import Manifold, default_tolerance, normal_array
 
@@ -51,7 +51,7 @@ class Hyperbolic(Manifold):
     def _lift(self, spatial: Array) -> Array:
         """The point with this spatial part."""
         xp = namespace(spatial)
-        time = xp.hypot(norm(spatial), xp.full_like(spatial[..., 0], self.scale_length))
+        time = xp.hypot(row_norm(spatial), xp.full_like(spatial[..., 0], self.scale_length))
         return xp.concat([time[..., None], spatial], axis=-1)
 
     def exp(self, base: Array, vector: Array) -> Array:
@@ -70,7 +70,7 @@ class Hyperbolic(Manifold):
     def log_coordinates(self, base: Array, points: Array) -> Array:
         frame = _PolarPair(base / self.scale_length, points / self.scale_length)
         seen = frame.second_seen_from_first()
-        return seen * safe_divide(frame.angle() * self.scale_length, norm(seen))[..., None]
+        return seen * safe_divide(frame.angle() * self.scale_length, row_norm(seen))[..., None]
 
     def dist(self, a: Array, b: Array) -> Array:
         return self.scale_length * _PolarPair(a / self.scale_length, b / self.scale_length).angle()
@@ -142,10 +142,10 @@ class _PolarPair:
     def __init__(self, x: Array, y: Array) -> None:
         xp = self.xp = namespace(x, y)
         first, second = x[..., 1:], y[..., 1:]
-        self.sinh_x, self.sinh_y = norm(first), norm(second)
+        self.sinh_x, self.sinh_y = row_norm(first), row_norm(second)
         self.cosh_x, self.cosh_y = x[..., 0], y[..., 0]
         difference, total = second - first, second + first
-        gap = dot(difference, total)
+        gap = row_dot(difference, total)
         # sinh(b − a) = (sinh²b − sinh²a)/(sinh b cosh a + cosh b sinh a)
         self.sinh_gap = safe_divide(gap, self.sinh_y * self.cosh_x + self.cosh_y * self.sinh_x)
         unit_x = safe_divide(first, self.sinh_x[..., None])
@@ -161,7 +161,7 @@ class _PolarPair:
         turned = 2 * safe_divide(difference - radial[..., None] * (unit_x + unit_y), size[..., None])
         both = ((self.sinh_x > 0) & (self.sinh_y > 0))[..., None]
         self.turn = xp.where(both, turned, xp.zeros_like(turned))
-        self.turn_squared = dot(self.turn, self.turn)
+        self.turn_squared = row_dot(self.turn, self.turn)
 
     def angle(self) -> Array:
         """The distance."""

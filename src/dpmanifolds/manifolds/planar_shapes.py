@@ -14,6 +14,7 @@ from dpmanifolds._arrays import (
     log_sinc,
     namespace,
     norm,
+    row_norm,
     safe_divide,
 )
 from dpmanifolds._validate import numeric_array, positive_integer
@@ -155,7 +156,7 @@ class PlanarShapes(Manifold):
         ones = xp.ones_like(base)
         turned = reflect_to_axis(complement_to_coordinates(ones, base), complement_to_coordinates(ones, points))
         first, across = turned[..., 0], turned[..., 1:]
-        size, length = xp.abs(first), norm(across)
+        size, length = xp.abs(first), row_norm(across)
         phase = safe_divide(xp.conj(first), xp.astype(size, first.dtype), 1.0)
         factor = safe_divide(xp.atan2(length, size), length)
         aligned = across * (phase * xp.astype(factor, phase.dtype))[..., None]
@@ -204,7 +205,7 @@ class PlanarShapes(Manifold):
         if not xp.isdtype(point.dtype, "complex floating"):
             return xp.zeros(point.shape[:-1], dtype=xp.bool)
         slack = default_tolerance(point, tolerance)
-        return (xp.abs(norm(point) - 1) <= slack) & (xp.abs(xp.sum(point, axis=-1)) <= slack * math.sqrt(self.k))
+        return (xp.abs(row_norm(point) - 1) <= slack) & (xp.abs(xp.sum(point, axis=-1)) <= slack * math.sqrt(self.k))
 
     def project(self, point: Array) -> Array:
         return self.from_landmarks(point)

@@ -41,7 +41,7 @@ class SPDLogEuclidean(SPDBase, FlatManifold):
         return upper_triangle(apply_function(point, xp.log))
 
     def log_coordinates(self, base: Array, points: Array) -> Array:
-        return log_triangle(points, self.k) - self.chart(base)
+        return log_triangle(points, self.k) - log_triangle(base[None, ...], self.k)[0, ...]
 
     def inverse_chart(self, coordinates: Array) -> Array:
         xp = namespace(coordinates)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from typing import Any
 
-from dpmanifolds._arrays import Array, dot, log_sinc, namespace, norm, safe_divide
+from dpmanifolds._arrays import Array, dot, log_sinc, namespace, norm, row_norm, safe_divide
 from dpmanifolds._validate import positive_integer, positive_number
 from dpmanifolds.manifolds._householder import (
     complement_to_coordinates,
@@ -68,7 +68,7 @@ class Sphere(Manifold):
         xp = namespace(base, points)
         turned = reflect_to_axis(base, points)
         across = turned[..., 1:]
-        length = norm(across)
+        length = row_norm(across)
         angle = xp.atan2(length, turned[..., 0]) * self.sphere_radius
         coordinates = across * safe_divide(angle, length)[..., None]
         lost = (length == 0) & (turned[..., 0] < 0)
@@ -105,7 +105,7 @@ class Sphere(Manifold):
 
     def belongs(self, point: Array, tolerance: float | None = None) -> Array:
         xp = namespace(point)
-        return xp.abs(norm(point) / self.sphere_radius - 1) <= default_tolerance(point, tolerance)
+        return xp.abs(row_norm(point) / self.sphere_radius - 1) <= default_tolerance(point, tolerance)
 
     def project(self, point: Array) -> Array:
         return self.sphere_radius * point / norm(point)[..., None]

@@ -120,6 +120,11 @@ class WrappedMechanism(Mechanism):
 
     def draw(self, statistic: Array, *, records: Array | None = None, rng: Any = None) -> Draw:
         domain = self.facts.domain
+        if self.facts.shape is not None:
+            raise ArgumentError(
+                "this mechanism adds noise to a sum of integers, one vector for each record (noisy_mean), and not to a "
+                "point: that moves by more. Use private_mean, or the mechanism 'direct'."
+            )
         coordinates = coordinates_at(domain.manifold, host(domain.center), host(statistic))
         values = np.rint(coordinates / self.step).astype(np.int64)
         noisy = self._noisy(values, rng) * self.step

@@ -68,20 +68,17 @@ class Run:
             "retraction": self.retraction,
             "within": repr(self.within),
             "longest_step": self.longest,
-            "numerics": self.source.numerics,
+            "adjacency": plan.adjacency,
+            "persons": self.source.records.persons is not None,
             "start": parts,
             "step_sizes": self.sizes.tolist(),
         }
 
     def go(self, start: Any, file: StateFile | None, spend: Callable[[Guarantee], None]) -> Outcome:
         saved = file.read() if file is not None else None
-        first_mean = None
         if saved is None:
             points = {"point": start, "chosen": start}
             finished, lost = 0, 0
-            if self.plan.batch_size is None:
-                # a gradient that is not finite shows here, while nothing is spent
-                first_mean = self.source.mean(start)
             spend(self.plan.guarantee)
         else:
             finished, lost, points = saved["finished"], saved["lost"], saved["points"]
@@ -93,9 +90,7 @@ class Run:
                 if file is not None:
                     file.write(finished=finished, started=finished + 1, lost=lost, points=points)
                 w = points["point"]
-                mean = self.source.mean(w) if first_mean is None else first_mean
-                first_mean = None
-                direction = self.source.private(w, mean)
+                direction = self.source.private(w, self.source.total(w))
                 points = self._advanced(points, direction, finished)
                 finished += 1
                 if self.callback is not None:

@@ -1,36 +1,24 @@
-"""One private step: a batch, the mean of its clipped gradients, and noise in orthonormal coordinates."""
+"""One private step: a batch, the exact sum of its gradients as integers, and integer noise of exact law."""
 
 from __future__ import annotations
 
 import math
 from dataclasses import dataclass
+from fractions import Fraction
 from typing import Any
 
 import numpy as np
 
-from dpmanifolds.errors import NotOnManifoldError
-from dpmanifolds.noise import uniform_directions
 from dpmanifolds.noise.exact import RoundedGaussian, RoundedLaplace
-from dpmanifolds.optimize.loss import Loss, clipped_total
+from dpmanifolds.optimize.contribution import contribution_at, exponent_for
+from dpmanifolds.optimize.loss import Loss, OuterLoss
 from dpmanifolds.optimize.plan import DescentPlan
-from dpmanifolds.optimize.streamed import StreamedRecords, taken
+from dpmanifolds.optimize.records import HeldRecords
+from dpmanifolds.sums.total import ExactSum
 
-__all__ = ["NoisyGradient", "draw_batch", "lattice_slack", "lattice_step"]
+__all__ = ["NoisyGradient", "draw_batch"]
 
-_FINENESS = 2.0**-24
-
-
-def lattice_step(sensitivity: float, dim: int) -> float:
-    """A power of two g with √dim·g ≤ 2^−24·Δ: fine enough to cost nothing, coarse enough for integers."""
-    return 2.0 ** math.floor(math.log2(_FINENESS * sensitivity / math.sqrt(dim)))
-
-
-def lattice_slack() -> float:
-    """What rounding the mean gradient to that lattice adds, relative to the contribution C of one record.
-
-    Two sums that differ by one record's contribution differ by up to √dim·g more once rounded, and Δ = 2C.
-    """
-    return 2 * _FINENESS
+_LARGEST = 1 << 62
 
 
 @dataclass(frozen=True)
@@ -38,48 +26,58 @@ class NoisyGradient:
     """Σ(clipped gradients)/divisor + noise + anchor, as coordinates at the public w."""
 
     loss: Loss
-    records: Any
+    records: HeldRecords
     plan: DescentPlan
-    numerics: str
-    step: float
     rng: np.random.Generator
+    clip: float | None = None
+    """To what gradients are shortened, where the noise follows: σ of the plan is for clip = `plan.clip`."""
 
-    def mean(self, w: Any) -> np.ndarray:
-        """The mean of the clipped gradients of one batch, without the anchor. Not private."""
-        batch = draw_batch(self.records, self.plan, self.rng)
-        total = clipped_total(self.loss, w, batch, self.plan.clip)
-        if not np.all(np.isfinite(total)):
-            raise NotOnManifoldError(
-                "the loss gave gradients that are not finite. Check the records with dpmanifolds.validate and the loss "
-                "at the points it can reach; a smaller step size keeps those nearby."
-            )
-        return total / self.plan.divisor
+    @property
+    def length(self) -> float:
+        return self.plan.clip if self.clip is None else self.clip
 
-    def private(self, w: Any, mean: np.ndarray) -> np.ndarray:
-        """The noisy gradient at w."""
-        noisy = self._rounded(mean) if self.numerics == "rounded" else mean + self._noise(mean.size)
-        anchor = self.loss.anchor(w)
-        return noisy if anchor is None else noisy + anchor
+    @property
+    def exponent(self) -> int:
+        """C is 2^exponent lattice steps."""
+        return exponent_for(self.loss, self.plan.n, float(self._noise_of_sum), self.plan.law)
 
-    def _rounded(self, mean: np.ndarray) -> np.ndarray:
-        """The mean on the lattice plus noise rounded to it, of exact law (docs/proofs/descent.md)."""
+    @property
+    def scale(self) -> float:
+        """The noise of the sum in lattice steps, no less than what the plan promises: σ·divisor·2^exponent/C."""
+        exact = self._noise_of_sum * (1 << self.exponent)
+        nearest = float(exact)
+        return nearest if Fraction(nearest) >= exact else math.nextafter(nearest, math.inf)
+
+    @property
+    def _noise_of_sum(self) -> Fraction:
+        """In units of what one record adds, C."""
+        return Fraction(self.plan.noise) * self.plan.exact_divisor / Fraction(self.plan.clip)
+
+    def total(self, w: Any) -> ExactSum:
+        """The integers of one batch, summed exactly. Not private."""
+        moving = self.records.persons is not None or self.plan.adjacency != "replace-one"
+        pull = contribution_at(self.loss, w, clip=self.length, exponent=self.exponent, moving=moving)
+        return self.records.total(pull, draw_batch(self.plan, self.rng))
+
+    def private(self, w: Any, total: ExactSum) -> np.ndarray:
+        """The noisy gradient at w: the sum of integers and rounded noise, then functions of it alone.
+
+        Cutting integers to ±2⁶² moves no two sums apart; the exponent keeps them far below where n is public.
+        """
         law = RoundedLaplace if self.plan.law == "laplace" else RoundedGaussian
-        steps = np.rint(mean / self.step).astype(np.int64)
-        return np.asarray(law(mean.size, self.plan.noise / self.step).release(steps, self.rng) * self.step)
+        whole = np.array([max(-_LARGEST, min(_LARGEST, number)) for number in total.integers], dtype=np.int64)
+        noisy = law(whole.size, self.scale).release(whole, self.rng) * (self.length / 2.0**self.exponent)
+        mean = np.asarray(noisy / self.plan.divisor)
+        if isinstance(self.loss, OuterLoss):
+            return self.loss.coordinates(w, mean.reshape(self.loss.shape))
+        anchor = self.loss.anchor(w)
+        return mean if anchor is None else mean + anchor
 
-    def _noise(self, dim: int) -> np.ndarray:
-        if self.plan.law == "laplace":
-            radius = self.plan.noise * self.rng.standard_gamma(dim)
-            return np.asarray(radius * uniform_directions(1, dim, self.rng)[0])
-        return self.plan.noise * self.rng.standard_normal(dim)
 
-
-def draw_batch(records: Any, plan: DescentPlan, rng: np.random.Generator) -> Any:
-    """The records of one step: all, each with probability `plan.rate`, or a uniform set of the batch size."""
+def draw_batch(plan: DescentPlan, rng: np.random.Generator) -> np.ndarray | None:
+    """The numbers of the records of one step: None for all, each with probability `plan.rate`, or a uniform set."""
     if plan.batch_size is None:
-        return records
+        return None
     if plan.sampling == "poisson":
-        chosen = np.flatnonzero(rng.random(plan.n) < plan.rate)
-    else:
-        chosen = np.sort(rng.choice(plan.n, plan.batch_size, replace=False, shuffle=False))
-    return records.only(chosen) if isinstance(records, StreamedRecords) else taken(records, chosen)
+        return np.flatnonzero(rng.random(plan.n) < plan.rate)
+    return np.sort(rng.choice(plan.n, plan.batch_size, replace=False, shuffle=False))

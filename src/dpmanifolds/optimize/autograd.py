@@ -8,19 +8,22 @@
 
 The function takes one parameter w (an array, or a tuple of arrays on a `Product`) and one record, and returns one
 number, written in the library of the records. It is differentiated as a function of the ambient array. It must look at
-its one record only: what it remembers from other records would not be private.
+its one record only: what it remembers from other records would not be private. Records are worked on together, by
+`vmap` in tiles of one shape, or one by one where their number can change between neighbours (`group_by`, add/remove).
+Where the gradient is not finite the record counts as zero.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
 from array_api_compat import is_jax_array, is_torch_array
 
 from dpmanifolds._arrays import Array, leaves, to_numpy
+from dpmanifolds._validate import numeric_array
 from dpmanifolds.errors import ArgumentError
 from dpmanifolds.manifolds import Manifold
 from dpmanifolds.optimize.gradients import gradient_coordinates
@@ -45,27 +48,53 @@ class AutogradLoss(Loss):
     function: Callable[[Any, Any], Any]
     manifold: Manifold
     lipschitz: float | None = None
+    library: str | None = None
+    """"torch" or "jax", where records of these libraries come as NumPy arrays."""
 
     @property
     def bound(self) -> float | None:
         return self.lipschitz
 
-    def prepare(self, records: Any) -> Array:
-        arrays = super().prepare(records)
-        _library(arrays)
-        return arrays
+    def form(self, records: Any) -> Array:
+        """As they come, in their precision."""
+        if isinstance(records, tuple):
+            return tuple(map(self.form, records))
+        array = numeric_array("records", records)
+        if array.ndim == 0:
+            raise ArgumentError("records must be an array with one leading axis of records; got a single number.")
+        return array
+
+    def for_records(self, reference: Array) -> AutogradLoss:
+        return replace(self, library=_library(reference).name)
 
     def value(self, w: Array, records: Array) -> float:
-        values = _library(records).vmap(self.function, in_dims=(None, 0))(like_point(w, records), records)
+        library, records = self._own(records)
+        values = library.vmap(self.function, in_dims=(None, 0))(like_point(w, records), records)
         return float(np.mean(to_numpy(values)))
 
     def gradients(self, w: Array, records: Array) -> Array:
+        library, records = self._own(records)
         point = like_point(w, records)
-        egrad = _library(records).gradients(self.function, point, records)
+        egrad = library.gradients(self.function, point, records)
         return gradient_coordinates(self.manifold, point, egrad)
+
+    def _own(self, records: Any) -> tuple[type[_Torch] | type[_Jax], Any]:
+        """The library, and the records in it."""
+        if self.library is None:
+            return _library(records), records
+        library = _Torch if self.library == _Torch.name else _Jax
+        return library, library.arrays(records)
 
 
 class _Torch:
+    name = "torch"
+
+    @classmethod
+    def arrays(cls, records: Any) -> Any:
+        import torch
+
+        return tuple(map(cls.arrays, records)) if isinstance(records, tuple) else torch.as_tensor(records)
+
     @staticmethod
     def vmap(function: Callable[..., Any], in_dims: tuple[int | None, ...]) -> Callable[..., Any]:
         from torch.func import vmap
@@ -80,6 +109,14 @@ class _Torch:
 
 
 class _Jax:
+    name = "jax"
+
+    @classmethod
+    def arrays(cls, records: Any) -> Any:
+        import jax
+
+        return tuple(map(cls.arrays, records)) if isinstance(records, tuple) else jax.numpy.asarray(records)
+
     @staticmethod
     def vmap(function: Callable[..., Any], in_dims: tuple[int | None, ...]) -> Callable[..., Any]:
         import jax

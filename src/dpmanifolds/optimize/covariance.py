@@ -9,16 +9,17 @@
 
 from __future__ import annotations
 
-import math
 from dataclasses import dataclass
 from typing import Any
 
-from dpmanifolds._arrays import Array, dot, eye, namespace, transpose
+import numpy as np
+
+from dpmanifolds._arrays import Array, eye, namespace, transpose
 from dpmanifolds._validate import positive_integer
 from dpmanifolds.errors import ArgumentError
 from dpmanifolds.manifolds import Manifold, SPDAffineInvariant
 from dpmanifolds.manifolds._symmetric import upper_triangle
-from dpmanifolds.optimize.loss import Loss, clip_factors, in_double, like_point
+from dpmanifolds.optimize.loss import Loss, like_point, row_product
 
 __all__ = ["GaussianCovarianceLoss"]
 
@@ -38,6 +39,7 @@ class GaussianCovarianceLoss(Loss):
     """
 
     k: int
+    any_company = True
 
     def __post_init__(self) -> None:
         positive_integer("k", self.k)
@@ -47,14 +49,14 @@ class GaussianCovarianceLoss(Loss):
         """SPD(k) with the affine-invariant metric."""
         return SPDAffineInvariant(self.k)
 
-    def magnitude(self, clip: float) -> float:
-        """A share s = min(1, C/length) of the identity and of yyᵀ, with s|y|² ≤ √k + 2C."""
-        return math.sqrt(self.k) + 2 * clip
+    @property
+    def filler(self) -> np.ndarray:
+        return np.zeros(self.k)
 
-    def prepare(self, records: Any) -> Array:
-        array = super().prepare(records)
-        if array.ndim != 2 or array.shape[1] != self.k or array.shape[0] == 0:
-            raise ArgumentError(f"records must have shape (n, {self.k}) with n ≥ 1; got {tuple(array.shape)}.")
+    def form(self, records: Any) -> Array:
+        array = super().form(records)
+        if isinstance(array, tuple) or array.ndim != 2 or array.shape[1] != self.k:
+            raise ArgumentError(f"records must be vectors of shape (n, {self.k}).")
         return array
 
     def value(self, w: Array, records: Array) -> float:
@@ -67,18 +69,9 @@ class GaussianCovarianceLoss(Loss):
         _, seen = _whitened(w, records)
         return upper_triangle((eye(self.k, seen) - seen[:, :, None] * seen[:, None, :]) / 2)
 
-    def clipped_sum(self, w: Array, records: Array, clip: float) -> Array:
-        _, seen = _whitened(w, in_double(records))
-        xp = namespace(seen)
-        square = dot(seen, seen)
-        # k − 2|y|² + |y|⁴ = (|y|² − 1)² + k − 1
-        factors = clip_factors(xp.sqrt((square - 1) * (square - 1) + (self.k - 1)) / 2, clip)
-        moment = transpose(seen) @ (factors[:, None] * seen)
-        return upper_triangle((xp.sum(factors) * eye(self.k, seen) - moment) / 2)
-
 
 def _whitened(w: Array, records: Array) -> tuple[Array, Array]:
     """L and the rows L⁻¹x, w = LLᵀ."""
     xp = namespace(records)
     factor = xp.linalg.cholesky(like_point(w, records))
-    return factor, transpose(xp.linalg.solve(factor, transpose(records)))
+    return factor, row_product(records, transpose(xp.linalg.inv(factor)))

@@ -29,27 +29,26 @@ from typing import Any
 import numpy as np
 
 from dpmanifolds._arrays import Array, is_numpy, leaves, to_numpy
-from dpmanifolds._validate import choice, positive_number
+from dpmanifolds._validate import choice, positive_integer, positive_number
 from dpmanifolds.domains import Domain
 from dpmanifolds.errors import ArgumentError, NotOnManifoldError
 from dpmanifolds.ledger import Ledger
 from dpmanifolds.manifolds import Manifold
 from dpmanifolds.noise import as_generator
 from dpmanifolds.optimize._loop import Run
-from dpmanifolds.optimize._noisy import NoisyGradient, lattice_slack, lattice_step
-from dpmanifolds.optimize.loss import Loss, like_point, rounding_slack
+from dpmanifolds.optimize._noisy import NoisyGradient
+from dpmanifolds.optimize.loss import Loss, OuterLoss, like_point
 from dpmanifolds.optimize.moves import is_finite
-from dpmanifolds.optimize.persons import by_person
 from dpmanifolds.optimize.plan import plan_descent
+from dpmanifolds.optimize.records import HeldRecords, hold_records
 from dpmanifolds.optimize.state import StateFile
 from dpmanifolds.optimize.step_sizes import StepRule, step_sizes
-from dpmanifolds.optimize.streamed import StreamedRecords, held_records
 from dpmanifolds.privacy import Budget, Guarantee, Sensitivity
+from dpmanifolds.privacy.guarantee import ADJACENCIES
 
 __all__ = ["DescentResult", "private_descent"]
 
 OUTPUTS = ("last", "random", "average", "weighted-average")
-_PROBE = 256
 
 
 @dataclass(frozen=True, eq=False)
@@ -104,8 +103,10 @@ def private_descent(
     retraction: bool = False,
     within: Domain | None = None,
     longest_step: float | None = None,
-    numerics: str = "rounded",
     group_by: Any = None,
+    adjacency: str = "replace-one",
+    n_guess: int | None = None,
+    on_invalid: str = "raise",
     unit: str | None = None,
     callback: Callable[[int, Any], object] | None = None,
     progress: bool = False,
@@ -124,12 +125,16 @@ def private_descent(
 
     `output`: w_T; a uniformly random one of w_0, …, w_{T−1}; or the geodesic average w̄_{t+1} = exp_{w̄_t}(a·log w_{t+1})
     with a = 1/(t+1) or 2/(t+1). `within`: a public domain to which every iterate is clipped; `longest_step` cuts
-    the length of every step (on a `Power` of each copy). `numerics="rounded"` puts the mean gradient on a public
-    lattice and adds noise whose law is exact; "idealized" uses floating-point noise, faster in very high dimension,
-    and says so in the result.
+    the length of every step (on a `Power` of each copy).
 
-    `group_by`: a person's name for each record. The mean gradient of a person's records, shortened to C, is then one
-    term of the sum, and n and b count persons: one person moves the sum by at most 2C (`optimize.persons`).
+    Each record's gradient becomes integers on its own; they are summed exactly and integer noise of exact law is added
+    once, so that the promise holds for every floating-point arithmetic (docs/proofs/sums.md).
+
+    `group_by`: a person's name for each record. The mean of the integers of a person's records is then one term of the
+    sum, and n and b count persons: one person moves the sum by at most 2C (`sums.persons`).
+
+    `adjacency="add-remove-one"`: neighbours have one record (person) more or less, so that their number is private
+    too. The sum is divided by the public `n_guess`; a record moves it by C. Full batches only.
 
     `callback(t, w)` sees each iterate. `state` is a path: the run saves its public state there before every draw and,
     called again after a crash, goes on; a step whose noise may have been drawn is paid for (from the budget: one
@@ -137,11 +142,12 @@ def private_descent(
 
     `records` may also be a memory map, a Zarr array, a function that returns a fresh iterator over blocks, or a Dask
     array (a tuple of them where records are tuples): every step is then a pass over blocks. Workers of a Dask cluster
-    prepare their chunks once and keep them, and send sums; batches and noise are drawn here. The promise and, up to
-    the order of summation, the result are those of the same records in one array.
+    prepare their chunks once and keep them, and send sums; batches and noise are drawn here. The promise and the
+    result are those of the same records in one array.
 
-    Errors about records (a gradient that is not finite, records off the manifold) name no record and stand outside
-    of the guarantee.
+    `on_invalid`: malformed records (off the manifold, not finite) raise an error that names none, before anything is
+    spent and outside of the guarantee; "center" puts a public record in their place, inside of it. A well-formed record
+    whose gradient is not finite counts as zero.
 
     >>> import numpy as np
     >>> import dpmanifolds as dpm
@@ -155,10 +161,9 @@ def private_descent(
     >>> result.guarantee.fits(budget), bool(abs(result.point[0]) > 0.9)
     (True, True)
     """
-    loss = _as_loss(loss, manifold)
-    w = _checked_start(manifold, start)
+    loss = as_loss(loss, manifold)
+    w = checked_start(manifold, start)
     choice("output", output, OUTPUTS)
-    choice("numerics", numerics, ("rounded", "idealized"))
     if "average" in output and manifold.max_radius == 0:
         raise ArgumentError(
             f"output={output!r} needs logarithms, which {manifold!r} lacks far from a point: use 'last'."
@@ -167,16 +172,18 @@ def private_descent(
         raise ArgumentError(f"within must be a Domain of {manifold!r}; got {within!r}.")
     if state is not None and rng is not None:
         raise ArgumentError("a run with state= must draw fresh noise after a crash: leave rng out.")
-    ledger = _opened(ledger, dataset)
+    ledger = opened_ledger(ledger, dataset)
     longest = None if longest_step is None else positive_number("longest_step", longest_step)
-    arrays = kept = held_records(loss, records, in_memory=group_by is not None)
-    clip = _clip_norm(loss, clip)
-    if group_by is not None:
-        loss, arrays = by_person(loss, arrays, group_by)
-    n = leaves(arrays)[0].shape[0]
-    slack = rounding_slack(loss, arrays, clip) + (lattice_slack() if numerics == "rounded" else 0.0)
+    private_count = choice("adjacency", adjacency, ADJACENCIES) == "add-remove-one"
+    if private_count is (n_guess is None):
+        raise ArgumentError(
+            "n_guess, a public guess of the number of records, goes with adjacency='add-remove-one': give both or none."
+        )
+    held = hold_records(loss, records, group_by=group_by, on_invalid=on_invalid, may_be_empty=private_count)
+    loss = loss.for_records(held.reference)
+    clip = clip_norm(loss, clip)
     plan = plan_descent(
-        n=n,
+        n=positive_integer("n_guess", n_guess) if private_count else held.count,
         clip=clip,
         budget=budget,
         steps=steps,
@@ -184,12 +191,11 @@ def private_descent(
         batch_size=batch_size,
         sampling=sampling,
         unit=loss.unit if unit is None else unit,
-        slack=slack,
+        adjacency=adjacency,
     )
     sizes = step_sizes(step_size, steps=plan.steps, noise=plan.noise, dim=manifold.dim)
-    lattice = lattice_step(2 * clip / plan.divisor, manifold.dim)
-    source = NoisyGradient(loss, arrays, plan, numerics, lattice, as_generator(rng))
-    _probe(loss, w, arrays)
+    source = NoisyGradient(loss, held, plan, as_generator(rng))
+    probe_gradients(source, w)
     run = Run(
         manifold, plan, sizes, output, retraction, within, longest, source, callback, progress, budget is not None
     )
@@ -203,7 +209,7 @@ def private_descent(
     with StateFile(state, settings) if state is not None else contextlib.nullcontext() as file:
         outcome = run.go(w, file, spend)
     return DescentResult(
-        point=_returned(outcome.point, kept),
+        point=returned_point(outcome.point, held),
         guarantee=outcome.guarantee,
         manifold=manifold,
         noise=plan.noise,
@@ -214,13 +220,13 @@ def private_descent(
         sampling=sampling if plan.batch_size else "full batch",
         law=plan.law,
         output=output,
-        numerics=numerics,
+        numerics="rounded",
         reproducible=rng is not None,
         lost_steps=outcome.lost,
     )
 
 
-def _as_loss(loss: Any, manifold: Manifold) -> Loss:
+def as_loss(loss: Any, manifold: Manifold) -> Loss:
     if not isinstance(manifold, Manifold):
         raise ArgumentError(f"manifold must be a Manifold such as SPD(3); got {manifold!r}.")
     if not isinstance(loss, Loss):
@@ -234,14 +240,14 @@ def _as_loss(loss: Any, manifold: Manifold) -> Loss:
     return loss
 
 
-def _opened(ledger: Any, dataset: str | None) -> Any:
+def opened_ledger(ledger: Any, dataset: str | None) -> Any:
     """What has `spend`: a ledger, or the one at a path."""
     if ledger is not None and dataset is None:
         raise ArgumentError("a ledger needs dataset=, the name under which these records are accounted for.")
     return Ledger(ledger) if isinstance(ledger, str | os.PathLike) else ledger
 
 
-def _checked_start(manifold: Manifold, start: Any) -> Any:
+def checked_start(manifold: Manifold, start: Any) -> Any:
     """One point of the manifold, as NumPy in double precision."""
     point = manifold.as_points(start, "start")
     if manifold.batch_shape(point) != ():
@@ -252,10 +258,9 @@ def _checked_start(manifold: Manifold, start: Any) -> Any:
     return w
 
 
-def _returned(point: Any, records: Any) -> Any:
+def returned_point(point: Any, held: HeldRecords) -> Any:
     """The point in the library of the records; NumPy keeps double precision."""
-    records = records.head if isinstance(records, StreamedRecords) else records
-    return point if all(map(is_numpy, leaves(records))) else like_point(point, records)
+    return point if all(map(is_numpy, leaves(held.reference))) else like_point(point, held.reference)
 
 
 def _on_host(point: Any) -> Any:
@@ -265,7 +270,7 @@ def _on_host(point: Any) -> Any:
     return array.astype(np.complex128 if array.dtype.kind == "c" else np.float64)
 
 
-def _clip_norm(loss: Loss, clip: float | None) -> float:
+def clip_norm(loss: Loss, clip: float | None) -> float:
     if clip is not None:
         return positive_number("clip", clip)
     if loss.bound is None:
@@ -276,21 +281,17 @@ def _clip_norm(loss: Loss, clip: float | None) -> float:
     return loss.bound
 
 
-def _probe(loss: Loss, w: Any, records: Any) -> None:
-    """Shape and finiteness of a few gradients before anything is spent."""
-    few = _head(records)
-    rows = loss.gradients(w, few)
-    expected = (leaves(few)[0].shape[0], loss.manifold.dim)
+def probe_gradients(source: NoisyGradient, w: Any) -> None:
+    """Whether gradients have the right shape and integers can hold the noise: public facts, told before spending."""
+    loss = source.loss
+    _ = source.exponent
+    if isinstance(loss, OuterLoss) or source.records.source.count == 0:
+        return
+    with np.errstate(all="ignore"):
+        rows = loss.gradients(w, source.records.head())
+    expected = (1, loss.manifold.dim)
     if getattr(rows, "shape", None) is None or tuple(rows.shape) != expected:
         raise ArgumentError(
             f"gradients must be coordinates of shape (records, dim) = {expected}; got {getattr(rows, 'shape', None)}. "
             "Use manifold.to_coordinates(w, gradient) for tangent vectors."
         )
-    if not np.all(np.isfinite(to_numpy(rows))):
-        raise NotOnManifoldError("the loss gave gradients that are not finite at the start. Check the records and it.")
-
-
-def _head(records: Any) -> Array:
-    if isinstance(records, StreamedRecords):
-        return records.head
-    return tuple(map(_head, records)) if isinstance(records, tuple) else records[:_PROBE, ...]

@@ -17,8 +17,9 @@ ours do not.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable
 from dataclasses import dataclass
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -27,7 +28,7 @@ from dpmanifolds._arrays import Array, safe_divide
 from dpmanifolds._validate import positive_integer, positive_number
 from dpmanifolds.errors import ArgumentError
 from dpmanifolds.manifolds import Hyperbolic, Manifold, Power
-from dpmanifolds.optimize.loss import Loss, clip_factors
+from dpmanifolds.optimize.loss import Loss
 
 __all__ = ["HyperbolicEmbeddingLoss"]
 
@@ -58,6 +59,7 @@ class HyperbolicEmbeddingLoss(Loss):
     negatives: int | None = 10
     seed: int = 0
     unit: str = "edge"
+    any_company = True
 
     def __post_init__(self) -> None:
         if not isinstance(self.space, Hyperbolic):
@@ -72,24 +74,39 @@ class HyperbolicEmbeddingLoss(Loss):
         return Power(self.space, self.nodes)
 
     @property
+    def rules(self) -> tuple[str, ...]:  # type: ignore[override]
+        return (f"edges must join nodes 0 to {self.nodes - 1}",)
+
+    @property
     def bound(self) -> float:
         return 6**0.5 * (1 + 1e-12)
 
-    def magnitude(self, clip: float) -> float:
-        """A node can get several parts of one row; with all nodes, four parts of length 1 are added up twice."""
-        return 8.0 if self.negatives is None else clip * (2 + self.negatives)
+    @property
+    def filler(self) -> np.ndarray:
+        """An edge from the first node to itself, and its negatives."""
+        return np.asarray(self._with_negatives(np.zeros((1, 2), dtype=np.int64))[0])
 
-    def prepare(self, records: Any) -> Array:
-        """Edges (n, 2) with their negatives beside them: (n, 2 + K) integers; negatives depend on the row alone."""
+    def form(self, records: Any) -> Array:
+        """Edges (n, 2) as whole numbers."""
         edges = np.asarray(records)
-        if edges.ndim != 2 or edges.shape[1] != 2 or edges.shape[0] == 0 or edges.dtype.kind not in "iu":
-            raise ArgumentError(f"records must be edges, whole numbers of shape (n, 2) with n ≥ 1; got {edges.shape}.")
-        if not bool(np.all((edges >= 0) & (edges < self.nodes))):
-            raise ArgumentError(f"edges must join nodes 0 to {self.nodes - 1}, and at least one does not.")
+        if edges.ndim != 2 or edges.shape[1] not in (2, self.filler.shape[0]) or edges.dtype.kind not in "iu":
+            raise ArgumentError(f"records must be edges, whole numbers of shape (n, 2); got {edges.shape}.")
+        return self._with_negatives(edges[:, :2].astype(np.int64))
+
+    def bring(self, block: Array) -> tuple[Array, Array]:
+        """Edges with their negatives beside them: (n, 2 + K)."""
+        broken = np.any((block < 0) | (block >= self.nodes), axis=1)
+        return np.where(broken[:, None], self.filler, block), broken.astype(np.int64)
+
+    def _with_negatives(self, edges: np.ndarray) -> np.ndarray:
+        """Negatives are a hash of the edge itself and the public seed: the same in any company."""
         if self.negatives is None:
-            return edges.astype(np.int64)
-        public = np.random.default_rng(self.seed).integers(0, self.nodes, (edges.shape[0], self.negatives))
-        return np.concatenate([edges.astype(np.int64), public], axis=1)
+            return edges
+        with np.errstate(over="ignore"):
+            u, v = (edges[:, i : i + 1].astype(np.uint64) for i in (0, 1))
+            key = _mixed(_mixed(u + _mixed(np.asarray(self.seed, dtype=np.uint64))) + v)
+            drawn = _mixed(key + _mixed(np.arange(self.negatives, dtype=np.uint64))) % np.uint64(self.nodes)
+        return np.concatenate([edges, drawn.astype(np.int64)], axis=1)
 
     def start(self, spread: float = 1e-3) -> np.ndarray:
         """A public start: nodes scattered within about `spread` of the origin, by the public seed."""
@@ -122,68 +139,25 @@ class HyperbolicEmbeddingLoss(Loss):
         if self.negatives is not None:
             scores = self._scores(records, _Pairs(self.space, w[records[:, :1]], w[records[:, 1:]]).distance)
             return float(np.mean(np.logaddexp.reduce(scores, axis=1) - scores[:, 0]))
-        total = sum(float(np.sum(np.log(part.weight[part.joined]))) for part in self._sources(w, records))
-        return float(-total / records.shape[0])
+        proper = records[records[:, 0] != records[:, 1]]
+        chances = _Tables.of(self.space, w).weight[proper[:, 0], proper[:, 1]]
+        return float(-np.sum(np.log(chances)) / records.shape[0])
 
     def gradients(self, w: Array, records: Array) -> Array:
-        rows = np.zeros((records.shape[0], self.nodes, self.space.dim))
-        if self.negatives is not None:
-            parts, nodes = self._parts(w, records)
-            np.add.at(rows, (np.arange(records.shape[0])[:, None], nodes), parts)
-            return rows.reshape(records.shape[0], -1)
-        for part in self._sources(w, records):
-            at, aim = part.joined
-            pull = -part.weight[at]
-            pull[np.arange(aim.size), aim] += 1.0
-            rows[part.records] = -pull[:, :, None] * part.pairs.inward[at]
-            rows[part.records, part.nodes[at]] = part.mean[at] - part.pairs.outward[at, aim]
-        return rows.reshape(records.shape[0], -1)
+        return self.at(w)(records)
 
-    def clipped_sum(self, w: Array, records: Array, clip: float) -> Array:
+    def at(self, w: Array) -> Callable[[Array], Array]:
+        """With all nodes as negatives, what an edge adds is looked up in tables over pairs of nodes."""
+        return partial(self._rows, w) if self.negatives is not None else _Tables.of(self.space, w)
+
+    def _rows(self, w: Array, records: Array) -> np.ndarray:
         """Only the nodes of an edge and its negatives are touched; a node that is drawn twice gets both parts."""
-        if self.negatives is None:
-            return self._sum_over_all(w, records, clip)
+        rows = np.zeros((records.shape[0], self.nodes, self.space.dim))
         parts, nodes = self._parts(w, records)
-        # repeated negatives add up: a bound on the length of the row without gathering it
-        size = np.linalg.norm(parts, axis=-1)
-        length = np.sqrt(size[:, 0] ** 2 + size[:, 1] ** 2 + np.sum(size[:, 2:], axis=1) ** 2)
-        parts = parts * clip_factors(length, clip)[:, None, None]
-        at, flat = nodes.ravel(), parts.reshape(-1, self.space.dim)
-        columns = [np.bincount(at, flat[:, i], self.nodes) for i in range(self.space.dim)]
-        return np.stack(columns, axis=-1).ravel()
-
-    def _sum_over_all(self, w: Array, records: Array, clip: float) -> np.ndarray:
-        """Edges that start at the same node share its distances: the sum is that of weighted edges."""
-        total = np.zeros((self.nodes, self.space.dim))
-        for part in self._sources(w, records):
-            at, aim = part.joined
-            toward, weight = part.pairs.outward[at, aim], part.weight[at, aim]
-            # |grad_u|² + |grad_v|² + Σ|grad_v'|², the last two from the squares of all weights of u
-            others = np.sum(part.weight**2, axis=1)[at] - weight**2
-            pulled = np.sum((toward - part.mean[at]) ** 2, axis=1)
-            factor = clip_factors(np.sqrt(pulled + (1 - weight) ** 2 + np.maximum(others, 0.0)), clip)
-            given = np.bincount(at, factor, len(part.nodes))
-            edges = np.zeros_like(part.weight)
-            np.add.at(edges, (at, aim), factor)
-            np.add.at(total, part.nodes[at], -factor[:, None] * toward)
-            total[part.nodes] += given[:, None] * part.mean
-            total -= np.einsum("un,und->nd", edges - given[:, None] * part.weight, part.pairs.inward)
-        return total.ravel()
-
-    def _sources(self, w: Array, records: Array) -> Iterator[_Sources]:
-        """The edges by their first node, a few first nodes at a time; those from a node to itself are left out."""
-        proper = np.flatnonzero(records[:, 0] != records[:, 1])
-        nodes, place = np.unique(records[proper, 0], return_inverse=True)
-        for first in range(0, len(nodes), _ROWS):
-            few = nodes[first : first + _ROWS]
-            here = np.flatnonzero((place >= first) & (place < first + _ROWS))
-            pairs = _Pairs(self.space, w[few][:, None], w[None])
-            scores = -pairs.distance
-            scores[np.arange(len(few)), few] = -np.inf
-            weight = np.exp(scores - np.logaddexp.reduce(scores, axis=1)[:, None])
-            mean = np.einsum("un,und->ud", weight, pairs.outward)
-            joined = place[here] - first, records[proper[here], 1]
-            yield _Sources(few, proper[here], joined, pairs, weight, mean)
+        at = np.arange(records.shape[0])
+        for k in range(nodes.shape[1]):
+            rows[at, nodes[:, k]] += parts[:, k]
+        return rows.reshape(records.shape[0], -1)
 
     def _scores(self, records: Array, distance: np.ndarray) -> np.ndarray:
         """−ρ(u, ·) to v and the negatives, minus infinity for negatives that do not count."""
@@ -199,23 +173,49 @@ class HyperbolicEmbeddingLoss(Loss):
         pull = -np.exp(scores - np.logaddexp.reduce(scores, axis=1)[:, None])
         pull[:, 0] += 1.0
         # ∇ρ(·, y) points away from y
-        here, there = np.einsum("nk,nkd->nd", pull, pairs.outward), pull[:, :, None] * pairs.inward
+        here, there = np.sum(pull[:, :, None] * pairs.outward, axis=1), pull[:, :, None] * pairs.inward
         return -np.concatenate([here[:, None], there], axis=1), records
 
 
 @dataclass(frozen=True)
-class _Sources:
-    """Some first nodes u, their edges, and the softmax of each over all other nodes."""
+class _Tables:
+    """The softmax of each node u over all others, and what it makes of edges from u; all of it public given w.
 
-    nodes: np.ndarray
-    records: np.ndarray
-    """Which edges start at these nodes."""
-    joined: tuple[np.ndarray, np.ndarray]
-    """Of each edge the place of its first node in `nodes`, and its second node."""
-    pairs: _Pairs
+    The row of (u, v) is p_v'·(unit vector at v' towards u) at every v' and Σ_v' p_v'·(unit vector at u towards v') at
+    u, less the unit vectors between u and v at both ends. An edge from a node to itself has none.
+    """
+
     weight: np.ndarray
-    mean: np.ndarray
-    """Σ_v' p_v'·(unit vector at u towards v')."""
+    """(u, v)."""
+    base: np.ndarray
+    """(u, v', d)."""
+    outward: np.ndarray
+    inward: np.ndarray
+
+    @classmethod
+    def of(cls, space: Hyperbolic, w: np.ndarray) -> _Tables:
+        count = w.shape[0]
+        shape = (count, count, space.dim)
+        weight, base, outward, inward = np.empty(shape[:2]), np.empty(shape), np.empty(shape), np.empty(shape)
+        for first in range(0, count, _ROWS):
+            few = np.arange(first, min(first + _ROWS, count))
+            pairs = _Pairs(space, w[few][:, None], w[None])
+            scores = -pairs.distance
+            scores[np.arange(len(few)), few] = -np.inf
+            share = np.exp(scores - np.logaddexp.reduce(scores, axis=1)[:, None])
+            weight[few], outward[few], inward[few] = share, pairs.outward, pairs.inward
+            base[few] = share[:, :, None] * pairs.inward
+            base[few, few] = np.einsum("un,und->ud", share, pairs.outward)
+        return cls(weight, base, outward, inward)
+
+    def __call__(self, records: Array) -> np.ndarray:
+        u, v = records[:, 0], records[:, 1]
+        at = np.arange(len(records))
+        rows = self.base[u]
+        rows[at, v] -= self.inward[u, v]
+        rows[at, u] -= self.outward[u, v]
+        rows[u == v] = 0.0
+        return np.asarray(rows.reshape(len(records), -1))
 
 
 class _Pairs:
@@ -238,4 +238,12 @@ class _Pairs:
 
 
 def _unit(vectors: np.ndarray) -> np.ndarray:
-    return np.asarray(safe_divide(vectors, np.sqrt(np.einsum("...d,...d->...", vectors, vectors))[..., None]))
+    return np.asarray(safe_divide(vectors, np.sqrt(np.sum(vectors * vectors, axis=-1))[..., None]))
+
+
+def _mixed(keys: np.ndarray) -> np.ndarray:
+    """A public permutation of 64-bit numbers that leaves no pattern (splitmix64)."""
+    keys = keys + np.uint64(0x9E3779B97F4A7C15)
+    keys = (keys ^ (keys >> np.uint64(30))) * np.uint64(0xBF58476D1CE4E5B9)
+    keys = (keys ^ (keys >> np.uint64(27))) * np.uint64(0x94D049BB133111EB)
+    return np.asarray(keys ^ (keys >> np.uint64(31)))

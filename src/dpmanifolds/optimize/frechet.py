@@ -12,6 +12,7 @@
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass
 from typing import Any
 
@@ -22,9 +23,12 @@ from dpmanifolds.domains import Ball
 from dpmanifolds.errors import ArgumentError
 from dpmanifolds.manifolds import Manifold
 from dpmanifolds.optimize.loss import Loss, like_point
-from dpmanifolds.statistics.records import check_block, record_array
+from dpmanifolds.sums.contribution import TangentContribution, expand, in_double, public_point, replace_rows
 
 __all__ = ["FrechetMeanLoss", "FrechetMedianLoss"]
+
+_INSIDE = 1 - 2.0**-30
+"""A clipped record ends up a hair inside, so that rounding (of badly conditioned points too) leaves it there."""
 
 
 @dataclass(frozen=True)
@@ -32,6 +36,7 @@ class _DistanceLoss(Loss):
     """A function of the distance to records that live in a public ball."""
 
     ball: Ball
+    any_company = True
 
     def __post_init__(self) -> None:
         if not isinstance(self.ball, Ball):
@@ -42,11 +47,43 @@ class _DistanceLoss(Loss):
         """The manifold of the ball: the parameter lives where the records do."""
         return self.ball.manifold
 
-    def prepare(self, records: Any) -> Array:
-        """Each record clipped to the ball."""
-        array = record_array(self.manifold, records)
-        check_block(self.manifold, array)
-        return self.ball.clip(array)
+    @property
+    def record_manifold(self) -> Manifold:  # type: ignore[override]
+        """The same."""
+        return self.manifold
+
+    @property
+    def rules(self) -> tuple[str, ...]:  # type: ignore[override]
+        """Those of the manifold."""
+        return self.manifold.rules
+
+    @property
+    def filler(self) -> Any:
+        """The centre of the ball."""
+        return _on_host(self.ball.center)
+
+    def form(self, records: Any) -> Array:
+        block = in_double(self.manifold.take_form(records))
+        axes = self.manifold.batch_shape(block)
+        if len(axes) != 1:
+            raise ArgumentError(f"points must have exactly one leading axis of records; got leading axes {axes}.")
+        return block
+
+    def bring(self, block: Array) -> tuple[Array, Array]:
+        """Each record clipped to the ball: coordinates at the centre longer than the radius are shortened to it.
+
+        A record that has none although it keeps all rules stays as it is.
+        """
+        manifold, center = self.manifold, public_point(self.filler, block)
+        seen, broken = TangentContribution(manifold, self.filler).seen(block)
+        xp = namespace(seen)
+        length = norm(seen)
+        outside = (broken == 0) & (length > self.ball.radius) & (length < math.inf)
+        factor = xp.where(outside, self.ball.radius * _INSIDE / length, xp.zeros_like(length))
+        inward = xp.where(outside[:, None], factor[:, None] * seen, xp.zeros_like(seen))
+        moved = manifold.exp(center, manifold.from_coordinates(center, inward))
+        block = _chosen(outside, moved, replace_rows(block, center, broken > 0))
+        return block, broken
 
 
 @dataclass(frozen=True)
@@ -70,7 +107,7 @@ class FrechetMeanLoss(_DistanceLoss):
     def anchor(self, w: Array) -> np.ndarray | None:
         if not self.manifold.is_hadamard:
             return None
-        return np.asarray(-to_numpy(self.manifold.log_coordinates(w, _one(self.ball.center)))[0])
+        return np.asarray(-to_numpy(self.manifold.log_coordinates(w, expand(self.filler)))[0])
 
     def value(self, w: Array, records: Array) -> float:
         distance = self.manifold.dist(like_point(w, records), records)
@@ -99,11 +136,31 @@ class FrechetMedianLoss(_DistanceLoss):
         return float(namespace(distance).mean(distance))
 
     def gradients(self, w: Array, records: Array) -> Array:
-        logs = self.manifold.log_coordinates(like_point(w, records), records)
-        return -safe_divide(logs, norm(logs)[..., None])
+        point = like_point(w, records)
+        logs = self.manifold.log_coordinates(point, records)
+        pulls = -safe_divide(logs, norm(logs)[..., None])
+        # rounding gives a record at w itself some direction
+        return namespace(pulls).where(_equal(records, point)[:, None], 0.0, pulls)
 
 
-def _one(point: Any) -> Any:
-    return tuple(_one(part) for part in point) if isinstance(point, tuple) else to_numpy(point)[None]
+def _on_host(point: Any) -> Any:
+    return tuple(map(_on_host, point)) if isinstance(point, tuple) else to_numpy(point)
 
 
+def _equal(records: Any, point: Any) -> Array:
+    """Which records are the point, bit for bit."""
+    if isinstance(records, tuple):
+        first, *others = (_equal(*parts) for parts in zip(records, point, strict=True))
+        for other in others:
+            first = first & other
+        return first
+    xp = namespace(records)
+    return xp.all(xp.reshape(records == point, (records.shape[0], -1)), axis=-1)
+
+
+def _chosen(mask: Array, a: Any, b: Any) -> Any:
+    """a where the mask holds, else b, record by record."""
+    if isinstance(a, tuple):
+        return tuple(_chosen(mask, one, other) for one, other in zip(a, b, strict=True))
+    xp = namespace(a, b)
+    return xp.where(xp.reshape(mask, (-1,) + (1,) * (b.ndim - 1)), a, b)

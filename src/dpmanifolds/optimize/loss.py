@@ -8,27 +8,28 @@
 [[-0.693147, -0.0, -0.0]]
 
 The mean loss is F(w) = (1/n)Σf(w, x_i). A step needs Σ over records of the gradients, each pulled to within C of a
-public vector a(w), the `anchor` (zero unless the loss says otherwise). One record moves that sum by at most 2C, and
-takes part in it with at most C: this holds for replaced records, and for records that a random batch leaves out. As
-every row is computed from one record and the public w alone, errors in computing it cost nothing; only the rounding of
-the sum does.
+public vector a(w), the `anchor` (zero unless the loss says otherwise), and made integers (`optimize.contribution`). One
+record moves that sum by at most 2C, and takes part in it with at most C, in exact arithmetic. What a loss promises for
+that: the row of a record is a function of that record and of public values alone, bit for bit, and no record makes it
+raise. An error in computing a row costs nothing; a row that is not finite counts as zero.
 """
 
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
+from collections.abc import Callable
+from functools import partial
 from typing import Any
 
 import numpy as np
 
-from dpmanifolds._arrays import Array, has_doubles, leaves, like, namespace, norm
+from dpmanifolds._arrays import Array, leaves, like, namespace, to_numpy
 from dpmanifolds._validate import numeric_array
-from dpmanifolds.errors import ArgumentError
+from dpmanifolds.errors import ArgumentError, NotOnManifoldError
 from dpmanifolds.manifolds import Manifold
-from dpmanifolds.optimize.streamed import StreamedRecords, block_total
-from dpmanifolds.statistics.blocks import longest_sum, map_blocks
+from dpmanifolds.sums.contribution import in_double, public_point, replace_rows
 
-__all__ = ["Loss", "clip_factors", "clipped_total", "in_double", "like_point", "rounding_slack"]
+__all__ = ["Loss", "OuterLoss", "clip_factors", "like_point", "refuse_malformed", "row_product"]
 
 
 class Loss(ABC):
@@ -45,8 +46,8 @@ class Loss(ABC):
     ...
     ...     def gradients(self, w, records):
     ...         return w - records
-    >>> Offset().clipped_sum(np.zeros(2), np.array([[1.0, 0.0], [0.0, 1.0]]), 2.0)
-    array([-1., -1.])
+    >>> Offset().gradients(np.zeros(2), np.array([[1.0, 0.0], [0.0, 1.0]])).sum(axis=0).tolist()
+    [-1.0, -1.0]
     """
 
     manifold: Manifold
@@ -54,6 +55,16 @@ class Loss(ABC):
 
     unit: str = "person"
     """What one record is, in the words of the guarantee."""
+
+    record_manifold: Manifold | None = None
+    """Where records live, if that is a manifold: they may then come in every form that a mean takes."""
+
+    rules: tuple[str, ...] = ("all numbers must be finite",)
+    """What a record must keep; `bring` counts them from 1."""
+
+    any_company: bool = False
+    """Whether the row of a record is the same, bit for bit, in any company and place among tiles of one shape. Where
+    the number of rows can change (persons, add/remove) the records of other losses are worked on one by one."""
 
     @property
     def name(self) -> str:
@@ -65,17 +76,48 @@ class Loss(ABC):
         """A proven C with ‖grad f(w, x) − a(w)‖ ≤ C for all w and prepared x: clipping there changes nothing."""
         return None
 
-    def prepare(self, records: Any) -> Array:
-        """The records as arrays with one leading axis, each brought into the domain of the loss on its own."""
+    @property
+    def filler(self) -> Any:
+        """A public record that keeps the rules, for malformed ones and to fill up tiles; None: there is none."""
+        return None
+
+    def form(self, records: Any) -> Array:
+        """The records as arrays with one leading axis: shapes are checked, no number is."""
         if isinstance(records, tuple):
             parts = tuple(numeric_array("records", part) for part in records)
             if not parts or any(part.ndim == 0 or part.shape[0] != parts[0].shape[0] for part in parts):
                 raise ArgumentError("records given as a tuple must be arrays with the same leading axis.")
-            return parts
+            return in_double(parts)
         array = numeric_array("records", records)
         if array.ndim == 0:
             raise ArgumentError("records must be an array with one leading axis of records; got a single number.")
-        return array
+        return in_double(array)
+
+    def bring(self, block: Array) -> tuple[Array, Array]:
+        """Formed records, each brought into the domain of the loss on its own, and the rule that each breaks (0: none).
+
+        A record that breaks one is replaced by `filler`, where there is one.
+        """
+        broken = None
+        for leaf in leaves(block):
+            xp = namespace(leaf)
+            bad = ~xp.all(xp.reshape(xp.isfinite(leaf), (leaf.shape[0], -1)), axis=-1)
+            broken = bad if broken is None else broken | bad
+        assert broken is not None
+        if self.filler is not None:
+            block = replace_rows(block, public_point(self.filler, block), broken)
+        return block, xp.astype(broken, xp.int64)
+
+    def prepare(self, records: Any) -> Array:
+        """The records as `gradients` and `value` take them; malformed ones raise an error that names none."""
+        with np.errstate(all="ignore"):
+            block, broken = self.bring(self.form(records))
+        refuse_malformed(self, np.bincount(to_numpy(broken), minlength=1 + len(self.rules)))
+        return block
+
+    def for_records(self, reference: Array) -> Loss:
+        """The same loss for records like this one."""
+        return self
 
     def anchor(self, w: Array) -> np.ndarray | None:
         """The public vector a(w) around which gradients are clipped, in coordinates; None for zero."""
@@ -89,29 +131,35 @@ class Loss(ABC):
     def gradients(self, w: Array, records: Array) -> Array:
         """Coordinates (n, dim) of the Riemannian gradients at w, one row per record. Not private."""
 
-    def clipped_sum(self, w: Array, records: Array, clip: float) -> Array:
-        """Σ over records of grad f(w, x) − a(w), each shortened to the norm `clip`: (dim,). Not private."""
-        rows = in_double(self.gradients(w, records))
-        anchor = self.anchor(w)
-        if anchor is not None:
-            rows = rows - like(anchor, rows)
-        return clip_factors(norm(rows), clip) @ rows
+    def at(self, w: Array) -> Callable[[Array], Array]:
+        """`gradients` at one public point, with what all records need there worked out once."""
+        return partial(self.gradients, w)
 
-    def block_sum(self, w: Array, records: Array, clip: float) -> Array:
-        """What blocks of records add up to, linear in their rows; `finished` makes `clipped_sum` of the total."""
-        return self.clipped_sum(w, records, clip)
 
-    def finished(self, w: Array, total: np.ndarray) -> np.ndarray:
-        """Coordinates (dim,) from the total of all blocks: a linear function that is public given w."""
-        return total
+class OuterLoss(Loss):
+    """A loss whose Euclidean gradient is a bᵀ with short vectors a and b for each record: no row is ever formed."""
 
-    def magnitude(self, clip: float) -> float:
-        """A bound on the size of the numbers that `clipped_sum` adds up, per record; C unless a fused form says so."""
-        return clip
+    shape: tuple[int, int]
+    """Of a bᵀ, which is a point as a matrix."""
 
-    def row_slack(self, clip: float, count: int) -> float:
-        """What rounding of the rows of unchanged records adds, relative to C: nothing, as each is computed alone."""
-        return 0.0
+    @abstractmethod
+    def factors(self, w: np.ndarray, records: Array, product: Callable[[Array, Array], Array]) -> tuple[Array, Array]:
+        """a (n, shape[0]) and b (n, shape[1]) of each record; rows are multiplied by matrices by `product`."""
+
+    @abstractmethod
+    def coordinates(self, w: np.ndarray, matrix: np.ndarray) -> np.ndarray:
+        """Coordinates (dim,) of the orthogonal projection of a matrix to where gradients live."""
+
+
+def refuse_malformed(loss: Loss, counts: np.ndarray) -> None:
+    """An error that names a broken rule and no record, outside of every promise; `counts` by number of the rule."""
+    for number, rule in enumerate(loss.rules, start=1):
+        if counts[number]:
+            where = "" if loss.record_manifold is None else f" on {loss.record_manifold!r}"
+            raise NotOnManifoldError(
+                f"records must be well-formed{where}, and at least one is not: {rule}. Check them with "
+                "dpmanifolds.validate; repair, project or drop such records."
+            )
 
 
 def clip_factors(lengths: Array, clip: float) -> Array:
@@ -120,43 +168,11 @@ def clip_factors(lengths: Array, clip: float) -> Array:
     return clip / xp.maximum(lengths, xp.full_like(lengths, clip))
 
 
-def in_double(array: Array) -> Array:
-    """`array` in double precision where its library has one: sums of many records are taken there."""
-    xp = namespace(array)
-    return xp.astype(array, xp.float64) if has_doubles(array) else array
-
-
-def clipped_total(loss: Loss, w: Array, records: Any, clip: float) -> np.ndarray:
-    """`loss.clipped_sum` over all records, block by block with threads where they are NumPy arrays."""
-    if isinstance(records, StreamedRecords):
-        return records.clipped_total(loss, w, clip)
-    count = leaves(records)[0].shape[0]
-    if count == 0:
-        return np.zeros(loss.manifold.dim)
-
-    parts = map_blocks(lambda _, block, __: block_total(loss, w, block, clip), records, np.broadcast_to(0.0, (count,)))
-    total = next(parts)
-    for part in parts:
-        total = total + part
-    with np.errstate(invalid="ignore", over="ignore"):
-        return loss.finished(w, total)
-
-
-def rounding_slack(loss: Loss, records: Any, clip: float) -> float:
-    """What the rounding of the sum adds to the sensitivity 2C, relative to it; a function of shapes and dtype.
-
-    A sum of m numbers in any order is off by at most m·u times the sum of their sizes (u the unit of rounding), on both
-    sides of a pair of neighbours: n·m·u·magnitude/C. Clipping itself is off by (dim + 4)u. The 64 are for the trees in
-    which the sums of blocks are added up, however the records were cut.
-    """
-    count = leaves(records)[0].shape[0]
-    streamed = isinstance(records, StreamedRecords)
-    reference = leaves(records.head if streamed else records)[0]
-    longest = records.longest_sum if streamed else longest_sum(records)
-    unit = 2.0**-52 if has_doubles(reference) else 2.0**-23
-    terms = longest + loss.manifold.dim + 64
-    of_sum = unit * (count * terms * max(1.0, loss.magnitude(clip) / clip) + loss.manifold.dim + 16)
-    return float(of_sum + loss.row_slack(clip, count))
+def row_product(rows: Array, matrix: Array) -> Array:
+    """rows @ matrix (d, e) or (d,), each row on its own: a large product rounds a row by its place among others."""
+    if matrix.ndim == 1:
+        return row_product(rows, matrix[:, None])[:, 0]
+    return (rows[:, None, :] @ matrix)[:, 0, :]
 
 
 def like_point(w: Any, records: Array) -> Any:

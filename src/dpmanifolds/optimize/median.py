@@ -14,17 +14,14 @@ from __future__ import annotations
 import math
 from typing import Any
 
-from dpmanifolds._arrays import leaves
 from dpmanifolds.domains import Ball
 from dpmanifolds.errors import ArgumentError
 from dpmanifolds.optimize.descent import DescentResult, private_descent
 from dpmanifolds.optimize.frechet import FrechetMedianLoss
 from dpmanifolds.optimize.plan import plan_descent
+from dpmanifolds.optimize.records import hold_records
 from dpmanifolds.optimize.step_sizes import GeometricSteps
-from dpmanifolds.optimize.streamed import held_records, is_streamed
 from dpmanifolds.privacy import Budget, PureDP
-from dpmanifolds.statistics.persons import persons_of
-from dpmanifolds.statistics.records import record_array
 
 __all__ = ["descend_to_median", "median_schedule"]
 
@@ -56,14 +53,22 @@ def median_schedule(ball: Ball, n: int, budget: Budget, steps: int | None = None
 
 
 def descend_to_median(
-    points: Any, ball: Ball, budget: Budget, *, steps: int | None = None, rng: Any = None, **options: Any
+    points: Any,
+    ball: Ball,
+    budget: Budget,
+    *,
+    steps: int | None = None,
+    group_by: Any = None,
+    on_invalid: str = "raise",
+    rng: Any = None,
+    **options: Any,
 ) -> DescentResult:
     """argmin (1/n)Σρ(w, x_i) over the ball, privately: noisy unit gradients from the centre, averaged on the way.
 
     Each record pulls with a unit vector wherever it is, so the mean gradient moves by at most 2/n between neighbours,
     on any manifold and for any radius (Theorem S3); outliers pull no harder than others. Step sizes and their
     number come from `median_schedule`; iterates are clipped to the ball and averaged with weights 2/(t+1), all of it
-    post-processing. `options` go to `private_descent` (ledger, dataset, progress, numerics, …).
+    post-processing. `options` go to `private_descent` (ledger, dataset, progress, …).
 
     >>> import numpy as np
     >>> from dpmanifolds import SPD, ApproxDP, Ball
@@ -76,16 +81,12 @@ def descend_to_median(
     if not isinstance(ball, Ball):
         raise ArgumentError(f"ball must be a Ball, the public promise about where records live; got {ball!r}.")
     loss = FrechetMedianLoss(ball)
-    array = held_records(loss, points) if is_streamed(points) else record_array(ball.manifold, points)
-    n = leaves(array)[0].shape[0]
-    if options.get("group_by") is not None:
-        # how many records there are is private then
-        n = persons_of(options["group_by"], n).count
-    count, sizes = median_schedule(ball, n, budget, steps)
+    held = hold_records(loss, points, group_by=group_by, on_invalid=on_invalid)
+    count, sizes = median_schedule(ball, held.count, budget, steps)
     settings: dict[str, Any] = {"output": "weighted-average", "within": ball, "step_size": sizes} | options
     return private_descent(
         loss,
-        array,
+        held,
         ball.manifold,
         start=ball.center,
         budget=budget,

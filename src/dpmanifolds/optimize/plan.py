@@ -17,11 +17,12 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from fractions import Fraction
 from typing import Any
 
 from dpmanifolds._validate import choice, positive_integer, positive_number
-from dpmanifolds.errors import ArgumentError
+from dpmanifolds.errors import ArgumentError, NotAvailableError
 from dpmanifolds.privacy import (
     ApproxDP,
     Budget,
@@ -37,6 +38,7 @@ from dpmanifolds.privacy import (
     mu_for,
     poisson_descent,
 )
+from dpmanifolds.privacy.guarantee import ADJACENCIES
 
 __all__ = ["SAMPLINGS", "DescentPlan", "plan_descent"]
 
@@ -65,8 +67,8 @@ class DescentPlan:
     law: str = "gaussian"
     batch_size: int | None = None
     sampling: str = "poisson"
-    slack: float = 0.0
-    """What rounding adds to the sensitivity, relative to it; charged in the guarantee."""
+    adjacency: str = "replace-one"
+    """Under "add-remove-one" `n` is a public guess and the sum is divided by it."""
 
     @property
     def rate(self) -> float:
@@ -74,22 +76,29 @@ class DescentPlan:
         return _rate(self.n, self.batch_size or self.n)
 
     @property
-    def divisor(self) -> float:
+    def exact_divisor(self) -> Fraction:
         """What the sum of gradients is divided by: n, b, or q·n under Poisson sampling; never a realised number."""
         if self.batch_size is None:
-            return float(self.n)
-        return self.rate * self.n if self.sampling == "poisson" else float(self.batch_size)
+            return Fraction(self.n)
+        return Fraction(self.rate) * self.n if self.sampling == "poisson" else Fraction(self.batch_size)
+
+    @property
+    def divisor(self) -> float:
+        """The same as a float."""
+        return float(self.exact_divisor)
 
     @property
     def sensitivity(self) -> Sensitivity:
         """The most that one record can move the mean gradient of one step."""
-        statement = "2C/n for per-record gradients within C of a public vector, and the rounding of their sum"
-        return Sensitivity(2 * self.clip * (1 + self.slack) / self.divisor, "S4", "P", statement)
+        if self.adjacency == "add-remove-one":
+            return Sensitivity(self.clip / self.divisor, "B1", "P", "C/n for gradients that are integers within C")
+        statement = "2C/n for per-record gradients that are integers within C of a public vector"
+        return Sensitivity(2 * self.clip / self.divisor, "B1", "P", statement)
 
     def guarantee_of(self, steps: int) -> Guarantee:
         """What `steps` steps of this plan promise."""
         return _promise(
-            self.law, self.n, steps, self.noise, self.clip * (1 + self.slack), self.batch_size, self.sampling, self.unit
+            self.law, self.n, steps, self.noise, self.clip, self.batch_size, self.sampling, self.unit, self.adjacency
         )
 
     @property
@@ -108,11 +117,13 @@ def plan_descent(
     batch_size: int | None = None,
     sampling: str = "poisson",
     unit: str = "person",
-    slack: float = 0.0,
+    adjacency: str = "replace-one",
 ) -> DescentPlan:
     """Exactly two of `budget`, `steps` and `noise` are given; the third follows, and the promise fits the budget.
 
-    The smallest noise (up to 5e−4 of itself for random batches), or the most steps. Public numbers only.
+    The smallest noise (up to 5e−4 of itself for random batches), or the most steps. Public numbers only. Where
+    neighbours have one record more or less (adjacency="add-remove-one"), n is a public guess of their number, and a
+    record moves the sum by C instead of 2C; full batches only.
 
     >>> from dpmanifolds.optimize import plan_descent
     >>> from dpmanifolds.privacy import PureDP
@@ -138,20 +149,26 @@ def plan_descent(
             "a PureDP budget needs the full batch: Gaussian noise has no pure ε, and ℓ2-Laplace noise gains nothing "
             "here from random batches. Leave batch_size out, or give an ApproxDP, GaussianDP or zCDP budget."
         )
-    charged = clip * (1 + slack)
+    moves = 2 * clip
+    if choice("adjacency", adjacency, ADJACENCIES) == "add-remove-one":
+        moves = clip
+        if batch_size is not None:
+            raise NotAvailableError(
+                "random batches are offered for adjacency='replace-one' only: leave batch_size out, or give a public n."
+            )
 
     def promise(count: int, scale: float) -> Guarantee:
-        return _promise(law, n, count, scale, charged, batch_size, sampling, unit)
+        return _promise(law, n, count, scale, clip, batch_size, sampling, unit, adjacency)
 
     if noise is None:
         assert budget is not None
         assert steps is not None
         size = batch_size or n
-        noise = _least_noise(budget, steps, 2 * charged / size, promise, size / n)
+        noise = _least_noise(budget, steps, moves / size, promise, size / n)
     elif steps is None:
         assert budget is not None
-        steps = _most_steps(budget, noise, 2 * charged / (batch_size or n), promise, batch_size is not None)
-    return DescentPlan(n, steps, noise, clip, promise(steps, noise), law, batch_size, sampling, slack)
+        steps = _most_steps(budget, noise, moves / (batch_size or n), promise, batch_size is not None)
+    return DescentPlan(n, steps, noise, clip, promise(steps, noise), law, batch_size, sampling, adjacency)
 
 
 def _batch(batch_size: Any, n: int) -> int | None:
@@ -169,8 +186,21 @@ def _rate(n: int, size: int) -> float:
 
 
 def _promise(
-    law: str, n: int, steps: int, noise: float, clip: float, batch_size: int | None, sampling: str, unit: str
+    law: str,
+    n: int,
+    steps: int,
+    noise: float,
+    clip: float,
+    batch_size: int | None,
+    sampling: str,
+    unit: str,
+    adjacency: str,
 ) -> Guarantee:
+    if adjacency == "add-remove-one":
+        # a record moves the sum by C, as if it were replaced with clip C/2
+        return replace(
+            _promise(law, n, steps, noise, clip / 2, None, sampling, unit, "replace-one"), adjacency=adjacency
+        )
     if law == "laplace":
         return Guarantee.pure(laplace_scale(2 * clip / n, noise), unit=unit).k_fold(steps)
     if batch_size is None:

@@ -18,11 +18,13 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Any
 
+import numpy as np
+
 from dpmanifolds._arrays import Array, dot, namespace, norm, safe_divide, sinc, sinhc
 from dpmanifolds.errors import ArgumentError, NotAvailableError
 from dpmanifolds.manifolds import FlatManifold, Hyperbolic, Manifold, Power, Sphere
 from dpmanifolds.optimize.loss import Loss, like_point
-from dpmanifolds.statistics.records import check_block, record_array
+from dpmanifolds.sums.contribution import TangentContribution, in_double, public_point, replace_rows
 
 __all__ = ["GeodesicRegressionLoss"]
 
@@ -45,6 +47,7 @@ class GeodesicRegressionLoss(Loss):
     """
 
     response: Manifold
+    any_company = True
 
     def __post_init__(self) -> None:
         if not isinstance(self.response, (Sphere, Hyperbolic, FlatManifold)):
@@ -58,19 +61,37 @@ class GeodesicRegressionLoss(Loss):
         """Pairs of end points."""
         return Power(self.response, 2)
 
-    def prepare(self, records: Any) -> Array:
-        """(t, y): covariates (n,) clipped to [0, 1], and responses (n, *point)."""
+    @property
+    def rules(self) -> tuple[str, ...]:  # type: ignore[override]
+        """Those of the responses, and of covariates."""
+        return (*self.response.rules, "covariates must be finite")
+
+    @property
+    def filler(self) -> Any:
+        """A public response, in the middle of the time."""
+        return np.asarray(0.5), self.response.random_point(rng=0)
+
+    def form(self, records: Any) -> Array:
+        """(t, y): covariates (n,) and responses (n, *point)."""
         if not isinstance(records, (tuple, list)) or len(records) != 2:
             raise ArgumentError("records must be a pair (covariates, responses).")
-        responses = record_array(self.response, records[1])
-        check_block(self.response, responses)
-        (covariates,) = super().prepare((records[0],))
-        if covariates.shape != (responses.shape[0],):
+        responses = in_double(self.response.take_form(records[1]))
+        (covariates,) = super().form((records[0],))
+        if self.response.batch_shape(responses) != tuple(covariates.shape) or covariates.ndim != 1:
             raise ArgumentError(
                 f"covariates must have shape ({responses.shape[0]},), one per response; got {tuple(covariates.shape)}."
             )
+        return covariates, responses
+
+    def bring(self, block: Array) -> tuple[Array, Array]:
+        """Covariates cut to [0, 1]; `filler` also in place of responses that are out of reach of floating point."""
+        covariates, responses = block
+        seen, broken = TangentContribution(self.response, self.filler[1]).seen(responses)
         xp = namespace(covariates)
-        return xp.clip(covariates, 0.0, 1.0), responses
+        broken = xp.where((broken == 0) & ~xp.isfinite(covariates), len(self.rules), broken)
+        lost = (broken > 0) | ~xp.all(xp.isfinite(seen), axis=-1)
+        covariates, responses = replace_rows(block, public_point(self.filler, block), lost)
+        return (xp.clip(covariates, 0.0, 1.0), responses), broken
 
     def value(self, w: Array, records: Array) -> float:
         times, responses = records

@@ -9,23 +9,23 @@
 -0.36
 
 Records are vectors, shortened to a public norm `radius` R. Centre them by a public (or privately released) mean first
-if the covariance is wanted. Gradients are summed in matrix products; no gradient of a single record is ever formed.
-At a clip norm C no smaller than the proven bound there is nothing to clip, and their lengths are not computed either:
-prepared records have norm ≤ R up to rounding, which the slack in the sensitivity covers.
+if the covariance is wanted. The gradient of a record is an outer product, so its integers are two short vectors and no
+row is ever formed (`sums.outer`). Noise is added to the ambient matrix and projected with it: isotropic noise stays so.
 """
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 
-from dpmanifolds._arrays import Array, dot, eps, namespace, norm, transpose
+from dpmanifolds._arrays import Array, namespace, norm, transpose
 from dpmanifolds._validate import positive_integer, positive_number
 from dpmanifolds.errors import ArgumentError, NotOnManifoldError
 from dpmanifolds.manifolds import Grassmann, Manifold, Sphere, Stiefel
-from dpmanifolds.optimize.loss import Loss, clip_factors, in_double, like_point
+from dpmanifolds.optimize.loss import OuterLoss, clip_factors, like_point, row_product
 
 __all__ = ["EigenvectorLoss", "PCALoss", "bounded_vectors"]
 
@@ -42,16 +42,34 @@ def bounded_vectors(records: Array, dimension: int, radius: float) -> Array:
     return records * clip_factors(norm(records), radius)[:, None]
 
 
-def _distance_above(records: Array, captured: Array) -> Array:
-    """√(|x|² − captured), an upper bound: what cancels is added back, so that no gradient escapes the clip."""
-    xp = namespace(records)
-    square = dot(records, records)
-    slack = 8 * records.shape[1] * eps(records) * square
-    return xp.sqrt(xp.maximum(square - captured, xp.zeros_like(square)) + slack)
+class _VectorLoss(OuterLoss):
+    """Records are vectors, shortened to a public norm."""
+
+    radius: float
+    any_company = True
+
+    @property
+    def filler(self) -> np.ndarray:
+        return np.zeros(self.shape[0])
+
+    def form(self, records: Any) -> Array:
+        array = super().form(records)
+        if isinstance(array, tuple) or array.ndim != 2 or array.shape[1] != self.shape[0]:
+            raise ArgumentError(f"records must have shape (n, {self.shape[0]}).")
+        return array
+
+    def bring(self, block: Array) -> tuple[Array, Array]:
+        block, broken = super().bring(block)
+        return block * clip_factors(norm(block), self.radius)[:, None], broken
+
+    def coordinates(self, w: np.ndarray, matrix: np.ndarray) -> np.ndarray:
+        frame = w.reshape(self.shape)
+        across = matrix - frame @ (frame.T @ matrix)
+        return np.asarray(self.manifold.to_coordinates(w, across.reshape(w.shape)))
 
 
 @dataclass(frozen=True)
-class EigenvectorLoss(Loss):
+class EigenvectorLoss(_VectorLoss):
     """f(w, x) = −(xᵀw)² on the unit sphere: its minimum is the leading eigenvector of the second moment.
 
     grad f = −2(xᵀw)(x − (xᵀw)w), of length 2ab with a² + b² = |x|², so at most R².
@@ -79,12 +97,9 @@ class EigenvectorLoss(Loss):
     def bound(self) -> float:
         return self.radius**2
 
-    def magnitude(self, clip: float) -> float:
-        """2|xᵀw|·|x| for the two products that are summed, before they cancel."""
-        return 4 * self.radius**2
-
-    def prepare(self, records: Any) -> Array:
-        return bounded_vectors(super().prepare(records), self.dimension, self.radius)
+    @property
+    def shape(self) -> tuple[int, int]:  # type: ignore[override]
+        return self.dimension, 1
 
     def value(self, w: Array, records: Array) -> float:
         along = records @ like_point(w, records)
@@ -92,28 +107,18 @@ class EigenvectorLoss(Loss):
 
     def gradients(self, w: Array, records: Array) -> Array:
         point = like_point(w, records)
-        along = (records @ point)[:, None]
+        along = row_product(records, point)[:, None]
         return self.manifold.to_coordinates(point, -2 * along * (records - along * point))
 
-    def clipped_sum(self, w: Array, records: Array, clip: float) -> Array:
-        return self.manifold.to_coordinates(like_point(w, in_double(records)), self.block_sum(w, records, clip))
-
-    def finished(self, w: Array, total: np.ndarray) -> np.ndarray:
-        return np.asarray(self.manifold.to_coordinates(w, total))
-
-    def block_sum(self, w: Array, records: Array, clip: float) -> Array:
-        """Ambient: coordinates once per step, not once per block."""
-        records = in_double(records)
+    def factors(self, w: np.ndarray, records: Array, product: Callable[[Array, Array], Array]) -> tuple[Array, Array]:
+        """x − (xᵀw)w and −2xᵀw."""
         point = like_point(w, records)
-        along = shares = records @ point
-        if clip < self.bound:
-            lengths = 2 * namespace(along).abs(along) * _distance_above(records, along * along)
-            shares = clip_factors(lengths, clip) * along
-        return -2 * (shares @ records - (shares @ along) * point)
+        along = product(records, point)[:, None]
+        return records - along * point, -2 * along
 
 
 @dataclass(frozen=True)
-class PCALoss(Loss):
+class PCALoss(_VectorLoss):
     """f(W, x) = −½|Wᵀx|² on p-dimensional subspaces (Grassmann) or frames (Stiefel): principal subspaces.
 
     grad f = −(I − WWᵀ)x(Wᵀx)ᵀ in both metrics, of length |Wᵀx|·|x − WWᵀx| ≤ R²/2.
@@ -135,11 +140,9 @@ class PCALoss(Loss):
     def bound(self) -> float:
         return self.radius**2 / 2
 
-    def magnitude(self, clip: float) -> float:
-        return 2 * self.radius**2
-
-    def prepare(self, records: Any) -> Array:
-        return bounded_vectors(super().prepare(records), self.manifold.n, self.radius)
+    @property
+    def shape(self) -> tuple[int, int]:  # type: ignore[override]
+        return self.manifold.n, self.manifold.p
 
     def value(self, w: Array, records: Array) -> float:
         inside = records @ like_point(w, records)
@@ -147,23 +150,12 @@ class PCALoss(Loss):
 
     def gradients(self, w: Array, records: Array) -> Array:
         frame = like_point(w, records)
-        inside = records @ frame
-        outside = records - inside @ transpose(frame)
+        inside = row_product(records, frame)
+        outside = records - row_product(inside, transpose(frame))
         return self.manifold.to_coordinates(frame, -outside[:, :, None] * inside[:, None, :])
 
-    def clipped_sum(self, w: Array, records: Array, clip: float) -> Array:
-        return self.manifold.to_coordinates(like_point(w, in_double(records)), self.block_sum(w, records, clip))
-
-    def finished(self, w: Array, total: np.ndarray) -> np.ndarray:
-        return np.asarray(self.manifold.to_coordinates(w, total))
-
-    def block_sum(self, w: Array, records: Array, clip: float) -> Array:
-        """Ambient: coordinates once per step, not once per block."""
-        records = in_double(records)
+    def factors(self, w: np.ndarray, records: Array, product: Callable[[Array, Array], Array]) -> tuple[Array, Array]:
+        """x − WWᵀx and −Wᵀx."""
         frame = like_point(w, records)
-        inside = shares = records @ frame
-        if clip < self.bound:
-            lengths = norm(inside) * _distance_above(records, dot(inside, inside))
-            shares = clip_factors(lengths, clip)[:, None] * inside
-        total = transpose(records) @ shares
-        return frame @ (transpose(frame) @ total) - total
+        inside = product(records, frame)
+        return records - product(inside, transpose(frame)), -inside

@@ -27,23 +27,29 @@ from __future__ import annotations
 
 import contextlib
 from collections.abc import Callable
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 
-from dpmanifolds._arrays import Array, leaves
+from dpmanifolds._arrays import Array
 from dpmanifolds._validate import number_between, positive_integer, positive_number
 from dpmanifolds.errors import ArgumentError, ScaleOutOfRangeError
 from dpmanifolds.manifolds import Manifold
 from dpmanifolds.noise import as_generator
-from dpmanifolds.optimize._noisy import NoisyGradient, lattice_slack, lattice_step
-from dpmanifolds.optimize.descent import _as_loss, _checked_start, _clip_norm, _opened, _probe, _returned
-from dpmanifolds.optimize.loss import Loss, like_point, rounding_slack
+from dpmanifolds.optimize._noisy import NoisyGradient
+from dpmanifolds.optimize.descent import (
+    as_loss,
+    checked_start,
+    clip_norm,
+    opened_ledger,
+    probe_gradients,
+    returned_point,
+)
+from dpmanifolds.optimize.loss import Loss, like_point, row_product
 from dpmanifolds.optimize.moves import is_finite, move
-from dpmanifolds.optimize.persons import by_person
 from dpmanifolds.optimize.plan import DescentPlan, plan_descent
-from dpmanifolds.optimize.streamed import held_records
+from dpmanifolds.optimize.records import hold_records
 from dpmanifolds.privacy import Budget, Guarantee, PureDP, compose, split
 
 __all__ = ["SVRGResult", "private_svrg"]
@@ -85,8 +91,14 @@ class _Difference(Loss):
 
     loss: Loss
     place: Any
-    clip: float
-    """C of the gradients themselves; differences are cut to no less than a small fraction of it."""
+
+    @property
+    def any_company(self) -> bool:  # type: ignore[override]
+        return self.loss.any_company
+
+    @property
+    def filler(self) -> Any:
+        return self.loss.filler
 
     @property
     def manifold(self) -> Manifold:  # type: ignore[override]
@@ -96,13 +108,24 @@ class _Difference(Loss):
         return self.loss.value(w, records) - self.loss.value(self.place, records)
 
     def gradients(self, w: Array, records: Array) -> Array:
-        there = self.loss.gradients(self.place, records)
-        carried = there @ like_point(_transport(self.manifold, self.place, w), there)
-        return self.loss.gradients(w, records) - carried
+        return self.at(w)(records)
 
-    def row_slack(self, clip: float, count: int) -> float:
-        """That of both gradients, which are no longer than C, relative to the smallest clip of differences."""
-        return 2 * self.loss.row_slack(self.clip, count) / _LEAST_CLIP
+    def at(self, w: Array) -> Callable[[Array], Array]:
+        here, there = self.loss.at(w), self.loss.at(self.place)
+        return _Differences(here, there, _transport(self.manifold, self.place, w))
+
+
+@dataclass(frozen=True)
+class _Differences:
+    """Rows of gradients here less rows there, carried over."""
+
+    here: Callable[[Array], Array]
+    there: Callable[[Array], Array]
+    transport: np.ndarray
+
+    def __call__(self, records: Array) -> Array:
+        there = self.there(records)
+        return self.here(records) - row_product(there, like_point(self.transport, there))
 
 
 def _transport(manifold: Manifold, base: Array, to: Array) -> np.ndarray:
@@ -137,8 +160,8 @@ def private_svrg(
 
     `smoothness` L is public and sets the clip of differences; `anchor_share` is what the full gradients get of the
     budget before both noises are lowered together until the exact composition just fits. `clip`, `sampling`, `unit`,
-    `ledger` and errors are as in `private_descent`; noise is rounded exactly as there. So is `group_by`, for losses
-    that bound their gradients. `callback(w)` sees each iterate.
+    `group_by`, `ledger` and errors are as in `private_descent`, and so are the integers behind the promise.
+    `callback(w)` sees each iterate.
 
     >>> import numpy as np
     >>> from dpmanifolds import SPD, ApproxDP, Ball
@@ -152,51 +175,41 @@ def private_svrg(
     >>> result.guarantee.fits(budget)
     True
     """
-    loss = _as_loss(loss, manifold)
-    w = _checked_start(manifold, start)
+    loss = as_loss(loss, manifold)
+    w = checked_start(manifold, start)
     if manifold.max_radius == 0:
         raise ArgumentError(f"variance reduction needs distances and transports, which {manifold!r} lacks.")
     anchors, inner = positive_integer("anchors", anchors), positive_integer("inner", inner)
     size, smooth = positive_number("step_size", step_size), positive_number("smoothness", smoothness)
-    ledger = _opened(ledger, dataset)
-    if group_by is not None and loss.bound is None:
-        raise ArgumentError(
-            "group_by needs a loss with a proven bound on its gradients here, such as FrechetMeanLoss; "
-            "private_descent takes any loss."
-        )
-    arrays = kept = held_records(loss, records, in_memory=group_by is not None)
-    clip = _clip_norm(loss, clip)
-    if group_by is not None:
-        loss, arrays = by_person(loss, arrays, group_by)
-    n = leaves(arrays)[0].shape[0]
+    ledger = opened_ledger(ledger, dataset)
+    held = hold_records(loss, records, group_by=group_by)
+    loss = loss.for_records(held.reference)
+    clip = clip_norm(loss, clip)
+    n = held.count
     common: dict[str, Any] = {"n": n, "unit": loss.unit if unit is None else unit}
-    longest = loss.bound or clip
-    difference = _Difference(loss, w, longest)
-    outer = common | {"clip": clip, "steps": anchors, "slack": rounding_slack(loss, arrays, clip) + lattice_slack()}
+    outer = common | {"clip": clip, "steps": anchors}
     within = common | {"clip": 1.0, "steps": anchors * inner, "batch_size": batch_size, "sampling": sampling}
-    within["slack"] = rounding_slack(difference, arrays, 1.0) + lattice_slack()
     full, short = _plans(budget, number_between("anchor_share", anchor_share, 0.0, 1.0), outer, within)
     guarantee = compose(full.guarantee, short.guarantee)
-    _probe(loss, w, arrays)
     source = as_generator(rng)
+    for which, plan in ((loss, full), (_Difference(loss, w), short)):
+        probe_gradients(NoisyGradient(which, held, plan, source), w)
     if ledger is not None:
         told = {"anchors": anchors, "inner": inner, "n": n, "clip": clip, "batch_size": batch_size}
         ledger.spend(dataset, guarantee, what="svrg", parameters=told, reproducible=rng is not None)
 
-    def noisy(which: Loss, plan: DescentPlan, at: Any) -> np.ndarray:
-        step = lattice_step(2 * plan.clip / plan.divisor, manifold.dim)
-        gradient = NoisyGradient(which, arrays, plan, "rounded", step, source)
-        return gradient.private(at, gradient.mean(at))
+    def noisy(which: Loss, plan: DescentPlan, at: Any, length: float) -> np.ndarray:
+        gradient = NoisyGradient(which, held, plan, source, length)
+        return gradient.private(at, gradient.total(at))
 
     for _ in range(anchors):
-        place, pull = w, noisy(loss, full, w)
+        place, pull = w, noisy(loss, full, w, clip)
         w = _moved(manifold, w, -size * pull, callback)
         for _ in range(inner):
             far = max(smooth * float(manifold.dist(place, w)), _LEAST_CLIP * clip)
-            scaled = replace(short, clip=far, noise=short.noise * far)
-            turn = noisy(_Difference(loss, place, longest), scaled, w)
+            turn = noisy(_Difference(loss, place), short, w, far)
             w = _moved(manifold, w, -size * (turn + pull @ _transport(manifold, place, w)), callback)
-    return SVRGResult(_returned(w, kept), guarantee, manifold, full, short, rng is not None)
+    return SVRGResult(returned_point(w, held), guarantee, manifold, full, short, rng is not None)
 
 
 def _moved(manifold: Manifold, w: Any, step: np.ndarray, callback: Callable[[Any], object] | None) -> Any:

@@ -4,17 +4,14 @@ from __future__ import annotations
 
 from typing import Any
 
-from dpmanifolds._arrays import leaves
 from dpmanifolds.domains import Ball, Domain
 from dpmanifolds.errors import ArgumentError
-from dpmanifolds.manifolds import Product
 from dpmanifolds.mechanisms import host
-from dpmanifolds.optimize import DescentResult, descend_to_median
-from dpmanifolds.optimize.streamed import StreamedRecords
+from dpmanifolds.optimize import DescentResult, FrechetMedianLoss, descend_to_median
+from dpmanifolds.optimize.records import hold_records
 from dpmanifolds.privacy import Budget
-from dpmanifolds.releases.entry import by_person, checked_budget, clipped_records, lasting_records, open_account
+from dpmanifolds.releases.entry import checked_budget, open_account
 from dpmanifolds.releases.release import Release
-from dpmanifolds.statistics.streaming import materialised
 
 __all__ = ["private_median", "release_of_descent"]
 
@@ -50,20 +47,11 @@ def private_median(
         raise ArgumentError(f"domain must be a Ball for the median; got {type(domain).__name__}.")
     checked_budget(budget)
     account = open_account(ledger, dataset, rng)
-    records = _held(points, domain, on_invalid, group_by)
+    held = hold_records(FrechetMedianLoss(domain), points, group_by=group_by, on_invalid=on_invalid)
     result = descend_to_median(
-        records, domain, budget, steps=steps, rng=account.rng, unit=unit, ledger=account.ledger, dataset=dataset
+        held, domain, budget, steps=steps, rng=account.rng, unit=unit, ledger=account.ledger, dataset=dataset
     )
-    n = leaves(records)[0].shape[0]
-    return release_of_descent(result, domain, budget, statistic="median", n=n)
-
-
-def _held(points: Any, domain: Ball, on_invalid: str, group_by: Any) -> Any:
-    """Clipped records in one array where they are in memory anyway, or must be; else as sums over blocks see them."""
-    if group_by is None and not isinstance(domain.manifold, Product):
-        records = lasting_records(points, domain, on_invalid)
-        return materialised(records) if records.source.is_in_memory else StreamedRecords.of(records)
-    return by_person(domain, clipped_records(points, domain, on_invalid), group_by)
+    return release_of_descent(result, domain, budget, statistic="median", n=held.count)
 
 
 def release_of_descent(
@@ -92,7 +80,7 @@ def release_of_descent(
         guarantee=result.guarantee,
         budget=budget,
         mechanism="noisy gradient descent",
-        theorem="S3 or S4 and the composition of its steps (docs/proofs/descent.md)",
+        theorem="B1 and the composition of its steps (docs/proofs/descent.md)",
         numerics=result.numerics,
         sensitivity=result.sensitivity,
         scale=result.noise,

@@ -15,7 +15,6 @@ from dpmanifolds.errors import ArgumentError, ConvergenceError
 from dpmanifolds.manifolds import Product
 from dpmanifolds.mechanisms import ADJACENCIES, host
 from dpmanifolds.noise import as_generator
-from dpmanifolds.optimize.streamed import taken
 from dpmanifolds.privacy import Budget, Guarantee, solver_tolerance
 from dpmanifolds.releases._placing import is_near, mended, placed
 from dpmanifolds.statistics import MeanResult, frechet_mean
@@ -23,6 +22,7 @@ from dpmanifolds.statistics._clipping import clip_block
 from dpmanifolds.statistics.persons import Persons, persons_of
 from dpmanifolds.statistics.records import check_block, record_array
 from dpmanifolds.statistics.streaming import Records, clipped_records_of, materialised
+from dpmanifolds.sums.total import taken
 
 __all__ = [
     "Account",

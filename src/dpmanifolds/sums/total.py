@@ -154,19 +154,20 @@ def _tiles(contribution: Contribution, block: Any) -> Any:
     block = block if _stays(block) else _on_host(block)
     parts = leaves(block)
     count = int(parts[0].shape[0])
-    size = tile_size(parts)
+    size = tile_size(parts, contribution.dim)
     for first in range(0, count, size):
         rows = min(size, count - first)
         tile = contribution.form(records_at(block, slice(first, first + rows)))
-        whole, broken = contribution(_filled(tile, contribution.filler, size))
+        whole, broken = contribution(_laid_out(_filled(tile, contribution.filler, size)))
         yield whole[:, :rows], broken[:rows]
 
 
-def tile_size(parts: list[Array]) -> int:
-    """How many records are worked on together: a function of the shape of one record."""
+def tile_size(parts: list[Array], dim: int = 1) -> int:
+    """How many records are worked on together: a function of the shape of one record and of its integers."""
+    read, made = sum(map(bytes_per_record, parts)), 8 * dim
     if on_accelerator(parts[0]):
-        return max(1, min(_DEVICE_TILE, (1 << 28) // sum(map(bytes_per_record, parts))))
-    return max(1, min(_LARGEST_TILE, _TILE_BYTES // sum(map(bytes_per_record, parts))))
+        return max(1, min(_DEVICE_TILE, (1 << 28) // read, (1 << 30) // made))
+    return max(1, min(_LARGEST_TILE, _TILE_BYTES // read, 8 * _TILE_BYTES // made))
 
 
 def _stays(block: Any) -> bool:
@@ -175,6 +176,19 @@ def _stays(block: Any) -> bool:
 
 def _on_host(block: Any) -> Any:
     return tuple(map(_on_host, block)) if isinstance(block, tuple) else to_numpy(block)
+
+
+def _laid_out(tile: Any) -> Any:
+    """The tile in one memory layout, whatever that of the block was: the order of NumPy's sums depends on it.
+
+    Vectors lie one number of all records after the other, so that records are worked on side by side; matrices lie one
+    after the other.
+    """
+    if isinstance(tile, tuple):
+        return tuple(map(_laid_out, tile))
+    if not is_numpy(tile):
+        return tile
+    return np.asfortranarray(tile) if tile.ndim == 2 else np.ascontiguousarray(tile)
 
 
 def _filled(tile: Any, filler: Any, size: int) -> Any:

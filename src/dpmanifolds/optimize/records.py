@@ -1,0 +1,179 @@
+"""The records of a descent: prepared once where they are, told of before anything is spent, summed in every step.
+
+>>> import numpy as np
+>>> from dpmanifolds import Ball, SPD
+>>> from dpmanifolds.optimize import FrechetMeanLoss
+>>> loss = FrechetMeanLoss(Ball(SPD(2), np.eye(2), 2.0))
+>>> held = hold_records(loss, SPD(2).random_point(900, rng=0), group_by=np.repeat(np.arange(300), 3))
+>>> held.count
+300
+
+Preparing looks at each record on its own, in tiles of one shape, like everything up to the integers. Arrays are
+prepared once and kept; blocks of files and iterators in every pass; chunks of Dask arrays once, by their workers, which
+send sums. Which records make a random batch is drawn by the caller, like all noise.
+"""
+
+from __future__ import annotations
+
+import operator
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from dpmanifolds._arrays import Array, leaves, namespace, to_numpy
+from dpmanifolds._validate import choice
+from dpmanifolds.errors import ArgumentError
+from dpmanifolds.optimize.loss import Loss, refuse_malformed
+from dpmanifolds.statistics.blocks import records_at
+from dpmanifolds.statistics.persons import Persons, persons_of
+from dpmanifolds.statistics.sources import (
+    ArraySource,
+    Merge,
+    Part,
+    Source,
+    State,
+    is_dask,
+    is_sliceable_file,
+    source_of,
+)
+from dpmanifolds.sums.contribution import Contribution
+from dpmanifolds.sums.outer import OuterContribution, sum_outer
+from dpmanifolds.sums.persons import sum_persons
+from dpmanifolds.sums.total import ExactSum, _filled, _on_host, _stays, sum_records, tile_size
+
+__all__ = ["HeldRecords", "hold_records"]
+
+ON_INVALID = ("raise", "center")
+
+
+@dataclass(frozen=True, eq=False)
+class HeldRecords:
+    """Prepared records as sums see them: blocks (records, numbers of the rules they break)."""
+
+    source: Source
+    reference: Array
+    """One record as it was given, for its library."""
+    persons: Persons | None
+
+    @property
+    def count(self) -> int:
+        """How many records, or persons; public unless neighbours add and remove them."""
+        return self.source.counted() if self.persons is None else self.persons.count
+
+    def head(self) -> Array:
+        """One prepared record, for its shape."""
+        return self.source.sample(1)[0]
+
+    def total(self, contribution: Contribution | OuterContribution, chosen: np.ndarray | None) -> ExactSum:
+        """The exact sum over all, or over those of these numbers. Not private."""
+        if isinstance(contribution, OuterContribution):
+            return sum_outer(self.source, contribution, self.persons, chosen)
+        if self.persons is not None:
+            return sum_persons(self.source, contribution, self.persons, chosen)
+        return sum_records(self.source, contribution, chosen)
+
+
+def hold_records(
+    loss: Loss, records: Any, *, group_by: Any = None, on_invalid: str = "raise", may_be_empty: bool = False
+) -> HeldRecords:
+    """The records as the loss prepares them; malformed ones raise before anything is spent, or are replaced.
+
+    What is held already stays as it is.
+    """
+    if isinstance(records, HeldRecords):
+        return records
+    choice("on_invalid", on_invalid, ON_INVALID)
+    if on_invalid == "center" and loss.filler is None:
+        raise ArgumentError(f"on_invalid='center' needs a public stand-in for records, which {loss.name} lacks.")
+    source = _source(loss, records, may_be_empty)
+    source.refuse_single_use()
+    prepared = _prepared(source, _Prepare(loss))
+    counts = prepared.reduce(_count_broken, operator.add)
+    if on_invalid == "raise":
+        refuse_malformed(loss, counts)
+    persons = None if group_by is None else persons_of(group_by, prepared.counted())
+    return HeldRecords(prepared, source.template(), persons)
+
+
+def _source(loss: Loss, records: Any, may_be_empty: bool) -> Source:
+    if loss.record_manifold is not None:
+        return source_of(loss.record_manifold, records, allow_empty=may_be_empty)
+    if _is_streamed(records):
+        return source_of(None, records)
+    array = loss.form(records)
+    if leaves(array)[0].shape[0] == 0 and not may_be_empty:
+        raise ArgumentError("records is empty: at least one record is needed.")
+    return ArraySource(array)
+
+
+def _is_streamed(records: Any) -> bool:
+    """Whether records are read block by block rather than taken into memory."""
+    if isinstance(records, tuple):
+        return bool(records) and any(map(is_dask, records))
+    return (
+        isinstance(records, np.memmap)
+        or hasattr(records, "__dask_graph__")
+        or (callable(records) and not hasattr(records, "shape"))
+        or is_sliceable_file(records)
+    )
+
+
+def _prepared(source: Source, prepare: _Prepare) -> Source:
+    if source.is_in_memory:
+        blocks = source.reduce(lambda _, __, block: [prepare(block)], operator.add)
+        return ArraySource(_joined(blocks))
+    kept = source.resident(prepare)
+    return _PreparedSource(source, prepare) if kept is None else kept
+
+
+class _PreparedSource(Source):
+    """Blocks that are prepared whenever they are read."""
+
+    def __init__(self, source: Source, prepare: _Prepare) -> None:
+        self._source = source
+        self._prepare = prepare
+        self.longest_block = source.longest_block
+
+    @property
+    def count(self) -> int | None:  # type: ignore[override]
+        return self._source.count
+
+    def counted(self) -> int:
+        return self._source.counted()
+
+    def reduce(self, part: Part[State], merge: Merge[State]) -> State:
+        return self._source.reduce(lambda number, first, raw: part(number, first, self._prepare(raw)), merge)
+
+    def sample(self, most: int) -> Array:
+        return self._prepare(self._source.sample(most))
+
+
+@dataclass(frozen=True)
+class _Prepare:
+    """From a block as it was read to (prepared records, numbers of broken rules), in tiles of one shape."""
+
+    loss: Loss
+
+    def __call__(self, raw: Any) -> tuple[Array, Array]:
+        formed = self.loss.form(raw if _stays(raw) else _on_host(raw))
+        parts = leaves(formed)
+        count, size = int(parts[0].shape[0]), tile_size(parts)
+        pieces = []
+        for first in range(0, count, size):
+            rows = min(size, count - first)
+            tile = records_at(formed, slice(first, first + rows))
+            with np.errstate(all="ignore"):
+                brought = self.loss.bring(_filled(tile, self.loss.filler, size))
+            pieces.append(records_at(brought, slice(0, rows)))
+        return _joined(pieces) if pieces else (formed, np.zeros(0, dtype=np.int64))
+
+
+def _joined(blocks: list[Any]) -> Any:
+    if isinstance(blocks[0], tuple):
+        return tuple(_joined(list(parts)) for parts in zip(*blocks, strict=True))
+    return blocks[0] if len(blocks) == 1 else namespace(*blocks).concat(blocks, axis=0)
+
+
+def _count_broken(_: int, __: int, block: Any) -> np.ndarray:
+    return np.bincount(to_numpy(block[1]), minlength=8)

@@ -1,0 +1,173 @@
+"""The contract of every sum: a record's integers are a function of that record and of public values, bit for bit.
+
+`make contract` runs it with more records, libraries and sizes; the variable DPMANIFOLDS_CONTRACT says how many.
+"""
+
+from __future__ import annotations
+
+import os
+
+import numpy as np
+import pytest
+
+from dpmanifolds import SPD, Euclidean, Grassmann, Hyperbolic, Manifold, PlanarShapes, Power, Product, Sphere
+from dpmanifolds.mechanisms import host
+from dpmanifolds.statistics.sources import source_of
+from dpmanifolds.sums import integers
+from dpmanifolds.sums.contribution import DistanceContribution, TangentContribution
+from dpmanifolds.sums.counts import DistanceBins
+from dpmanifolds.sums.integers import ball_integers, finest_exponent
+from dpmanifolds.sums.total import integers_of, sum_block, sum_records, taken
+from tests.manifolds.cases import SMOOTH
+from tests.sums.hard import hard_records
+
+COUNT = int(os.environ.get("DPMANIFOLDS_CONTRACT", "60"))
+LARGE = [
+    SPD(10),
+    SPD(10, "log-euclidean"),
+    SPD(10, "log-cholesky"),
+    SPD(30),
+    SPD(64),
+    Sphere(50),
+    Euclidean(300),
+    PlanarShapes(64),
+    Hyperbolic(20),
+    Grassmann(12, 4),
+    Power(SPD(5), 3),
+    Product(SPD(6), Sphere(3)),
+]
+MANIFOLDS = SMOOTH + LARGE
+
+
+def bases(manifold: Manifold):
+    """A centre, and a point that was reached from it."""
+    return manifold.random_point(rng=11), manifold.random_point(rng=12)
+
+
+def contributions(manifold: Manifold):
+    center, moved = bases(manifold)
+    exponent = finest_exponent(manifold.dim)
+    offset = np.linspace(-0.3, 0.3, manifold.dim)
+    yield TangentContribution(manifold, center, None, radius=2.0, exponent=exponent)
+    yield TangentContribution(manifold, moved, center, radius=0.7, offset=offset, exponent=exponent)
+    yield DistanceContribution(manifold, moved, None, radius=1.5, exponent=29)
+    yield DistanceBins(manifold, center, None, edges=np.geomspace(0.01, 4.0, 12), unit=1)
+
+
+def records_of(manifold: Manifold, count: int = COUNT, seed: int = 0):
+    return hard_records(manifold, bases(manifold)[0], count, seed)
+
+
+def at(records, rows):
+    return taken(records, np.atleast_1d(rows))
+
+
+def mixed(first, second, keep: np.ndarray):
+    """The records of `first` where `keep` says so, those of `second` elsewhere."""
+    if isinstance(first, tuple):
+        return tuple(mixed(*parts, keep) for parts in zip(first, second, strict=True))
+    return np.where(keep.reshape(-1, *[1] * (first.ndim - 1)), first, second)
+
+
+@pytest.mark.parametrize("manifold", MANIFOLDS, ids=repr)
+def test_integers_do_not_depend_on_the_other_records(manifold):
+    first, second = records_of(manifold), records_of(manifold, seed=5)
+    keep = np.random.default_rng(0).random(COUNT) < 0.5
+    both = mixed(first, second, keep)
+    for contribution in contributions(manifold):
+        one, other = integers_of(contribution, first), integers_of(contribution, second)
+        seen = integers_of(contribution, both)
+        assert np.array_equal(seen[0], np.where(keep, one[0], other[0]))
+        assert np.array_equal(seen[1], np.where(keep, one[1], other[1]))
+
+
+@pytest.mark.parametrize("manifold", MANIFOLDS, ids=repr)
+def test_integers_are_the_same_alone_first_last_and_in_any_cut(manifold):
+    records = records_of(manifold)
+    order = np.random.default_rng(1).permutation(COUNT)
+    for contribution in contributions(manifold):
+        together = integers_of(contribution, records)[0]
+        for row in range(0, COUNT, 7):
+            assert np.array_equal(integers_of(contribution, at(records, row))[0][:, 0], together[:, row])
+        assert np.array_equal(integers_of(contribution, at(records, order))[0], together[:, order])
+        for size in (1, 3, 17, COUNT - 1):
+            parts = [
+                integers_of(contribution, at(records, np.arange(first, min(first + size, COUNT))))[0]
+                for first in range(0, COUNT, size)
+            ]
+            assert np.array_equal(np.concatenate(parts, axis=1), together)
+
+
+@pytest.mark.parametrize("manifold", MANIFOLDS, ids=repr)
+def test_integers_lie_in_the_body_and_the_check_never_has_to_step_in(manifold, monkeypatch):
+    fired = []
+
+    def watched(whole, exponent):
+        fits = np.array([sum(int(z) ** 2 for z in column) <= 4**exponent for column in whole.T], dtype=bool)
+        fired.append(int((~fits).sum()))
+        return fits
+
+    monkeypatch.setattr(integers, "length_fits", watched)
+    records = records_of(manifold, min(COUNT, 60))
+    for contribution in contributions(manifold):
+        integers_of(contribution, records)
+    assert fired
+    assert sum(fired) == 0
+
+
+@pytest.mark.parametrize("dtype", ["float32", "float64"])
+@pytest.mark.parametrize("manifold", MANIFOLDS[::3], ids=repr)
+def test_every_library_gives_the_integers_that_numpy_gives(manifold, dtype, backend):
+    def as_dtype(part):
+        if isinstance(part, tuple):
+            return tuple(map(as_dtype, part))
+        kind = {"float32": np.complex64, "float64": np.complex128}[dtype] if np.iscomplexobj(part) else dtype
+        with np.errstate(all="ignore"):
+            return part.astype(kind)
+
+    records = as_dtype(records_of(manifold))
+    for contribution in contributions(manifold):
+        expected = integers_of(contribution, records)
+        found = integers_of(contribution, backend.array(records))
+        assert np.array_equal(found[0], expected[0])
+        assert np.array_equal(found[1], expected[1])
+
+
+@pytest.mark.parametrize("manifold", MANIFOLDS[::4], ids=repr)
+def test_sums_are_the_same_however_records_come(manifold):
+    records = records_of(manifold, 300)
+    if isinstance(records, tuple):
+        records = tuple(np.ascontiguousarray(part) for part in records)
+    for contribution in contributions(manifold):
+        whole = sum_block(contribution, records)
+        assert whole.integers == sum(integers_of(contribution, records)[0].astype(object).T).tolist()
+        if not isinstance(records, tuple):
+            cut = [records[:7], records[7:8], records[8:250], records[250:]]
+            for points in (records, cut, lambda cut=cut: iter(cut), iter(cut), np.asfortranarray(records)):
+                found = sum_records(source_of(manifold, points), contribution)
+                assert found.integers == whole.integers
+                assert found.rows == 300
+
+
+@pytest.mark.parametrize("dim", [1, 2, 3, 17, 1000, 4097])
+def test_long_rows_reach_the_edge_and_no_farther(dim):
+    exponent = finest_exponent(dim)
+    rows = np.random.default_rng(dim).standard_normal((50, dim)) * np.geomspace(1e-3, 1e150, 50)[:, None]
+    whole = ball_integers(rows / np.sqrt(dim), exponent)
+    lengths = [sum(int(z) ** 2 for z in column) for column in whole.T]
+    assert max(lengths) <= 4**exponent
+    assert lengths[-1] >= 4**exponent * (1 - 3 * dim**0.5 * 2.0**-exponent)
+
+
+def test_rounding_favours_no_side():
+    rows = np.random.default_rng(0).uniform(-0.5, 0.5, (200_000, 1))
+    errors = ball_integers(rows, 10)[0] - rows[:, 0] * 1024
+    assert abs(errors.mean()) < 6 * np.sqrt(1 / 12 / len(rows))
+
+
+def test_a_far_record_is_clipped_along_its_geodesic():
+    ball_center, far = np.array([0.0, 0.0, 1.0]), Sphere(2).project(np.array([[3.0, 0.0, 1.0]]))
+    pull = TangentContribution(Sphere(2), ball_center, radius=0.5, exponent=20)
+    seen = integers_of(pull, far)[0][:, 0] * 0.5 / 2**20
+    assert np.allclose(np.linalg.norm(seen), 0.5, rtol=1e-5)
+    assert np.allclose(seen / 0.5, Sphere(2).log_coordinates(host(ball_center), far)[0] / np.arctan(3.0), atol=1e-5)
