@@ -153,6 +153,4 @@ def simulate_cell(ball: Ball, n: int, budget: Budget, *, spread: float, data_set
                 errors[place, number] += np.mean(step_errors(data, plan, count, seed)) / data_sets
     predicted = tuple(plan.predicted for plan in plans)
     auto = len(plan_steps(ball, n, budget).mechanisms)
-    return Cell(
-        ball, n, budget, tuple(np.mean(errors, axis=0).tolist()), auto, predicted, errors
-    )
+    return Cell(ball, n, budget, tuple(np.mean(errors, axis=0).tolist()), auto, predicted, errors)

@@ -131,7 +131,9 @@ def private_class_means(
     if persons is not None:
         tags = classes_of_persons(tags, persons, private_labels and on_invalid == "center")
     if guess is not None and not private_labels:
-        raise ArgumentError("adjacency='add-remove-one' protects class counts, so labels too: pass private_labels=True.")
+        raise ArgumentError(
+            "adjacency='add-remove-one' protects class counts, so labels too: pass private_labels=True."
+        )
     groups = [_records_of_class(array, tags == number, persons) for number in range(len(names))]
     return _released(request, groups, names, private_labels, len(tags))
 

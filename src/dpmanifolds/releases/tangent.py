@@ -10,7 +10,7 @@ import numpy as np
 from dpmanifolds._arrays import Array
 from dpmanifolds.distributions import move
 from dpmanifolds.domains import Domain
-from dpmanifolds.errors import ArgumentError
+from dpmanifolds.errors import ArgumentError, ScaleOutOfRangeError
 from dpmanifolds.mechanisms import Draw, Mechanism, coordinates_at, host
 from dpmanifolds.mechanisms.wrapped import WrappedMechanism
 from dpmanifolds.privacy import Budget, Guarantee
@@ -24,6 +24,7 @@ from dpmanifolds.sums.total import ExactSum, check_rules
 __all__ = ["TANGENT", "TangentMean", "is_usable", "reached", "settled", "step_share"]
 
 
+_MOST_TRIES = 40
 TANGENT = ("auto", "wrapped-gaussian", "wrapped-laplace")
 """Mechanisms of a mean by sums."""
 
@@ -71,9 +72,7 @@ class TangentMean:
             return None
         return records.count
 
-    def plan(
-        self, domain: Domain, n: int, budget: Budget, *, once: bool = False, labelled: bool = False
-    ) -> StepPlan:
+    def plan(self, domain: Domain, n: int, budget: Budget, *, once: bool = False, labelled: bool = False) -> StepPlan:
         """The steps that public facts suggest; one where records can be read only once."""
         if once and self.steps not in ("auto", 1):
             raise ArgumentError(
@@ -146,7 +145,7 @@ class TangentMean:
                 step = drawn if law.is_coordinatewise else law.shrink(drawn)
                 point = reached(domain, base, plan.gains[0] * step)
             stages.append(self._stage(law, Draw(point, drawn), domain, base, plan))
-            base = point if is_usable(domain, point) else base
+            base = point
         return tuple(stages), base
 
     def _stage(self, law: Mechanism, drawn: Draw, domain: Domain, base: Array, plan: StepPlan) -> Release:
@@ -177,20 +176,35 @@ def step_share(length: float, plan: StepPlan, number: int) -> float:
 def reached(domain: Domain, base: Array, guess: np.ndarray) -> Array:
     """The point of the domain that coordinates at a public point lead to: post-processing.
 
-    From the centre nothing that was shrunk into the ball can leave it; from elsewhere it is clipped onto it.
+    From the centre nothing that is no longer than the radius leaves the ball; from elsewhere it is clipped onto it. Where
+    floating point has no such point, or none that can be looked from, the way there is shortened by quarters: noise is
+    drawn and paid for by now, and the release must not fail.
     """
-    manifold = domain.manifold
-    length = np.linalg.norm(guess, axis=-1, keepdims=True)
-    guess = guess * np.minimum(1.0, domain.radius / np.maximum(length, 1e-300))
-    point = move(manifold, base, guess)
-    if not np.any(coordinates_at(manifold, base, host(domain.center))) or not is_usable(domain, point):
-        return point
-    return domain.clip(point)
+    length = float(np.linalg.norm(guess))
+    guess = guess * min(1.0, domain.radius / max(length, 1e-300))
+    for _ in range(_MOST_TRIES):
+        point = _try_reach(domain, base, guess)
+        if point is not None:
+            return point
+        guess = 0.75 * guess
+    return base
+
+
+def _try_reach(domain: Domain, base: Array, guess: np.ndarray) -> Array | None:
+    manifold, center = domain.manifold, host(domain.center)
+    try:
+        with np.errstate(all="ignore"):
+            point = move(manifold, base, guess)
+            if np.any(coordinates_at(manifold, base, center)):
+                point = domain.clip(point)
+    except (ScaleOutOfRangeError, np.linalg.LinAlgError):
+        return None
+    return point if is_usable(domain, point) else None
 
 
 def settled(domain: Domain, law: WrappedMechanism, point: Array, noise: float) -> Array:
     """A point that later steps reached, shrunk towards the centre like that of a first one: post-processing."""
-    if law.is_coordinatewise or not is_usable(domain, point):
+    if law.is_coordinatewise:
         return point
     manifold, center = domain.manifold, host(domain.center)
     seen = coordinates_at(manifold, center, point)

@@ -83,9 +83,7 @@ def private_variance(
     assert isinstance(law, WrappedMechanism)
     assert law.exponent is not None
     substitute = host(domain.center) if on_invalid == "center" else None
-    total = records.total(
-        DistanceContribution(domain.manifold, base, substitute, radius=reach, exponent=law.exponent)
-    )
+    total = records.total(DistanceContribution(domain.manifold, base, substitute, radius=reach, exponent=law.exponent))
     drawn = law.noisy_mean(total.integers, total.rows, account.rng) + reach * reach / 2
     made = release_of(
         law,

@@ -259,7 +259,9 @@ def _assembled(laws: tuple[Mechanism, ...], parts: tuple[Budget, ...], reason: s
     course = _course(laws[-1].facts.domain, [law.expected_error.mean for law in laws])
     last = laws[-1].expected_error
     ratio = course.noises[-1] / last.mean
-    error = replace(last, mean=course.noises[-1], radius_90=last.radius_90 * ratio, mean_at_edge=last.mean_at_edge * ratio)
+    error = replace(
+        last, mean=course.noises[-1], radius_90=last.radius_90 * ratio, mean_at_edge=last.mean_at_edge * ratio
+    )
     guarantee = compose(*(law.guarantee for law in laws))
     return StepPlan(laws, parts, guarantee, error, course.bias, course.predicted, *course[:2], reason)
 
