@@ -27,6 +27,7 @@ LAYERS = {
     "sums": 5,
     "mechanisms": 5,
     "optimize": 5,
+    "sums": 5,
     "ledger": 5,
     "releases": 6,
     "estimators": 7,

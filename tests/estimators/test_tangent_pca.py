@@ -106,7 +106,7 @@ def test_noise_of_the_second_moment_has_the_calibrated_scale():
         # records all sit at the centre: the second moment is that of one vector
         vector = SPACE.to_coordinates(mean.value, SPACE.log(mean.value, np.eye(2)))
         exact = [*vector**2, *(np.sqrt(2) * np.outer(vector, vector)[np.triu_indices(3, 1)])]
-        deviations.append((moment.value - exact) / moment.scale)
+        deviations.append((moment.coordinates - exact) / moment.scale)
     total = float(np.sum(np.square(deviations)))
     low, high = stats.chi2.ppf([5e-7, 1 - 5e-7], np.size(deviations))
     assert low < total < high

@@ -33,7 +33,6 @@ from dpmanifolds.distributions import FlatGaussian, FlatLaplace
 from dpmanifolds.domains import Ball
 from dpmanifolds.errors import ArgumentError, ScaleOutOfRangeError
 from dpmanifolds.manifolds import Euclidean
-from dpmanifolds.mechanisms._estimate import shrunk_lengths
 from dpmanifolds.mechanisms._frames import coordinates_at, host, point_at
 from dpmanifolds.mechanisms.base import Draw, ExpectedError, Facts, Mechanism, edge_factor
 from dpmanifolds.noise import LatticeGaussian, LatticeLaplace, RoundedGaussian, RoundedLaplace
@@ -45,6 +44,7 @@ from dpmanifolds.privacy import (
     affordable_mu,
     affordable_rho,
 )
+from dpmanifolds.sums.estimate import shrink_lengths
 
 __all__ = [
     "DirectGaussianMechanism",
@@ -111,11 +111,11 @@ class WrappedMechanism(Mechanism):
         return np.asarray(noisy[:-1] * (self.step * (shape.count / count)))
 
     def shrink(self, coordinates: np.ndarray) -> np.ndarray:
-        """The best guess of the statistic's coordinates in the ball of the domain: post-processing, see `_estimate`."""
+        """The best guess of the statistic's coordinates in the ball of the domain: post-processing, see `sums.estimate`."""
         lengths = np.linalg.norm(coordinates, axis=-1)
         gaussian = isinstance(self, WrappedGaussianMechanism)
         dim, radius = self.facts.domain.manifold.dim, self.facts.domain.radius
-        wanted = shrunk_lengths(lengths, dim=dim, radius=radius, scale=self.scale, gaussian=gaussian)
+        wanted = shrink_lengths(lengths, dim=dim, radius=radius, sigma=self.scale, gaussian=gaussian)
         return np.asarray(coordinates * (wanted / np.maximum(lengths, 1e-300))[..., None])
 
     def draw(self, statistic: Array, *, records: Array | None = None, rng: Any = None) -> Draw:
@@ -131,7 +131,7 @@ class WrappedMechanism(Mechanism):
         return Draw(self.point_of(noisy), noisy)
 
     def point_of(self, coordinates: np.ndarray) -> Array:
-        """The best guess of the statistic from noisy coordinates (..., dim): post-processing, see `_estimate`."""
+        """The best guess of the statistic from noisy coordinates (..., dim): post-processing, see `sums.estimate`."""
         domain = self.facts.domain
         if not isinstance(domain, Ball) or self.is_coordinatewise:
             return point_at(domain, coordinates)
