@@ -11,7 +11,7 @@
 A mean is a sum of one integer vector per record, and integers of noise are added to it: neighbours differ by 2R steps,
 and that is all there is to the promise (docs/proofs/sums.md). Another statistic, whose coordinates move by at most Δ,
 is rounded to a public lattice gZ^d first, so that neighbours differ by at most Δ + √d·g (docs/proofs/numerics.md). exp
-the public point, and shrinking into the domain before it, are post-processing.
+at the public point, and shrinking into the domain before it, are post-processing.
 """
 
 from __future__ import annotations
