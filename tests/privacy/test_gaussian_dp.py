@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import math
+from fractions import Fraction
 from pathlib import Path
 
 import numpy as np
@@ -352,8 +353,8 @@ def test_the_floor_is_the_limit_of_large_sigma():
 def test_flat_spaces_are_exact(flat):
     profile = riemannian_gaussian_profile(flat, 0.4, 0.6)
     epsilon = np.linspace(0, 8, 50)
-    assert profile.mu == 0.6 / 0.4
-    assert sigma_for_mu(flat, 1.5, 0.6) == 0.6 / 1.5
+    assert Fraction(0.6) / Fraction(0.4) <= profile.mu <= math.nextafter(0.6 / 0.4, 2.0)
+    assert Fraction(0.6) / Fraction(1.5) <= sigma_for_mu(flat, 1.5, 0.6) <= math.nextafter(0.6 / 1.5, 1.0)
     np.testing.assert_allclose(profile.delta(epsilon), delta_of_mu(1.5, epsilon), rtol=1e-11)
     assert profile.renyi(4.0) == pytest.approx(4 * 1.5**2 / 2)
     assert profile.certified_mu() == profile.mu
@@ -584,3 +585,13 @@ def test_circle_pair_tails_add_up_to_one():
     pair = CirclePair(1.3, 2.0)
     tails = pair.tails(np.linspace(0, pair.largest * 0.999, 50))
     np.testing.assert_allclose(np.exp(tails.above_first) + np.exp(tails.below_first), 1, rtol=1e-14)
+
+
+def test_flat_scales_are_rounded_to_the_safe_side():
+    rng = np.random.default_rng(5)
+    for mu, delta in np.exp(rng.uniform(-5, 5, (300, 2))):
+        sigma = sigma_for_mu(Euclidean(2), float(mu), float(delta))
+        assert Fraction(float(delta)) <= Fraction(float(mu)) * Fraction(sigma)
+        reached = gaussian_dp_mu(Euclidean(2), float(mu), float(delta))
+        assert Fraction(reached) * Fraction(float(mu)) >= Fraction(float(delta))
+        assert gaussian_dp_mu(Euclidean(2), sigma, float(delta)) <= mu

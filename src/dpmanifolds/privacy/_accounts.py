@@ -11,9 +11,10 @@ import numpy as np
 
 from dpmanifolds.privacy._normal import log_delta_upper
 from dpmanifolds.privacy._renyi import epsilon_of_zcdp, log_delta_of_zcdp
-from dpmanifolds.privacy.budgets import PureDP, rounded_up
+from dpmanifolds.privacy.budgets import PureDP
 from dpmanifolds.privacy.calibration import epsilon_of_mu, mu_of_pure
 from dpmanifolds.privacy.loss_grid import LossGrid, compose_grids, power
+from dpmanifolds.privacy.rounding import float_above, root_above
 from dpmanifolds.privacy.terms import ApproxTerm, GaussianTerm, PureTerm, Term, ZcdpTerm
 
 __all__ = [
@@ -51,7 +52,7 @@ def _sum(values: list[float | None], counts: list[int]) -> float | None:
         return None
     if len(known) == 1 and counts[0] == 1:
         return known[0]
-    return rounded_up(sum((count * Fraction(value) for count, value in zip(counts, known, strict=True)), Fraction(0)))
+    return float_above(sum((count * Fraction(value) for count, value in zip(counts, known, strict=True)), Fraction(0)))
 
 
 def _counts(terms: tuple[Term, ...]) -> list[int]:
@@ -72,9 +73,7 @@ def total_mu(terms: tuple[Term, ...]) -> float | None:
         return None
     pairs = [(term.count, Fraction(mu)) for term, mu in zip(terms, found, strict=True) if mu is not None]
     squares = sum((count * mu * mu for count, mu in pairs), Fraction(0))
-    mu = math.sqrt(squares)
-    while Fraction(mu) ** 2 < squares:
-        mu = math.nextafter(mu, math.inf)
+    mu = root_above(squares)
     epsilon = total_pure(terms)
     return mu if epsilon is None else min(mu, mu_of_pure(epsilon))
 

@@ -22,6 +22,7 @@ from scipy import optimize, special
 from dpmanifolds._validate import positive_number
 from dpmanifolds.errors import ArgumentError
 from dpmanifolds.privacy._normal import log_delta_upper
+from dpmanifolds.privacy.rounding import up
 
 __all__ = [
     "classical_gaussian_sigma",
@@ -35,7 +36,8 @@ __all__ = [
 
 _CLASSICAL_MAX_EPSILON = 1.0
 _ROOT_TOLERANCE = 4 * 2.0**-52
-_SLACK = 16 * 2.0**-52
+_BITS = 48
+_SLACK = 2.0**-_BITS
 
 
 def probability(name: str, value: Any) -> float:
@@ -99,7 +101,7 @@ def epsilon_of_mu(mu: float, delta: float) -> float:
     while excess(high) > 0:
         high *= 2
     root = float(optimize.brentq(excess, 0.0, high, xtol=mu * _ROOT_TOLERANCE, rtol=_ROOT_TOLERANCE))
-    return _outward(root, lambda epsilon: excess(epsilon) <= 0, floor=mu * _SLACK, up=True)
+    return _outward(root, lambda epsilon: excess(epsilon) <= 0, floor=mu * _SLACK, outwards=1)
 
 
 def mu_for(epsilon: float, delta: float) -> float:
@@ -121,16 +123,16 @@ def mu_for(epsilon: float, delta: float) -> float:
     while excess(high) <= 0:
         high *= 2
     root = float(optimize.brentq(excess, low, high, xtol=low * _ROOT_TOLERANCE, rtol=_ROOT_TOLERANCE))
-    return _outward(root, lambda mu: excess(mu) <= 0, floor=0.0, up=False)
+    return _outward(root, lambda mu: excess(mu) <= 0, floor=0.0, outwards=-1)
 
 
-def _outward(root: float, safe: Callable[[float], bool], *, floor: float, up: bool) -> float:
+def _outward(root: float, safe: Callable[[float], bool], *, floor: float, outwards: int) -> float:
     """`root`, moved to the safe side by 16 ulp and then, doubling, until `safe` says yes."""
     step = max(abs(root) * _SLACK, floor)
-    moved = root + step if up else root - step
+    moved = root + outwards * step
     while not safe(moved):
         step *= 2
-        moved = root + step if up else root - step
+        moved = root + outwards * step
     return moved
 
 
@@ -189,11 +191,11 @@ def mu_of_pure(epsilon: float) -> float:
         mu = 2 * math.sqrt(2) * float(special.erfinv(math.tanh(epsilon / 2)))
     else:
         mu = -2 * float(special.ndtri_exp(-float(np.logaddexp(0.0, epsilon))))
-    return mu * (1 + _SLACK)
+    return float(up(mu, _BITS))
 
 
 def _above(value: float) -> float:
     """A float above a value that a few correctly rounded operations have produced."""
     if not (math.isfinite(value) and value > 0):
         raise ArgumentError(f"the noise scale leaves the range of floating-point numbers ({value}).")
-    return value * (1 + _SLACK)
+    return float(up(value, _BITS))

@@ -21,6 +21,7 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
+from fractions import Fraction
 from functools import cached_property
 from typing import Any
 
@@ -37,6 +38,7 @@ from dpmanifolds.privacy._loss_renyi import renyi_divergence
 from dpmanifolds.privacy._loss_supremum import Supremum, certified_supremum, supremum
 from dpmanifolds.privacy._loss_tails import FlatPair, LossPair, LossTails
 from dpmanifolds.privacy.calibration import like_input, non_negative_epsilons, probability
+from dpmanifolds.privacy.rounding import float_above
 
 __all__ = ["RiemannianGaussianProfile", "gaussian_dp_mu", "riemannian_gaussian_profile", "sigma_for_mu"]
 
@@ -158,8 +160,8 @@ class RiemannianGaussianProfile:
 
     @cached_property
     def _supremum(self) -> Supremum:
-        ratio = self.sensitivity / self.sigma
         if isinstance(self._pair, FlatPair):
+            ratio = float_above(Fraction(self.sensitivity) / Fraction(self.sigma))
             return Supremum(ratio, ratio, 0.0)
         return supremum(self._pair, self._floor())
 
@@ -236,7 +238,7 @@ def sigma_for_mu(manifold: Manifold, mu: float, sensitivity: float) -> float:
     mu, sensitivity = positive_number("mu", mu), positive_number("sensitivity", sensitivity)
     space = model_space(manifold)
     if space.sign == 0:
-        return sensitivity / mu
+        return float_above(Fraction(sensitivity) / Fraction(mu))
     space.check_sensitivity(sensitivity)
     if mu < 2 * _SMALLEST_MU:
         raise ScaleOutOfRangeError(f"mu must be at least {2 * _SMALLEST_MU:g} on {manifold!r}; got {mu:g}.")

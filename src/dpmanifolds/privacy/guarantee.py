@@ -34,6 +34,7 @@ from dpmanifolds.privacy import _accounts
 from dpmanifolds.privacy.budgets import ApproxDP, Budget, GaussianDP, PureDP, RenyiDP, ZeroConcentratedDP, order, told
 from dpmanifolds.privacy.calibration import like_input, non_negative_epsilons, probability
 from dpmanifolds.privacy.loss_grid import LossGrid
+from dpmanifolds.privacy.rounding import SUM_SLACK, down, keeps, keeps_as_sum
 from dpmanifolds.privacy.terms import (
     ApproxTerm,
     GaussianTerm,
@@ -50,7 +51,7 @@ __all__ = ["ADJACENCIES", "Guarantee", "compose"]
 
 ADJACENCIES = ("replace-one", "add-remove-one")
 _SCHEMA = 1
-_FITS = 1e-12
+_FITS = SUM_SLACK
 
 
 @dataclass(frozen=True)
@@ -164,7 +165,7 @@ class Guarantee:
         if not np.all((levels >= 0) & (levels <= 1)):
             raise ArgumentError(f"alpha must be from 0 to 1; got {alpha!r}.")
         if all(isinstance(term, GaussianTerm) for term in self.terms):
-            return like_input(np.asarray(special.ndtr(-special.ndtri(levels) - self.as_gaussian().mu) * (1 - 1e-13)))
+            return like_input(np.asarray(down(special.ndtr(-special.ndtri(levels) - self.as_gaussian().mu), 43)))
         epsilon = _accounts.reading_points(self.terms, min(self.epsilon(1e-9), 700.0))
         miss = 1 - np.asarray(self.delta(epsilon))
         lines = [miss - np.exp(epsilon) * level for level in levels.ravel()]
@@ -202,17 +203,19 @@ class Guarantee:
             raise NotAvailableError(f"this guarantee gives no finite ε at delta = {delta:g}. Ask for a larger delta.")
         return ApproxDP(told(epsilon), delta)
 
-    def fits(self, budget: Budget) -> bool:
-        """Whether this promise is within `budget`, up to a relative 1e−12 for the rounding of sums.
+    def fits(self, budget: Budget, *, strict: bool = False) -> bool:
+        """Whether this promise is within `budget`; False also where no conversion to the budget's kind exists.
 
-        False also where no conversion to the budget's kind exists.
+        A sum of several ε, μ², ρ or D_α may exceed the budget by a relative 1e−12, for the rounding of the parts it was
+        cut into; `strict`, as calibration is, allows nothing. A point (ε, δ) never has slack: at δ = 1e−12 a relative
+        1e−12 in ε = 8 would be eight times the budget.
         """
         if not isinstance(budget, Budget):
             raise ArgumentError(
                 f"budget must be PureDP, ApproxDP, GaussianDP, ZeroConcentratedDP or RenyiDP; got {budget!r}."
             )
         if isinstance(budget, ApproxDP):
-            return bool(self.delta(budget.epsilon * (1 + _FITS)) <= budget.delta * (1 + _FITS))
+            return keeps(float(self.delta(budget.epsilon)), budget.delta)
         if isinstance(budget, PureDP):
             spent, allowed = _accounts.total_pure(self.terms), budget.epsilon
         elif isinstance(budget, GaussianDP):
@@ -223,7 +226,8 @@ class Guarantee:
             spent, allowed = _accounts.total_renyi(self.terms, budget.alpha), budget.epsilon
         else:
             return False
-        return spent is not None and spent <= allowed * (1 + _FITS)
+        one_part = sum(term.count for term in self.terms) == 1
+        return keeps(spent, allowed) if strict or one_part else keeps_as_sum(spent, allowed)
 
     @cached_property
     def _simple(self) -> list[_accounts.Account]:

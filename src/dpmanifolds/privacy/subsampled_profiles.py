@@ -19,12 +19,14 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable
+from fractions import Fraction
 
 import numpy as np
 from scipy import special
 
 from dpmanifolds.privacy._normal import log_delta_upper
 from dpmanifolds.privacy.loss_grid import connect_dots
+from dpmanifolds.privacy.rounding import down, float_above, up
 
 __all__ = ["fixed_size_profile", "poisson_profile", "subsampled_renyi"]
 
@@ -38,7 +40,7 @@ _DOTS = 6000
 def poisson_profile(rate: float, noise: float, epsilon: np.ndarray) -> np.ndarray:
     """δ(ε), ε ≥ 0, of one Poisson-sampled step; an upper bound."""
     if rate == 1.0:
-        return np.asarray(np.exp(log_delta_upper(2 / noise, epsilon)))
+        return np.asarray(np.exp(log_delta_upper(float_above(2 / Fraction(noise)), epsilon)))
     with np.errstate(over="ignore", invalid="ignore"):
         log_ratio = math.log(rate) - math.log1p(-rate) - 1 / (2 * noise**2)
         # y·e^{−ε/2} = a + √(a² + 1), a = sinh(ε/2)/r, computed from log a
@@ -63,7 +65,7 @@ def poisson_profile(rate: float, noise: float, epsilon: np.ndarray) -> np.ndarra
 def fixed_size_profile(share: float, noise: float, epsilon: np.ndarray) -> np.ndarray:
     """δ(ε), ε ≥ 0, of one step on b = share·n records drawn without replacement; an upper bound."""
     base = epsilon + np.log1p((1 / share - 1) * -np.expm1(-epsilon))
-    return np.asarray(share * np.exp(log_delta_upper(2 / noise, base * (1 - 2.0**-50))) * (1 + 2.0**-50))
+    return np.asarray(up(share * np.exp(log_delta_upper(float_above(2 / Fraction(noise)), down(base, 50))), 50))
 
 
 def subsampled_renyi(profile: Callable[[np.ndarray], np.ndarray], noise: float, share: float, alpha: float) -> float:
@@ -88,4 +90,4 @@ def subsampled_renyi(profile: Callable[[np.ndarray], np.ndarray], noise: float, 
         return full
     tail = alpha * (alpha - 1) * math.exp(log_tail) + _UNDERFLOW
     total = float(np.sum(masses * growth)) + beyond * plateau + tail
-    return min(math.log1p(total * (1 + 2.0**-38)) / (alpha - 1), full)
+    return min(math.log1p(up(total, 38)) / (alpha - 1), full)

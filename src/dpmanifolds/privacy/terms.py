@@ -13,6 +13,7 @@ from __future__ import annotations
 import itertools
 import math
 from dataclasses import asdict, dataclass, replace
+from fractions import Fraction
 from functools import lru_cache
 from typing import Any, ClassVar
 
@@ -21,9 +22,10 @@ import numpy as np
 from dpmanifolds._validate import choice, number_between, positive_integer, positive_number
 from dpmanifolds.errors import ArgumentError, ScaleOutOfRangeError
 from dpmanifolds.privacy._normal import log_delta_upper
-from dpmanifolds.privacy._renyi import log_delta_of_zcdp, pure_renyi
+from dpmanifolds.privacy._renyi import laplace_renyi, log_delta_of_zcdp, pure_renyi
 from dpmanifolds.privacy.calibration import mu_of_pure, probability
 from dpmanifolds.privacy.loss_grid import LossGrid, from_profile, nodes_around, where_below
+from dpmanifolds.privacy.rounding import float_above, up
 from dpmanifolds.privacy.subsampled_profiles import fixed_size_profile, poisson_profile, subsampled_renyi
 
 __all__ = [
@@ -39,7 +41,6 @@ __all__ = [
     "term_from_dict",
 ]
 
-_SLACK = 2.0**-46
 _DOTS = 4000
 _LEAST, _MOST = 1e-100, 1e100
 _MOST_CELLS = 2**21
@@ -83,14 +84,14 @@ class Term:
     def zcdp_rho(self) -> float | None:
         """A ρ of one copy: ε·tanh(ε/2) of a pure ε (`PureDP.as_zcdp`), else μ²/2."""
         if self.pure_epsilon is not None:
-            return self.pure_epsilon * math.tanh(self.pure_epsilon / 2) * (1 + _SLACK)
+            return float(up(self.pure_epsilon * math.tanh(self.pure_epsilon / 2)))
         mu = self.gaussian_mu
-        return None if mu is None else mu * mu / 2 * (1 + 2.0**-51)
+        return None if mu is None else float_above(Fraction(mu) ** 2 / 2)
 
     def renyi(self, alpha: float) -> float | None:
         """D_α of one copy."""
         rho = self.zcdp_rho
-        return None if rho is None else rho * alpha * (1 + 2.0**-51)
+        return None if rho is None else float_above(Fraction(rho) * Fraction(alpha))
 
     @property
     def spread(self) -> float:
@@ -119,9 +120,7 @@ class Term:
 
 def _randomised_response(epsilon: float, at: np.ndarray) -> np.ndarray:
     """(e^ε − e^ε')₊/(1 + e^ε) = (1 − e^{ε' − ε})₊/(1 + e^−ε)."""
-    return np.asarray(
-        np.maximum(-np.expm1(np.minimum(at - epsilon, 0.0)), 0.0) / (1 + math.exp(-epsilon)) * (1 + _SLACK)
-    )
+    return np.asarray(up(np.maximum(-np.expm1(np.minimum(at - epsilon, 0.0)), 0.0) / (1 + math.exp(-epsilon))))
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -244,17 +243,14 @@ class LaplaceTerm(Term):
 
     def renyi(self, alpha: float) -> float:
         """(α − 1)D_α = log(α/(2α − 1)·e^{(α−1)ε} + (α − 1)/(2α − 1)·e^{−αε}) (Mironov 2017, Proposition 6)."""
-        if (alpha - 1) * self.epsilon < 1e-3:
-            return pure_renyi(self.epsilon, alpha)
-        inner = math.log1p((alpha - 1) * math.expm1(-(2 * alpha - 1) * self.epsilon) / (2 * alpha - 1))
-        return min((self.epsilon + inner / (alpha - 1)) * (1 + _SLACK), pure_renyi(self.epsilon, alpha))
+        return laplace_renyi(self.epsilon, alpha)
 
     @property
     def spread(self) -> float:
         return self.epsilon
 
     def profile(self, epsilon: np.ndarray) -> np.ndarray:
-        return np.asarray(-np.expm1(np.minimum((epsilon - self.epsilon) / 2, 0.0)) * (1 + _SLACK))
+        return np.asarray(up(-np.expm1(np.minimum((epsilon - self.epsilon) / 2, 0.0))))
 
 
 @lru_cache(maxsize=64)
@@ -332,7 +328,7 @@ class SubsampledGaussianTerm(Term):
     @property
     def gaussian_mu(self) -> float:
         """That of the full batch, 2/noise: sampling only helps, though by no known μ."""
-        return 2 / self.noise_multiplier * (1 + 2.0**-51)
+        return float_above(2 / Fraction(self.noise_multiplier))
 
     def renyi(self, alpha: float) -> float:
         return subsampled_renyi(self.profile, self.noise_multiplier, self.rate, alpha)
