@@ -37,12 +37,14 @@ from dpmanifolds.privacy._loss_rank_one import HyperbolicLimitPair
 from dpmanifolds.privacy._loss_renyi import renyi_divergence
 from dpmanifolds.privacy._loss_supremum import Supremum, certified_supremum, supremum
 from dpmanifolds.privacy._loss_tails import FlatPair, LossPair, LossTails
+from dpmanifolds.privacy._normal import log_delta_upper, log_gaussian_delta
 from dpmanifolds.privacy.calibration import like_input, non_negative_epsilons, probability
 from dpmanifolds.privacy.rounding import float_above
 
 __all__ = ["RiemannianGaussianProfile", "gaussian_dp_mu", "riemannian_gaussian_profile", "sigma_for_mu"]
 
 _LOG_ROUNDING = 4e-15
+_LEAST = 2.0**-1074
 _SMALLEST_MU = 1e-8
 _NEARLY_FLAT = 1e-8
 _SAFE = 1e-10
@@ -85,10 +87,10 @@ class RiemannianGaussianProfile:
 
     @property
     def error(self) -> float:
-        """Bound e of the numerical error: |δ̂ − δ| ≤ e·(P₁(A) + e^ε P₂(A)) ≤ 2e, wherever P₁(A) ≥ 1e−20.
+        """The bound e of the numerical error at ε = 0: |δ̂ − δ| ≤ e·(P₁(A) + e^ε P₂(A)) ≤ 2e.
 
-        Measured as twice the difference of two quadrature rules, plus the rounding; in the far tail
-        4e−15·|log P₁(A)| is added to e.
+        `delta_upper` has its own e at every ε: the quadrature's, by the Legendre coefficients of each integrand, and
+        that of rounding (docs/proofs/gaussian_dp.md, section 7); in the far tail 4e−15·|log P₁(A)| is added.
         """
         return self._pair.error
 
@@ -97,16 +99,17 @@ class RiemannianGaussianProfile:
         return self._pair.tails(np.where(np.isfinite(inside), inside, 0.0))
 
     def _delta(self, epsilon: np.ndarray, *, upper: bool) -> np.ndarray:
+        if isinstance(self._pair, FlatPair):
+            return np.asarray(np.exp((log_delta_upper if upper else log_gaussian_delta)(self.mu, epsilon)))
         tails = self._tails(epsilon)
         with np.errstate(invalid="ignore"):
             gap = np.minimum(epsilon + tails.above_second - tails.above_first, 0.0)
             power = np.exp(tails.above_first)
             values = power * -np.expm1(gap)
             if upper:
-                error = self.error + _LOG_ROUNDING * np.abs(tails.above_first)
-                values = np.minimum(values + error * power * (1 + np.exp(gap)), 1.0)
-        beyond = (epsilon >= self._pair.largest) | np.isinf(epsilon) | np.isneginf(tails.above_first)
-        return np.where(beyond, 0.0, values)
+                error = tails.error + _LOG_ROUNDING * np.abs(tails.above_first)
+                values = np.clip(values + error * power * (1 + np.exp(gap)), _LEAST, 1.0)
+        return np.where((epsilon >= self._pair.largest) | np.isinf(epsilon), 0.0, values)
 
     def delta(self, epsilon: ArrayLike) -> Any:
         """δ(ε), the smallest δ for which the release is (ε, δ)-DP: a float for a number, an array for an array."""
