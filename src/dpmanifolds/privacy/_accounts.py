@@ -9,6 +9,7 @@ from fractions import Fraction
 
 import numpy as np
 
+from dpmanifolds.errors import ScaleOutOfRangeError
 from dpmanifolds.privacy._normal import log_delta_upper
 from dpmanifolds.privacy._renyi import epsilon_of_zcdp, log_delta_of_zcdp
 from dpmanifolds.privacy.budgets import PureDP
@@ -16,6 +17,7 @@ from dpmanifolds.privacy.calibration import epsilon_of_mu, mu_of_pure
 from dpmanifolds.privacy.loss_grid import LossGrid, compose_grids, power
 from dpmanifolds.privacy.rounding import float_above, root_above
 from dpmanifolds.privacy.terms import ApproxTerm, GaussianTerm, PureTerm, Term, ZcdpTerm
+from dpmanifolds.privacy.tilted_grid import TailLaw
 
 __all__ = [
     "Account",
@@ -23,6 +25,7 @@ __all__ = [
     "is_exact",
     "reading_points",
     "simple_accounts",
+    "tail_law",
     "total_mu",
     "total_pure",
     "total_renyi",
@@ -35,6 +38,7 @@ _SMALL_GRID = 2**14
 _LARGEST_GRID = 2**19
 _POINTS = 2000
 _PURE_LIMIT = 700.0
+_WIDEST = 64
 
 
 @dataclass(frozen=True)
@@ -187,6 +191,18 @@ def composed_grid(terms: tuple[Term, ...]) -> LossGrid:
     for grid in grids[1:]:
         result = compose_grids(result, grid, tail=_TAIL / len(grids))
     return result
+
+
+def tail_law(terms: tuple[Term, ...], tail: float, widening: int = 1) -> TailLaw | None:
+    """The law of all losses for `TailLaw`, cut off where `tail` is left; None where no grid can hold it."""
+    merged = _merged(terms)
+    copies = sum(term.count for term in merged)
+    interval = _interval(merged, tail / copies) * widening
+    try:
+        parts = [(term.grid(interval, tail / copies), term.count) for term in merged]
+    except ScaleOutOfRangeError:
+        return None
+    return TailLaw(parts, None if widening > _WIDEST else lambda: tail_law(terms, tail, 4 * widening))
 
 
 def reading_points(terms: tuple[Term, ...], top: float) -> np.ndarray:

@@ -46,12 +46,15 @@ from dpmanifolds.privacy.terms import (
     ZcdpTerm,
     term_from_dict,
 )
+from dpmanifolds.privacy.tilted_grid import TailLaw
 
 __all__ = ["ADJACENCIES", "Guarantee", "compose"]
 
 ADJACENCIES = ("replace-one", "add-remove-one")
 _SCHEMA = 1
 _FITS = SUM_SLACK
+_RESOLVED = 1e3
+_TAILS = (1e-20, 1e-40, 1e-80, 1e-160, 1e-280)
 
 
 @dataclass(frozen=True)
@@ -142,6 +145,16 @@ class Guarantee:
             bound = np.minimum(bound, account.delta(values))
         if self.loss_grid is not None:
             bound = np.minimum(bound, self.loss_grid.delta(values))
+        if not _accounts.is_exact(self.terms):
+            bound = np.asarray(bound)
+            floor = 1.0 if self.loss_grid is None else self.loss_grid.infinity
+            for level in _TAILS:
+                # below its mass at infinity the grid answers nothing
+                unresolved = bound < _RESOLVED * floor
+                if not np.any(unresolved) or (law := self._tail_law(level)) is None:
+                    break
+                bound[unresolved] = np.minimum(bound[unresolved], law.delta(values[unresolved]))
+                floor = law.infinity
         return like_input(np.asarray(bound))
 
     def epsilon(self, delta: float) -> float:
@@ -150,6 +163,13 @@ class Guarantee:
         found = [account.epsilon(delta) for account in self._simple]
         if self.loss_grid is not None:
             found.append(self.loss_grid.epsilon(delta))
+        if not _accounts.is_exact(self.terms) and not (
+            self.loss_grid is not None and delta >= _RESOLVED * self.loss_grid.infinity
+        ):
+            level = next((level for level in _TAILS if delta >= _RESOLVED * level), _TAILS[-1])
+            law = self._tail_law(level)
+            if law is not None:
+                found.append(law.epsilon(delta))
         return min(found)
 
     def tradeoff(self, alpha: ArrayLike) -> Any:
@@ -242,6 +262,13 @@ class Guarantee:
             return _accounts.composed_grid(self.terms)
         except ScaleOutOfRangeError:
             return None
+
+    def _tail_law(self, level: float) -> TailLaw | None:
+        """The law of all losses in the far tail, cut off where `level` is left."""
+        laws = self.__dict__.setdefault("_tail_laws", {})
+        if level not in laws:
+            laws[level] = _accounts.tail_law(self.terms, level)
+        return laws[level]  # type: ignore[no-any-return]
 
     def to_dp_accounting(self) -> Any:
         """This promise as dp-accounting's pessimistic `PrivacyLossDistribution`, to compose with that library's own."""

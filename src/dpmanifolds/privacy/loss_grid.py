@@ -159,7 +159,8 @@ def _convolve(first: np.ndarray, second: np.ndarray) -> tuple[np.ndarray, float]
     A transform of length N is off by at most 3.4·log₂N units of its ℓ2 norm (Higham 2002, theorem 24.2), and no
     transform exceeds the ℓ1 norm: in ℓ2 the result is off by 5·log₂N·(‖f‖₂‖g‖₁ + ‖f‖₁‖g‖₂) units, its own transform
     included, and in ℓ1 by √N times as much. Units are those of extended precision, where the machine has one; what is
-    then rounded to double precision is rounded up.
+    then rounded to double precision is rounded up. The largest mass of each is split off and multiplied exactly:
+    (a + f)∗(b + g) = ab + a·g + b·f + f∗g.
     """
     dense, sparse = sorted((first, second), key=np.count_nonzero, reverse=True)
     places = np.flatnonzero(sparse)
@@ -168,6 +169,24 @@ def _convolve(first: np.ndarray, second: np.ndarray) -> tuple[np.ndarray, float]
         for place in places:
             result[place : place + len(dense)] += sparse[place] * dense
         return result * (1 + ULP * (len(places) + 2)), 0.0
+    at, atom, rest = _without_atom(first)
+    spot, peak, left = (at, atom, rest) if second is first else _without_atom(second)
+    result, error = _transformed(rest, left)
+    result[at : at + len(second)] += atom * second
+    result[spot : spot + len(first)] += peak * rest
+    return result * (1 + 4 * ULP), error
+
+
+def _without_atom(masses: np.ndarray) -> tuple[int, float, np.ndarray]:
+    """The largest mass, its place, and the others: a step on a small batch loses nearly always nearly nothing."""
+    place = int(np.argmax(masses))
+    rest = masses.copy()
+    rest[place] = 0.0
+    return place, float(masses[place]), rest
+
+
+def _transformed(first: np.ndarray, second: np.ndarray) -> tuple[np.ndarray, float]:
+    """The convolution by transforms and a bound on its ℓ1 error."""
     from scipy import fft
 
     size = len(first) + len(second) - 1

@@ -26,7 +26,12 @@ from dpmanifolds.privacy._renyi import laplace_renyi, log_delta_of_zcdp, pure_re
 from dpmanifolds.privacy.calibration import mu_of_pure, probability
 from dpmanifolds.privacy.loss_grid import LossGrid, from_profile, nodes_around, where_below
 from dpmanifolds.privacy.rounding import float_above, up
-from dpmanifolds.privacy.subsampled_profiles import fixed_size_profile, poisson_profile, subsampled_renyi
+from dpmanifolds.privacy.subsampled_profiles import (
+    fixed_size_profile,
+    log_profile_upper,
+    poisson_profile,
+    subsampled_renyi,
+)
 
 __all__ = [
     "ApproxTerm",
@@ -331,7 +336,10 @@ class SubsampledGaussianTerm(Term):
         return float_above(2 / Fraction(self.noise_multiplier))
 
     def renyi(self, alpha: float) -> float:
-        return subsampled_renyi(self.profile, self.noise_multiplier, self.rate, alpha)
+        def log_profile(epsilon: np.ndarray) -> np.ndarray:
+            return log_profile_upper(self.sampling, self.rate, self.noise_multiplier, epsilon)
+
+        return subsampled_renyi(log_profile, self.noise_multiplier, self.rate, alpha)
 
     @property
     def spread(self) -> float:
