@@ -272,7 +272,7 @@ class FlatProfile:
     """What `riemannian_gaussian_profile` returns, for a space so flat that the answer is known."""
 
     def __init__(self, manifold, sigma, sensitivity):
-        self.mu = sensitivity / sigma
+        self.mu, self.largest_loss = sensitivity / sigma, math.inf
 
     def delta_upper(self, epsilons):
         return delta_of_mu(self.mu, epsilons)

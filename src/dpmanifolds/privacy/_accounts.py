@@ -13,7 +13,7 @@ from dpmanifolds.errors import ScaleOutOfRangeError
 from dpmanifolds.privacy._normal import log_delta_upper
 from dpmanifolds.privacy._renyi import epsilon_of_zcdp, log_delta_of_zcdp
 from dpmanifolds.privacy.budgets import PureDP
-from dpmanifolds.privacy.calibration import epsilon_of_mu, mu_of_pure
+from dpmanifolds.privacy.calibration import epsilon_of_mu, mu_of_pure, mu_of_pure_copies
 from dpmanifolds.privacy.loss_grid import LossGrid, compose_grids, power
 from dpmanifolds.privacy.rounding import float_above, root_above
 from dpmanifolds.privacy.terms import ApproxTerm, GaussianTerm, PureTerm, Term, ZcdpTerm
@@ -75,8 +75,12 @@ def total_mu(terms: tuple[Term, ...]) -> float | None:
         return found[0]
     if any(mu is None for mu in found):
         return None
-    pairs = [(term.count, Fraction(mu)) for term, mu in zip(terms, found, strict=True) if mu is not None]
-    squares = sum((count * mu * mu for count, mu in pairs), Fraction(0))
+    squares = Fraction(0)
+    for term, mu in zip(terms, found, strict=True):
+        if isinstance(term, PureTerm):
+            squares += Fraction(mu_of_pure_copies(term.epsilon, term.count)) ** 2
+        elif mu is not None:
+            squares += term.count * Fraction(mu) ** 2
     mu = root_above(squares)
     epsilon = total_pure(terms)
     return mu if epsilon is None else min(mu, mu_of_pure(epsilon))

@@ -22,6 +22,7 @@ __all__ = [
     "epsilon_of_renyi",
     "epsilon_of_zcdp",
     "laplace_renyi",
+    "laplace_rho",
     "log_delta_of_zcdp",
     "pure_renyi",
     "total_variation_bound",
@@ -142,6 +143,17 @@ def laplace_renyi(epsilon: float, alpha: float) -> float:
     else:
         value = epsilon + math.log1p((alpha - 1) * math.expm1(-low - high) / (2 * alpha - 1)) / (alpha - 1)
     return min(float(up(value)), pure_renyi(epsilon, alpha))
+
+
+def laplace_rho(epsilon: float) -> float:
+    """ε + e^−ε − 1, the smallest ρ with D_α ≤ ρα for Laplace noise on the line; attained as α → 1.
+
+    With s = α − ½, (α − 1)D_α = log(cosh x + (ε/2)·sinh(x)/x) − ε/2, x = sε. As a function of x² the argument has the
+    zeros −y², y·cot y = −ε/2: eigenvalues of u'' = −y²u, u(0) = 0, u'(1) + (ε/2)·u(1) = 0, hence all real and negative,
+    and it is of order ½. So its logarithm is a sum of log(1 + x²/y²) and concave in s², and as α(α − 1) = s² − ¼,
+    (α − 1)D_α lies below its tangent at s = ½, α(α − 1) times the Kullback–Leibler divergence.
+    """
+    return float(up(_exp_beyond_line(-epsilon)))
 
 
 def _exp_beyond_line(x: float) -> float:

@@ -35,6 +35,7 @@ __all__ = [
 ]
 
 _CLASSICAL_MAX_EPSILON = 1.0
+_BINOMIAL_RANGE = 640.0
 _ROOT_TOLERANCE = 4 * 2.0**-52
 _BITS = 48
 _SLACK = 2.0**-_BITS
@@ -192,6 +193,47 @@ def mu_of_pure(epsilon: float) -> float:
     else:
         mu = -2 * float(special.ndtri_exp(-float(np.logaddexp(0.0, epsilon))))
     return float(up(mu, _BITS))
+
+
+def mu_of_laplace(epsilon: float) -> float:
+    """The smallest μ such that Laplace noise on the line with Δ/σ = ε is μ-Gaussian-DP: −2Φ⁻¹(e^{−ε/2}/2).
+
+    At the threshold t of the loss, 0 ≤ t ≤ ε, power and level are 1 − e^{(t−ε)/2}/2 and e^{−(t+ε)/2}/2, so that
+    m(t) = h((ε − t)/2) + h((ε + t)/2) with h(u) = −Φ⁻¹(e^{−u}/2). h' is Mills' ratio at h(u), which falls: h is
+    concave and m largest at t = 0. Below the level of t = ε the best tests lie on a line through the origin, along
+    which the difference of probits is quasi-convex and tends to 0.
+
+    >>> from dpmanifolds.privacy.calibration import mu_of_laplace, mu_of_pure
+    >>> round(mu_of_laplace(1.0), 6), round(mu_of_pure(1.0), 6)
+    (1.030064, 1.232035)
+    """
+    epsilon = positive_number("epsilon", epsilon)
+    if epsilon <= 1:
+        # ½ − e^{−u}/2 = (1 − e^{−u})/2, u = ε/2
+        mu = 2 * math.sqrt(2) * float(special.erfinv(-math.expm1(-epsilon / 2)))
+    else:
+        mu = -2 * float(special.ndtri_exp(-epsilon / 2 - math.log(2)))
+    return float(up(mu, _BITS))
+
+
+def mu_of_pure_copies(epsilon: float, count: int) -> float:
+    """The smallest μ for `count` ε-DP releases together, where that can be computed; else √count times one's.
+
+    Together they are no easier to test than `count` randomised responses (Kairouz, Oh and Viswanath 2015). The best
+    tests accept up to j flips; between those the power is linear in the level, and the difference of probits along a
+    line is largest at an end.
+    """
+    single = float(up(math.sqrt(count) * mu_of_pure(epsilon), 50))
+    if count == 1 or count * float(np.logaddexp(0.0, epsilon)) > _BINOMIAL_RANGE:
+        return single if count > 1 else mu_of_pure(epsilon)
+    flips = np.arange(count)
+    truth, lie = special.expit(epsilon), special.expit(-epsilon)
+    level = special.bdtr(flips, count, truth)
+    # those with a level above ½ are the mirror images of others
+    flips, level = flips[level <= 0.5], level[level <= 0.5]
+    power, missed = special.bdtr(flips, count, lie), special.bdtrc(flips, count, lie)
+    mu = float(np.max(np.where(power < missed, special.ndtri(power), -special.ndtri(missed)) - special.ndtri(level)))
+    return min(float(up(mu, 36)) + 2.0**-40, single)
 
 
 def _above(value: float) -> float:

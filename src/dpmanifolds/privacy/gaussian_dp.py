@@ -86,6 +86,11 @@ class RiemannianGaussianProfile:
         return self._space.pair(self.sigma, self.sensitivity)
 
     @property
+    def largest_loss(self) -> float:
+        """The supremum of the privacy loss: Δ(2π/√κ − Δ)/2σ² on spheres, infinite elsewhere."""
+        return self._pair.largest
+
+    @property
     def error(self) -> float:
         """The bound e of the numerical error at ε = 0: |δ̂ − δ| ≤ e·(P₁(A) + e^ε P₂(A)) ≤ 2e.
 

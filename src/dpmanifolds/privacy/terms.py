@@ -20,10 +20,10 @@ from typing import Any, ClassVar
 import numpy as np
 
 from dpmanifolds._validate import choice, number_between, positive_integer, positive_number
-from dpmanifolds.errors import ArgumentError, ScaleOutOfRangeError
+from dpmanifolds.errors import ArgumentError, ConvergenceError, ScaleOutOfRangeError
 from dpmanifolds.privacy._normal import log_delta_upper
-from dpmanifolds.privacy._renyi import laplace_renyi, log_delta_of_zcdp, pure_renyi
-from dpmanifolds.privacy.calibration import mu_of_pure, probability
+from dpmanifolds.privacy._renyi import laplace_renyi, laplace_rho, log_delta_of_zcdp, pure_renyi
+from dpmanifolds.privacy.calibration import mu_of_laplace, mu_of_pure, probability
 from dpmanifolds.privacy.loss_grid import LossGrid, from_profile, nodes_around, where_below
 from dpmanifolds.privacy.rounding import float_above, up
 from dpmanifolds.privacy.subsampled_profiles import (
@@ -246,6 +246,15 @@ class LaplaceTerm(Term):
     def pure_epsilon(self) -> float:
         return self.epsilon
 
+    @property
+    def gaussian_mu(self) -> float:
+        return mu_of_laplace(self.epsilon)
+
+    @property
+    def zcdp_rho(self) -> float:
+        """The Kullback–Leibler divergence ε + e^−ε − 1 (docs/accounting.md): below ε·tanh(ε/2)."""
+        return laplace_rho(self.epsilon)
+
     def renyi(self, alpha: float) -> float:
         """(α − 1)D_α = log(α/(2α − 1)·e^{(α−1)ε} + (α − 1)/(2α − 1)·e^{−αε}) (Mironov 2017, Proposition 6)."""
         return laplace_renyi(self.epsilon, alpha)
@@ -291,8 +300,28 @@ class RiemannianGaussianTerm(Term):
         return _riemannian_bound(self.manifold, self.dim, self.curvature, self.sigma, self.sensitivity)
 
     @property
+    def pure_epsilon(self) -> float | None:
+        """The largest loss Δ(2π/√κ − Δ)/2σ² on spheres."""
+        largest = float(self._bound().largest_loss)
+        return float(up(largest)) if math.isfinite(largest) else None
+
+    @property
     def gaussian_mu(self) -> float:
         return float(self._bound().mu)
+
+    @property
+    def zcdp_rho(self) -> float:
+        rho = float_above(Fraction(self.gaussian_mu) ** 2 / 2)
+        epsilon = self.pure_epsilon
+        return rho if epsilon is None else min(rho, float(up(epsilon * math.tanh(epsilon / 2))))
+
+    def renyi(self, alpha: float) -> float:
+        """That of the worst pair, rounded up by 1e−9 of itself; ρα where its integral does not settle."""
+        most = float_above(Fraction(self.zcdp_rho) * Fraction(alpha))
+        try:
+            return min(float(self._bound().renyi(alpha)) * (1 + 1e-9 + 4 * float(self._bound().error)), most)
+        except ConvergenceError:
+            return most
 
     @property
     def spread(self) -> float:
