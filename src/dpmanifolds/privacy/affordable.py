@@ -24,7 +24,7 @@ from dpmanifolds.privacy.calibration import mu_for
 from dpmanifolds.privacy.guarantee import Guarantee
 from dpmanifolds.privacy.rounding import float_below
 
-__all__ = ["affordable_epsilon", "affordable_mu", "affordable_rho", "largest_affordable"]
+__all__ = ["affordable_epsilon", "affordable_mu", "affordable_rho", "affordable_shift", "largest_affordable"]
 
 _HALVINGS = 60
 _LARGEST, _SMALLEST = 700.0, 2.0**-60
@@ -88,6 +88,19 @@ def affordable_epsilon(budget: Budget, *, on_the_line: bool = False) -> float:
     if isinstance(budget, PureDP):
         return budget.epsilon
     return largest_affordable(Guarantee.laplace if on_the_line else Guarantee.pure, budget)
+
+
+@lru_cache(maxsize=1024)
+def affordable_shift(budget: Budget, dim: int) -> float:
+    """The largest a = Δ/σ such that ℓ2-Laplace noise of scale σ in R^dim keeps the budget; the ε of a pure one.
+
+    >>> from dpmanifolds.privacy import ApproxDP, affordable_shift
+    >>> round(affordable_shift(ApproxDP(1.0, 1e-6), 21), 6)
+    1.314028
+    """
+    if isinstance(budget, PureDP):
+        return budget.epsilon
+    return largest_affordable(lambda shift: Guarantee.l2_laplace(shift, dim), budget)
 
 
 @lru_cache(maxsize=1024)

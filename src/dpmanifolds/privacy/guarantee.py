@@ -38,6 +38,7 @@ from dpmanifolds.privacy.rounding import SUM_SLACK, down, keeps, keeps_as_sum
 from dpmanifolds.privacy.terms import (
     ApproxTerm,
     GaussianTerm,
+    L2LaplaceTerm,
     LaplaceTerm,
     ProfileTerm,
     PureTerm,
@@ -112,6 +113,16 @@ class Guarantee:
     def laplace(cls, epsilon: float, **labels: str) -> Guarantee:
         """Laplace noise on the real line, with its true profile; in more dimensions claim `pure`."""
         return cls((LaplaceTerm(epsilon=epsilon),), **labels)
+
+    @classmethod
+    def l2_laplace(cls, shift: float, dim: int, **labels: str) -> Guarantee:
+        """ℓ2-Laplace noise of scale σ in R^dim with Δ = shift·σ, with its true profile (MATH.md, B6).
+
+        >>> from dpmanifolds.privacy import Guarantee
+        >>> round(Guarantee.l2_laplace(3.0, 21).delta(1.0), 10), Guarantee.pure(3.0).delta(1.0) > 0.8
+        (0.0262247909, True)
+        """
+        return cls((LaplaceTerm(epsilon=shift) if dim == 1 else L2LaplaceTerm(dim=dim, shift=shift),), **labels)
 
     @classmethod
     def riemannian_gaussian(cls, manifold: Any, sigma: float, sensitivity: float, **labels: str) -> Guarantee:

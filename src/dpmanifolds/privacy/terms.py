@@ -24,6 +24,7 @@ from dpmanifolds.errors import ArgumentError, ConvergenceError, ScaleOutOfRangeE
 from dpmanifolds.privacy._normal import log_delta_upper
 from dpmanifolds.privacy._renyi import laplace_renyi, laplace_rho, log_delta_of_zcdp, pure_renyi
 from dpmanifolds.privacy.calibration import mu_of_laplace, mu_of_pure, probability
+from dpmanifolds.privacy.l2_laplace import L2LaplacePair, l2_laplace_pair
 from dpmanifolds.privacy.loss_grid import LossGrid, from_profile, nodes_around, where_below
 from dpmanifolds.privacy.rounding import float_above, up
 from dpmanifolds.privacy.subsampled_profiles import (
@@ -36,6 +37,7 @@ from dpmanifolds.privacy.subsampled_profiles import (
 __all__ = [
     "ApproxTerm",
     "GaussianTerm",
+    "L2LaplaceTerm",
     "LaplaceTerm",
     "ProfileTerm",
     "PureTerm",
@@ -49,6 +51,8 @@ __all__ = [
 _DOTS = 4000
 _LEAST, _MOST = 1e-100, 1e100
 _MOST_CELLS = 2**21
+_MOST_DIMENSIONS = 10**6
+_LEAST_SHIFT = 1e-6
 _LARGEST_INTERVAL = 700.0
 
 
@@ -267,6 +271,70 @@ class LaplaceTerm(Term):
         return np.asarray(up(-np.expm1(np.minimum((epsilon - self.epsilon) / 2, 0.0))))
 
 
+@dataclass(frozen=True, kw_only=True)
+class L2LaplaceTerm(Term):
+    """ℓ2-Laplace noise ∝ e^{−|y|/σ} in R^d, d ≥ 2, for a statistic that moves by at most `shift`·σ (MATH.md, B6).
+
+    Its loss is at most `shift`, but hardly ever near it: k releases lose far less than k pure ε.
+    """
+
+    dim: int
+    shift: float
+    kind: ClassVar[str] = "l2-laplace"
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        object.__setattr__(self, "dim", positive_integer("dim", self.dim))
+        if not 2 <= self.dim <= _MOST_DIMENSIONS:
+            raise ArgumentError(f"dim must be from 2 to {_MOST_DIMENSIONS}; got {self.dim}. On the line use laplace.")
+        shift = number_between("shift", positive_number("shift", self.shift), _LEAST_SHIFT, _LARGEST_INTERVAL)
+        object.__setattr__(self, "shift", shift)
+
+    def _pair(self) -> L2LaplacePair:
+        return l2_laplace_pair(self.dim, self.shift)
+
+    @property
+    def pure_epsilon(self) -> float:
+        return self.shift
+
+    @property
+    def gaussian_mu(self) -> float:
+        """The supremum over all thresholds; that of the pure ε where it does not settle."""
+        try:
+            return min(self._pair().mu, mu_of_pure(self.shift))
+        except ConvergenceError:
+            return mu_of_pure(self.shift)
+
+    @property
+    def zcdp_rho(self) -> float:
+        """The smaller of μ²/2 and ε·tanh(ε/2)."""
+        return min(float_above(Fraction(self.gaussian_mu) ** 2 / 2), float(up(self.shift * math.tanh(self.shift / 2))))
+
+    def renyi(self, alpha: float) -> float:
+        most = min(pure_renyi(self.shift, alpha), float_above(Fraction(self.zcdp_rho) * Fraction(alpha)))
+        try:
+            return min(self._pair().renyi(alpha), most)
+        except ConvergenceError:
+            return most
+
+    @property
+    def spread(self) -> float:
+        return self.shift / math.sqrt(self.dim)
+
+    def profile(self, epsilon: np.ndarray) -> np.ndarray:
+        bound = self._pair().delta_upper(np.atleast_1d(np.asarray(epsilon, dtype=np.float64)))
+        return np.reshape(bound, np.shape(epsilon))
+
+    def _nodes(self, interval: float, tail: float) -> np.ndarray:
+        return _thinned(super()._nodes(interval, tail))
+
+
+def _thinned(nodes: np.ndarray) -> np.ndarray:
+    """Every so many of 0, 1, 2, … up to at least the last, where values are dear: chords between dots stay above."""
+    stride = max(int(nodes[-1]) // _DOTS, 1)
+    return np.arange(0, int(nodes[-1]) + stride, stride)
+
+
 @lru_cache(maxsize=64)
 def _riemannian_bound(kind: str, dim: int, curvature: float, sigma: float, sensitivity: float) -> Any:
     from dpmanifolds.manifolds import Hyperbolic, Sphere
@@ -417,6 +485,7 @@ _KINDS: dict[str, type[Term]] = {
         GaussianTerm,
         ZcdpTerm,
         LaplaceTerm,
+        L2LaplaceTerm,
         RiemannianGaussianTerm,
         SubsampledGaussianTerm,
         ProfileTerm,
