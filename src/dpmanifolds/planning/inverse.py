@@ -26,6 +26,8 @@ from dpmanifolds.domains import Ball, Domain
 from dpmanifolds.errors import ArgumentError, DPManifoldsError, NotAvailableError
 from dpmanifolds.mechanisms import choose, mean_facts
 from dpmanifolds.privacy import ApproxDP, Budget, GaussianDP, PureDP, RenyiDP, ZeroConcentratedDP
+from dpmanifolds.releases.tangent import TANGENT
+from dpmanifolds.sums.steps import plan_steps
 
 __all__ = ["budget_for", "radius_for", "records_for"]
 
@@ -221,6 +223,9 @@ def _error(mechanism: str, numerics: str, measure: str) -> Callable[[Any, Budget
     kind = "rounded" if numerics == "safe" else numerics
 
     def error_at(facts: Any, budget: Budget) -> float:
+        if mechanism in TANGENT and kind != "idealized":
+            steps = plan_steps(facts.domain, facts.shape.count, budget, mechanism=mechanism, numerics=kind)
+            return float(getattr(steps.expected_error, measure))
         chosen = choose(facts, budget, mechanism=mechanism, numerics=kind).mechanism
         return float(getattr(chosen.expected_error, measure))
 

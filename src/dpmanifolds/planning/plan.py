@@ -38,6 +38,8 @@ from dpmanifolds.mechanisms import (
 from dpmanifolds.planning import _show
 from dpmanifolds.planning.inverse import budget_for
 from dpmanifolds.privacy import Budget, PureDP, Sensitivity, split
+from dpmanifolds.releases.tangent import TANGENT
+from dpmanifolds.sums.steps import plan_steps
 
 if TYPE_CHECKING:
     from rich.table import Table
@@ -79,6 +81,8 @@ class PlanRow:
     """Whether `private_mean` would take it (under "all": with its default numerics, "safe")."""
     note: str = ""
     """Why it is not available, or what to know about it."""
+    steps: int = 1
+    """How many tangent steps share the budget; the scale is that of the last one."""
 
     @property
     def available(self) -> bool:
@@ -239,11 +243,22 @@ def _rows(name: str, kinds: Sequence[str], facts: Facts, budget: Budget) -> list
 
 def _row(name: str, kind: str, facts: Facts, budget: Budget) -> PlanRow:
     try:
+        if name in TANGENT:
+            return _stepped_row(name, kind, facts, budget)
         mechanism = calibrate(name, facts, budget, kind)
         error = mechanism.expected_error
     except DPManifoldsError as reason:
         return PlanRow(name, kind, budget, note=str(reason))
     return PlanRow(name, kind, budget, mechanism.scale, mechanism.sensitivity, error, note=_note(mechanism))
+
+
+def _stepped_row(name: str, kind: str, facts: Facts, budget: Budget) -> PlanRow:
+    """With as many steps as `private_mean` would take."""
+    assert facts.shape is not None
+    steps = plan_steps(facts.domain, facts.shape.count, budget, mechanism=name, numerics=kind)
+    law, count = steps.last, len(steps.mechanisms)
+    note = "; ".join(filter(None, [f"{count} steps" if count > 1 else "", _note(law)]))
+    return PlanRow(name, kind, budget, law.scale, law.sensitivity, steps.expected_error, note=note, steps=count)
 
 
 def _note(mechanism: Mechanism) -> str:
