@@ -28,6 +28,7 @@ from dpmanifolds.privacy import Budget
 
 __all__ = ["audit"]
 
+
 def audit(
     mechanism: str,
     domain: Ball,

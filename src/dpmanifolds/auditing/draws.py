@@ -31,7 +31,6 @@ from dpmanifolds.mechanisms import (
 )
 from dpmanifolds.mechanisms.wrapped import WrappedMechanism
 from dpmanifolds.noise import as_generator
-from dpmanifolds.releases.tangent import reached
 
 _PILOT = 1500
 
@@ -70,7 +69,7 @@ def releases(mechanism: Mechanism, pair: Neighbours, which: int, count: int, rng
     domain = mechanism.facts.domain
     if adds_to_sums(mechanism):
         drawn = noisy_sums(mechanism, pair, which, count, rng) * mechanism.step
-        return reached(domain, host(domain.center), mechanism, drawn)
+        return _reached(mechanism, drawn)
     statistic = pair.means[which]
     if isinstance(mechanism, WrappedMechanism):
         coordinates = coordinates_at(domain.manifold, host(domain.center), statistic)
@@ -85,6 +84,16 @@ def releases(mechanism: Mechanism, pair: Neighbours, which: int, count: int, rng
         records = pair.second if which else pair.first
         return mechanism._shown(host(mechanism._law(records, statistic).sample(count, as_generator(rng))))
     raise ArgumentError(f"no attack is known on {type(mechanism).__name__}.")
+
+
+def _reached(mechanism: WrappedMechanism, drawn: np.ndarray) -> Array:
+    """`releases.tangent.reached` from the centre, for many noisy coordinates at once."""
+    domain = mechanism.facts.domain
+    center = host(domain.center)
+    guess = drawn if mechanism.is_coordinatewise else mechanism.shrink(drawn)
+    length = np.linalg.norm(guess, axis=-1, keepdims=True)
+    points = move(domain.manifold, center, guess * np.minimum(1.0, domain.radius / np.maximum(length, 1e-300)))
+    return domain.clip(points) if np.any(coordinates_at(domain.manifold, center, center)) else points
 
 
 def scores(mechanism: Mechanism, pair: Neighbours, released: Array) -> np.ndarray:

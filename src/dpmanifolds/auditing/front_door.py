@@ -24,6 +24,7 @@ from __future__ import annotations
 import warnings
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
+from dataclasses import replace
 from functools import lru_cache
 from types import ModuleType
 from typing import Any, TypeAlias
@@ -35,6 +36,7 @@ from dpmanifolds.auditing.bounds import lower_bound, profile_bands
 from dpmanifolds.auditing.claims import Claim
 from dpmanifolds.auditing.report import AuditReport, profile_points, score_histogram
 from dpmanifolds.auditing.transcripts import Said, log_likelihoods, overheard_noise
+from dpmanifolds.errors import ArgumentError
 from dpmanifolds.noise import as_generator
 from dpmanifolds.releases import ClassMeans, Release, tangent, variance
 
@@ -64,12 +66,16 @@ def audit_release(
     second: Any,
     *,
     draws: int = 10_000,
+    calls: int | None = None,
     confidence: float = 0.95,
     noise_factor: float = 1.0,
     description: str = "",
     rng: Any = None,
 ) -> AuditReport:
     """Attack `release(records, rng)` on two neighbours with `draws` calls on each.
+
+    `calls` fewer calls are enough where every one adds the same noise to the same sums, whatever was answered before: the
+    other draws are then made of that noise and those sums alone. Where calls differ, that is refused.
 
     >>> import numpy as np
     >>> import dpmanifolds as dpm
@@ -85,7 +91,9 @@ def audit_release(
     factor = positive_number("noise_factor", noise_factor)
     source = None if rng is None else as_generator(rng)
     with remembered_plans():
-        made, runs = _runs(release, (first, second), draws, factor, source)
+        made, runs = _runs(release, (first, second), calls or draws, factor, source)
+        if calls is not None:
+            runs = _continued(runs[0], draws, factor, source), _continued(runs[1], draws, factor, source)
         scores = _scores(release, (first, second), runs, factor)
     claim = Claim.of(made.guarantee)
     last = made.releases[-1] if isinstance(made, ClassMeans) else made
@@ -116,6 +124,19 @@ def _runs(
                 made = release(records, source)
             run.append(tap.said)
     return made, runs
+
+
+def _continued(run: list[list[Said]], draws: int, factor: float, source: Any) -> list[list[Said]]:
+    """The same noise on the same sums, up to so many draws."""
+    laws, values = [each.law for each in run[0]], _fixed_values(run)
+    if values is None or any([each.law for each in said] != laws for said in run):
+        raise ArgumentError("later sums depend on earlier answers, or on chance: leave calls out.")
+    weak = [replace(law, scale=law.scale * factor) for law in laws]
+    more = [
+        [Said(law, value, drawn.release(value, source)) for law, value, drawn in zip(laws, values, weak, strict=True)]
+        for _ in range(draws - len(run))
+    ]
+    return run + more
 
 
 def _scores(
@@ -183,14 +204,16 @@ def find_difference(release: Door, first: Any, second: Any, *, rng: Any = None) 
     return None
 
 
-def _outcome(release: Door, records: Any, rng: Any, forced: Sequence[Said] | None) -> tuple[tuple[str, ...], list[Said]]:
+def _outcome(
+    release: Door, records: Any, rng: Any, forced: Sequence[Said] | None
+) -> tuple[tuple[str, ...], list[Said]]:
     """Everything that a caller sees, as text, and what was said."""
     with warnings.catch_warnings(record=True) as heard, overheard_noise(forced=forced) as tap:
         warnings.simplefilter("always")
         try:
             made = release(records, None if rng is None else as_generator(rng))
             end = "releases", _text(made)
-        except Exception as error:  # noqa: BLE001: an error of any kind is an answer
+        except Exception as error:  # an error of any kind is an answer
             end = "raises", f"{type(error).__name__}({str(error)!r})"
     return (*end, *(str(each.message) for each in heard)), tap.said
 

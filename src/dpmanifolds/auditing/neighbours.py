@@ -32,12 +32,14 @@ from dpmanifolds._arrays import Array
 from dpmanifolds._validate import positive_integer
 from dpmanifolds.distributions import move
 from dpmanifolds.domains import Ball
-from dpmanifolds.errors import ArgumentError
+from dpmanifolds.errors import ArgumentError, ScaleOutOfRangeError
 from dpmanifolds.mechanisms import coordinates_at, host
 from dpmanifolds.mechanisms.wrapped import WrappedMechanism
 from dpmanifolds.noise import as_generator
+from dpmanifolds.privacy import PureDP
+from dpmanifolds.releases.entry import Account
+from dpmanifolds.releases.tangent import TangentMean
 from dpmanifolds.statistics import frechet_mean
-from dpmanifolds.sums.contribution import TangentContribution
 from dpmanifolds.sums.records import read_records
 
 __all__ = ["Neighbours", "hard_neighbours", "hard_records", "worst_neighbours"]
@@ -46,8 +48,8 @@ _INSIDE = 1 - 1e-12
 _PLANES, _NARROWINGS = 200, 12
 _ONE_SIDE = np.array([1.0])
 _BOTH_SIDES = np.array([1.0, -1.0])
-# e^-34 is about 1e-15: a matrix there is singular to all but the last digits
-_FAR = (12.0, 34.0)
+# matrices there are nearly singular, and at the larger distances are so to all but their last digits
+_FAR = (6.0, 12.0, 20.0, 34.0)
 _OFF = 1e-7
 
 
@@ -70,13 +72,13 @@ class Neighbours:
 
     def sums(self, mechanism: WrappedMechanism) -> tuple[list[int], list[int]]:
         """The exact sums that a mechanism adds its noise to, in the first step of `private_mean`."""
-        if mechanism.exponent is None:
-            raise ArgumentError("this mechanism was made for another statistic than a sum of integers.")
-        manifold = self.ball.manifold
-        look = TangentContribution(
-            manifold, host(self.ball.center), radius=self.ball.radius, exponent=mechanism.exponent
+        account = Account(None, None, None)
+        request = TangentMean(
+            self.ball, PureDP(1.0), "auto", "safe", 1, "replace-one", None, "raise", "record", account
         )
-        one, other = (read_records(manifold, each).total(look).integers for each in (self.first, self.second))
+        look = request.look(self.ball, host(self.ball.center), mechanism)
+        sets = (read_records(self.ball.manifold, each) for each in (self.first, self.second))
+        one, other = (records.total(look).integers for records in sets)
         return one, other
 
     @cached_property
@@ -192,9 +194,13 @@ def hard_records(ball: Ball, rng: Any = 0) -> dict[str, Array]:
         "opposite and beyond": -beyond * axis,
     }
     places |= {f"at distance {far:g}": far * axis for far in _FAR if far < manifold.injectivity_radius}
-    with np.errstate(all="ignore"):
-        found = {name: move(manifold, center, place) for name, place in places.items()}
-    found = {name: point for name, point in found.items() if bool(manifold.belongs(point))}
+    found = {}
+    for name, place in places.items():
+        try:
+            with np.errstate(all="ignore"):
+                found[name] = move(manifold, center, place)
+        except ScaleOutOfRangeError:
+            continue
     return found | {"at the centre": center, "off the manifold": _moved_off(found["ordinary"], source)}
 
 
@@ -212,7 +218,7 @@ def hard_neighbours(ball: Ball, n: int, rng: Any = 0) -> Iterator[Neighbours]:
     >>> from dpmanifolds.auditing import hard_neighbours
     >>> pairs = list(hard_neighbours(dpm.Ball(dpm.Euclidean(1), [0.0], radius=1.0), n=10))
     >>> len(pairs), pairs[0].first.shape
-    (36, (10, 1))
+    (55, (10, 1))
     """
     n = positive_integer("n", n, at_least=2)
     source = as_generator(rng)
