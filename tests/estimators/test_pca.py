@@ -90,6 +90,18 @@ def test_one_record_moves_what_is_noised_by_no_more_than_the_sensitivity(solver)
     assert noise == pytest.approx(bound / 0.5, rel=1e-5)
 
 
+@pytest.mark.parametrize("solver", ["covariance", "descent"])
+def test_rows_that_are_not_finite_count_as_the_centre_where_that_is_asked_for(solver):
+    spoiled, mended = TABLE.copy(), TABLE.copy()
+    spoiled[[3, 70]] = [[np.nan], [np.inf]]
+    mended[[3, 70]] = 1.0
+    options = {"radius": 8.0, "center": np.ones(6), "solver": solver, "steps": 3, "random_state": 0}
+    one = PrivatePCA(2, BUDGET, on_invalid="center", **options).fit(spoiled)
+    assert np.array_equal(one.components_, PrivatePCA(2, BUDGET, **options).fit(mended).components_)
+    with pytest.raises(NotOnManifoldError, match="finite"):
+        PrivatePCA(2, BUDGET, **options).fit(spoiled)
+
+
 @pytest.mark.parametrize(
     ("options", "X", "error", "message"),
     [

@@ -19,12 +19,6 @@ from dpmanifolds.estimators import (
     PrivateTangentSpace,
     UnprotectedScoreWarning,
 )
-from dpmanifolds.estimators.second_moment import (
-    nuclear_sensitivity_of_second_moment,
-    second_moment,
-    sensitivity_of_second_moment,
-)
-from dpmanifolds.statistics.persons import persons_of
 
 SPACE = dpm.SPD(2)
 BALL = dpm.Ball(SPACE, np.eye(2), radius=2.0)
@@ -34,38 +28,6 @@ def table(persons=40, width=4, seed=0):
     rng = np.random.default_rng(seed)
     names = rng.permutation(np.repeat(np.arange(persons), rng.integers(1, 6, size=persons)))
     return rng.standard_normal((len(names), width)) * np.linspace(3, 0.3, width), names
-
-
-def test_the_second_moment_is_the_mean_of_those_of_persons():
-    vectors, names = table()
-    clipped = vectors / np.maximum(1, np.linalg.norm(vectors, axis=1, keepdims=True) / 2.0)
-    of_persons = [
-        np.mean(clipped[names == name, :, None] * clipped[names == name, None, :], axis=0) for name in range(40)
-    ]
-    found = second_moment(vectors, 2.0, persons_of(names, len(names)))
-    assert np.allclose(found, np.mean(of_persons, axis=0), rtol=1e-10)
-
-
-def test_replacing_all_vectors_of_a_person_moves_it_no_more_than_one_vector_may():
-    """Frobenius and nuclear norm; one long vector against forty orthogonal ones attains both."""
-    n, width, reach = 6, 3, 1.5
-    vectors, names = table(n - 1, width)
-    rng = np.random.default_rng(1)
-    candidates = [
-        reach * np.eye(width)[:1],
-        np.tile(9 * np.eye(width)[1], (40, 1)),
-        rng.standard_normal((25, width)),
-        np.zeros((3, width)),
-    ]
-    found = []
-    for person in candidates:
-        everyone = persons_of(np.concatenate([names, np.full(len(person), n)]), len(names) + len(person))
-        found.append(second_moment(np.concatenate([vectors, person]), reach, everyone))
-    gaps = [first - second for first in found for second in found]
-    frobenius = max(np.linalg.norm(gap) for gap in gaps)
-    nuclear = max(np.abs(np.linalg.eigvalsh(gap)).sum() for gap in gaps)
-    assert 0.999 < frobenius / float(sensitivity_of_second_moment(reach, n, width)) <= 1
-    assert 0.999 < nuclear / float(nuclear_sensitivity_of_second_moment(reach, n, width)) <= 1
 
 
 @pytest.mark.parametrize("solver", ["covariance", "descent"])

@@ -24,7 +24,7 @@ from dpmanifolds import (
     Sphere,
     ZeroConcentratedDP,
 )
-from dpmanifolds.mechanisms import calibrate, mean_facts
+from dpmanifolds.mechanisms import calibrate, coordinates_at, host, mean_facts, point_at
 
 
 def ball_of(manifold, radius):
@@ -82,3 +82,14 @@ def mechanism_for(name: str, numerics: str, ball: Ball, budget, n: int = 2000):
         return calibrate(name, mean_facts(ball, n), budget, numerics)
     except NotAvailableError:
         return None
+
+
+def drawn_point(mechanism, statistic, records=None, rng=None):
+    """A draw for a statistic, not shrunk; of the sum of integers that stands for it, where the mechanism takes sums."""
+    domain = mechanism.facts.domain
+    if mechanism.facts.shape is None:
+        drawn = mechanism.draw(statistic, records=records, rng=rng)
+        return drawn.point if drawn.coordinates is None else point_at(domain, drawn.coordinates)
+    seen = coordinates_at(domain.manifold, host(domain.center), host(statistic))
+    total = np.rint(seen / mechanism.step).astype(int).tolist()
+    return point_at(domain, mechanism.noisy_mean(total, mechanism.facts.shape.count, rng))

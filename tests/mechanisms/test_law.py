@@ -201,11 +201,12 @@ def test_released_coordinates_are_whole_steps_of_the_public_lattice(name, numeri
 
 @pytest.mark.parametrize(("name", "numerics"), ON_POINTS)
 def test_a_release_lies_on_the_public_lattice(name, numerics):
-    """Whole steps of coordinates at the centre, before exp; read back here through log."""
+    """Whole steps of coordinates at the centre, before shrinking and exp; from intrinsic laws read back through log."""
     ball = BALLS["sphere"]
     mechanism = calibrate(name, mean_facts(ball, 100), NATURAL.get((name, numerics), PureDP(1.0)), numerics)
     records = ball.clip(ball.manifold.random_point(100, rng=0))
-    value = mechanism.release(frechet_mean(ball.manifold, records).point, records=records, rng=3)
-    steps = coordinates_at(ball.manifold, host(ball.center), value) / mechanism.step
+    drawn = mechanism.draw(frechet_mean(ball.manifold, records).point, records=records, rng=3)
+    read_back = coordinates_at(ball.manifold, host(ball.center), drawn.point)
+    steps = (read_back if drawn.coordinates is None else drawn.coordinates) / mechanism.step
     assert math.log2(mechanism.step).is_integer()
     assert np.max(np.abs(steps - np.rint(steps))) < 1e-3

@@ -95,7 +95,7 @@ def test_undecided_coordinates_are_as_rare_as_proven():
     bits, scale, count = 16, Fraction(1, 4), 4000
     source = BitStream(np.random.default_rng(0))
     pairs = (_NormalPair(source, bits) for _ in range(count))
-    open_pairs = sum(pair.rounded(bits, bits + 32, 1, 1, scale.denominator**2) is None for pair in pairs)
+    open_pairs = sum(pair.rounded(bits, bits + 32, 1, 1, (scale.denominator**2,) * 2) is None for pair in pairs)
     gamma = (5.2 * math.sqrt(bits) + 8 + bits**2 / 2**26) * 2 ** (-3 * bits / 4)
     assert scale * gamma <= 1 / 4
     assert stats.binom.sf(open_pairs, count, 2 * (2 * 2 ** (-bits / 2) + 8 * scale * gamma)) > FALSE_ALARM

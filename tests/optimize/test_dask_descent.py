@@ -8,7 +8,7 @@ import traceback
 import numpy as np
 import pytest
 
-from dpmanifolds import SPD, ApproxDP, ArgumentError, Ball, NotOnManifoldError, PureDP, Sphere
+from dpmanifolds import SPD, ApproxDP, ArgumentError, Ball, NotOnManifoldError, Sphere
 from dpmanifolds.optimize import (
     EigenvectorLoss,
     FrechetMeanLoss,
@@ -176,5 +176,10 @@ def test_what_cannot_be_read_is_refused_with_what_to_do():
     assert np.array_equal(bag.point, run(ball, records).point)
     with pytest.raises(ArgumentError, match="group_by"):
         run(ball, chunked(records, 10), group_by=np.arange(99))
+    regression = GeodesicRegressionLoss(SPD(3, "log-euclidean"))
+    times = da.from_array(np.linspace(0, 1, 50), chunks=10)
     with pytest.raises(ArgumentError, match="same leading axis"):
-        run(ball, (chunked(records, 10), chunked(records[:50], 10)), budget=PureDP(1.0), noise=None)
+        private_descent(
+            regression, (times, chunked(records, 10)), regression.manifold, start=np.stack([np.eye(3)] * 2), clip=1.0,
+            noise=0.1, steps=1, step_size=0.1,
+        )  # fmt: skip

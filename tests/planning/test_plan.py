@@ -109,7 +109,7 @@ def test_the_usual_budgets_stand_in_for_none() -> None:
 
 def test_domains_other_than_balls_are_planned() -> None:
     row = plan(DescriptorDomain(1), 1000, PureDP(1.0)).best()
-    assert float(row.sensitivity) == pytest.approx(DescriptorDomain(1).diameter / 1000, rel=1e-3)
+    assert float(row.sensitivity) == pytest.approx(DescriptorDomain(1).diameter / 1000, rel=5e-3)
 
 
 def test_equal_shares_compose_to_the_budget() -> None:

@@ -3,24 +3,39 @@
 from __future__ import annotations
 
 import math
+from fractions import Fraction
 
 import mpmath as mp
 import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from scipy import special
 
-from dpmanifolds.errors import ArgumentError
+from dpmanifolds import Hyperbolic, Sphere
+from dpmanifolds.errors import ArgumentError, NotAvailableError
 from dpmanifolds.privacy import (
+    ApproxDP,
+    GaussianDP,
+    Guarantee,
+    PureDP,
+    RenyiDP,
+    ZeroConcentratedDP,
+    affordable_epsilon,
+    affordable_rho,
     classical_gaussian_sigma,
+    compose,
     delta_of_mu,
     epsilon_of_mu,
     gaussian_sigma,
     laplace_scale,
     mu_for,
     mu_of_pure,
+    riemannian_gaussian_profile,
+    split,
 )
 from dpmanifolds.privacy._normal import _relative_error, log_gaussian_delta
+from dpmanifolds.privacy.rounding import float_above, float_below, root_above, root_below
 
 
 def exact_log_delta(mu: float, epsilon: float) -> mp.mpf:
@@ -147,3 +162,117 @@ def test_delta_must_be_a_probability(bad):
 def test_epsilon_of_a_profile_must_not_be_negative(bad):
     with pytest.raises(ArgumentError, match="epsilon"):
         delta_of_mu(1.0, bad)
+
+
+def pure_delta(epsilon: mp.mpf, at: mp.mpf) -> mp.mpf:
+    return (1 - mp.exp(at - epsilon)) / (1 + mp.exp(-epsilon))
+
+
+def laplace_delta(epsilon: mp.mpf, at: mp.mpf) -> mp.mpf:
+    return 1 - mp.exp((at - epsilon) / 2)
+
+
+@pytest.mark.parametrize(("epsilon", "delta"), [(8.0, 1e-12), (40.0, 1e-13), (1.0, 1e-15), (0.1, 1e-6)])
+@pytest.mark.parametrize(("on_the_line", "profile"), [(False, pure_delta), (True, laplace_delta)])
+def test_what_is_afforded_uses_no_slack(epsilon, delta, on_the_line, profile):
+    """With a relative 1e−12 of slack in ε the true δ was 4.8 to 367 times the budget."""
+    afforded = affordable_epsilon(ApproxDP(epsilon, delta), on_the_line=on_the_line)
+    assert afforded >= epsilon
+    with mp.workdps(50):
+        truth = profile(mp.mpf(afforded), mp.mpf(epsilon))
+        beyond = profile(mp.mpf(math.nextafter(math.nextafter(afforded, math.inf), math.inf)), mp.mpf(epsilon))
+        assert truth <= mp.mpf(delta) < beyond * (1 + mp.mpf(2) ** -40)
+
+
+@pytest.mark.parametrize("budget", [PureDP(0.3), GaussianDP(0.7), ZeroConcentratedDP(0.3), RenyiDP(3.0, 0.7)], ids=repr)
+@pytest.mark.parametrize("shares", [[0.1] * 10, [1 / 3] * 3, [0.36, 0.64], [0.7, 0.1, 0.2], [1 / 7] * 7])
+def test_a_split_composes_back_strictly(budget, shares):
+    make = {
+        PureDP: lambda part: Guarantee.pure(part.epsilon),
+        GaussianDP: lambda part: Guarantee.gaussian(part.mu),
+        ZeroConcentratedDP: lambda part: Guarantee.zcdp(part.rho),
+        RenyiDP: lambda part: Guarantee.zcdp(affordable_rho(part)),
+    }[type(budget)]
+    whole = compose(*(make(part) for part in split(budget, shares)[0]))
+    assert whole.fits(budget, strict=True)
+    assert split(budget, [1.0]) == [(budget,)]
+
+
+def test_slack_is_for_sums_of_parts_and_never_for_a_point():
+    assert compose(Guarantee.pure(0.1), Guarantee.pure(0.2)).fits(PureDP(0.3))
+    assert not compose(Guarantee.pure(0.1), Guarantee.pure(0.2)).fits(PureDP(0.3), strict=True)
+    assert not Guarantee.pure(math.nextafter(0.3, 1)).fits(PureDP(0.3))
+    assert not Guarantee.pure(8 * (1 + 1e-12)).fits(ApproxDP(8.0, 1e-12))
+    assert Guarantee.pure(8.0).fits(ApproxDP(8.0, 1e-12))
+
+
+@settings(max_examples=60, deadline=None)
+@given(st.fractions(1e-30, 1e30))
+def test_exact_values_are_rounded_to_the_named_side(exact):
+    assert float_below(exact) <= exact <= float_above(exact)
+    assert float_above(exact) <= math.nextafter(float_below(exact), math.inf)
+    assert Fraction(root_below(exact)) ** 2 <= exact <= Fraction(root_above(exact)) ** 2
+    assert root_above(exact) <= math.nextafter(math.nextafter(root_below(exact), math.inf), math.inf)
+
+
+@pytest.mark.parametrize("epsilon", [1e-6, 0.1, 0.999, 1.001, 2.0, 20.0, 300.0])
+def test_mu_of_laplace_noise_is_the_smallest_up_to_1e_12(epsilon):
+    """1.20 to 1.44 times as much was told, that of randomised response."""
+    mu = Guarantee.laplace(epsilon).as_gaussian().mu
+    with mp.workdps(200):
+        e, exact = mp.mpf(epsilon), mp.mpf(mu)
+        assert mp.ncdf(-exact / 2) <= mp.exp(-e / 2) / 2 < mp.ncdf(-exact * (1 - mp.mpf("1e-12")) / 2)
+    at = np.linspace(0, epsilon, 50)
+    assert np.all(Guarantee.laplace(epsilon).delta(at) <= delta_of_mu(mu, at) * (1 + 1e-12))
+
+
+@pytest.mark.parametrize("epsilon", [1e-6, 0.1, 1.0, 2.0, 20.0])
+def test_rho_of_laplace_noise_is_its_kullback_leibler_divergence(epsilon):
+    """1.34 times as much was told at ε = 2."""
+    rho = Guarantee.laplace(epsilon).as_zcdp().rho
+    with mp.workdps(60):
+        exact = mp.mpf(epsilon) + mp.exp(-mp.mpf(epsilon)) - 1
+        assert exact <= rho <= exact * (1 + mp.mpf("1e-12"))
+    for alpha in 1 + 10 ** np.linspace(-4, 4, 60):
+        assert Guarantee.laplace(epsilon).as_renyi(float(alpha)).epsilon <= rho * alpha * (1 + 1e-12)
+
+
+@pytest.mark.parametrize(
+    ("epsilon", "count", "gain"), [(0.1, 10, 1.22), (0.1, 100, 1.24), (1.0, 5, 1.19), (0.5, 3, 1.15)]
+)
+def test_mu_of_pure_copies_is_that_of_randomised_responses(epsilon, count, gain):
+    promise = Guarantee.pure(epsilon).k_fold(count)
+    mu = promise.as_gaussian().mu
+    assert math.sqrt(count) * mu_of_pure(epsilon) > gain * mu
+    with mp.workdps(80):
+        truth, lie = (1 / (1 + mp.exp(sign * mp.mpf(epsilon))) for sign in (-1, 1))
+        largest, power, level = mp.mpf(0), mp.mpf(0), mp.mpf(0)
+        for flips in range(count // 2 + 1):
+            ways = mp.binomial(count, flips)
+            power += ways * lie**flips * truth ** (count - flips)
+            level += ways * truth**flips * lie ** (count - flips)
+            z = mp.findroot(lambda x, level=level: mp.ncdf(x) / level - 1, float(special.ndtri(float(level))))
+            assert power <= mp.ncdf(z + mp.mpf(mu))
+            largest = max(largest, power / mp.ncdf(z + mp.mpf(mu) * (1 - mp.mpf("1e-9"))))
+    assert largest > 1
+    at = np.linspace(0, count * epsilon, 40)
+    assert np.all(promise.delta(at) <= delta_of_mu(mu, at) * (1 + 1e-9))
+
+
+@pytest.mark.parametrize(("space", "sigma"), [(Sphere(2), 1.0), (Sphere(5), 0.3), (Hyperbolic(3), 0.7)], ids=repr)
+def test_renyi_of_the_intrinsic_gaussian_is_that_of_its_pair(space, sigma):
+    promise = Guarantee.riemannian_gaussian(space, sigma, 0.5)
+    profile = riemannian_gaussian_profile(space, sigma, 0.5)
+    for alpha in (1.5, 10.0, 60.0):
+        exact = profile.renyi(alpha)
+        assert (
+            exact
+            <= promise.as_renyi(alpha).epsilon
+            <= min(exact * (1 + 1e-8), promise.as_zcdp().rho * alpha * (1 + 1e-15))
+        )
+    if isinstance(space, Sphere):
+        assert promise.as_pure().epsilon == pytest.approx(0.5 * (2 * math.pi - 0.5) / 2 / sigma**2, rel=1e-12)
+        assert promise.delta(promise.as_pure().epsilon * (1 + 1e-12)) == 0
+    else:
+        with pytest.raises(NotAvailableError):
+            promise.as_pure()

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import importlib.util
 import math
+from fractions import Fraction
 from pathlib import Path
 
 import mpmath
@@ -356,3 +357,11 @@ def test_the_certificate_rejects_a_false_claim(certificate, monkeypatch):
     right = certificate.k
     monkeypatch.setattr(certificate, "k", lambda x: right(x) ** 2)
     assert not certificate.far(*box, 64)
+
+
+def test_gradient_sensitivities_are_rounded_up():
+    rng = np.random.default_rng(5)
+    for n, clip in zip(rng.integers(1, 10**6, 300).tolist(), rng.uniform(0, 9, 300).tolist(), strict=True):
+        assert Fraction(float(sensitivity_of_median_gradient(n))) >= Fraction(2, n)
+        assert Fraction(float(sensitivity_of_clipped_gradient(clip, n))) >= 2 * Fraction(clip) / n
+    assert float(sensitivity_of_median_gradient(8)) == 0.25

@@ -8,6 +8,7 @@ import pytest
 import dpmanifolds as dpm
 from dpmanifolds import ArgumentError, Ball, PureDP
 from dpmanifolds.ledger import Ledger
+from dpmanifolds.mechanisms import host
 from dpmanifolds.privacy import sensitivity_of_mean, sensitivity_of_variance
 from dpmanifolds.releases.entry import by_person, clipped_records
 from dpmanifolds.statistics.persons import persons_of
@@ -56,21 +57,15 @@ def test_grouping_is_the_mean_of_each_person(ball):
 
 
 @every_ball
-def test_releases_are_those_of_records_grouped_by_hand(ball):
+def test_a_mean_of_persons_is_that_of_their_tangent_means(ball):
+    """One step: every person counts with the mean of the logs of their clipped records at the centre."""
     records, names = visits(ball)
-    by_hand = points_of_persons(ball, records, names)
-    kinds = [dpm.private_mean, dpm.private_variance]
-    if not isinstance(ball.manifold, dpm.Product):
-        kinds.append(dpm.private_median)
-    for release in kinds:
-        grouped = release(records, ball, dpm.ApproxDP(1.0, 1e-6), group_by=names, rng=3)
-        other = release(by_hand, ball, dpm.ApproxDP(1.0, 1e-6), rng=3)
-        assert grouped.n == other.n == 20
-        assert grouped.guarantee == other.guarantee
-        if release is dpm.private_variance:
-            assert grouped.value == pytest.approx(other.value, abs=1e-6)
-        else:
-            assert float(ball.manifold.dist(grouped.value, other.value)) < 1e-6
+    manifold, center = ball.manifold, host(ball.center)
+    logs = manifold.log_coordinates(center, ball.clip(records))
+    means = np.stack([logs[names == name].mean(axis=0) for name in np.unique(names)])
+    release = dpm.private_mean(records, ball, dpm.GaussianDP(600.0), group_by=names, steps=1, rng=3)
+    assert release.n == 20
+    assert np.allclose(release.coordinates, means.mean(axis=0), atol=10 * release.scale)
 
 
 def worst_person(ball, sign, count):
@@ -176,13 +171,12 @@ class TestClassMeans:
     @pytest.mark.parametrize("private_labels", [False, True])
     def test_they_are_those_of_records_grouped_by_hand(self, private_labels):
         records, names, labels = self.labelled()
-        options = {"classes": ["left", "right"], "private_labels": private_labels, "rng": 5}
-        grouped = dpm.private_class_means(records, labels, self.ball, PureDP(2.0), group_by=names, **options)
-        by_hand = points_of_persons(self.ball, records, names)
-        hands = np.where(np.arange(30) % 3 == 0, "left", "right")
-        other = dpm.private_class_means(by_hand, hands, self.ball, PureDP(2.0), **options)
-        assert grouped.guarantee == other.guarantee
-        assert np.allclose(grouped.means, other.means, atol=1e-6)
+        options = {"classes": ["left", "right"], "private_labels": private_labels, "rng": 5, "steps": 1}
+        grouped = dpm.private_class_means(records, labels, self.ball, dpm.GaussianDP(600.0), group_by=names, **options)
+        logs = self.ball.manifold.log_coordinates(self.ball.center, self.ball.clip(records))
+        for name, release in zip(("left", "right"), grouped.releases, strict=True):
+            own = [logs[names == person].mean(axis=0) for person in np.unique(names[labels == name])]
+            assert np.allclose(release.coordinates, np.mean(own, axis=0), atol=30 * release.scale)
         if not private_labels:
             assert [release.n for release in grouped.releases] == [10, 20]
 

@@ -60,7 +60,8 @@ def test_the_variance_is_that_of_the_clipped_records():
     found = private_variance(lambda: iter(cut(records, 700)), ball, PureDP(500.0), rng=0)
     center = frechet_mean(ball.manifold, clipped).point
     expected = np.mean(ball.manifold.dist(center, clipped) ** 2)
-    assert abs(found.value - expected) < 20 * found.scale < 1e-4
+    # around a private mean, up to the distance b = r + ρ(centre, mean): a hair more than the clipped records have
+    assert abs(found.value - expected) < 0.05 * expected
 
 
 @pytest.mark.parametrize("entry", ENTRIES)

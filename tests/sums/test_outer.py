@@ -10,7 +10,7 @@ import pytest
 from dpmanifolds import ArgumentError
 from dpmanifolds.statistics.persons import persons_of
 from dpmanifolds.statistics.sources import source_of
-from dpmanifolds.sums.outer import SquareContribution, exact_product, sum_outer, whole_rows
+from dpmanifolds.sums.outer import SquareContribution, exact_product, finest_factor_exponent, sum_outer, whole_rows
 
 HARD = np.array(
     [[np.nan, 0, 0], [np.inf, 1, 0], [1e300, 1e300, -1e300], [1e-300, 0, 0], [5e-324, 0, 0], [0, 0, 0], [1, 0, 0],
@@ -47,11 +47,31 @@ def test_totals_are_the_same_in_any_cut_and_order():
     assert whole.broken.tolist()[:3] == [9008, 2, 0]
 
 
+@pytest.mark.parametrize("dim", [3, 17, 300])
+def test_totals_do_not_depend_on_the_memory_layout(dim):
+    """Rows, columns, every second number of a wider table: the same integers."""
+    records = np.random.default_rng(8).standard_normal((3000, dim)) * 3
+    wide = np.zeros((3000, 2 * dim))
+    wide[:, ::2] = records
+    rule = SquareContribution(dim, 1.0, exponent=finest_factor_exponent(dim))
+    found = [exact(form, rule).integers for form in (records, np.asfortranarray(records), wide[:, ::2])]
+    assert found[0] == found[1] == found[2]
+
+
 def test_the_total_is_the_second_moment():
     records = np.random.default_rng(2).standard_normal((2000, 3)) / 4
     unit = np.minimum(1, 1 / np.linalg.norm(records, axis=1))[:, None] * records
     found = np.array(exact(records).integers, dtype=float).reshape(3, 3) / 4.0**25
     assert np.allclose(found, unit.T @ unit, rtol=0, atol=1e-4)
+
+
+@pytest.mark.parametrize("dim", [1, 2, 3, 64])
+def test_many_records_at_the_edge_do_not_overflow_at_the_finest_exponent(dim):
+    """4096 of them are multiplied at once: at an exponent of 26 their sum would leave 64 bits."""
+    rule = SquareContribution(dim, 1.0, exponent=finest_factor_exponent(dim))
+    alone = exact(np.eye(dim)[:1], rule).integers[0]
+    assert 0.999 * 4**rule.exponent < alone <= 4**rule.exponent
+    assert exact(np.tile(np.eye(dim)[:1], (9000, 1)), rule).integers[0] == 9000 * alone
 
 
 def test_no_record_is_longer_than_its_bound():

@@ -81,7 +81,6 @@ def _components(job: Any, count: int, on_invalid: str) -> tuple[dict[str, Any], 
     """The arrays to keep, and the releases behind them."""
     import numpy as np
 
-    from dpmanifolds.errors import ArgumentError
     from dpmanifolds.estimators.pca import PrivatePCA
     from dpmanifolds.estimators.tangent_pca import PrivateTangentPCA
     from dpmanifolds.manifolds import Euclidean
@@ -89,14 +88,13 @@ def _components(job: Any, count: int, on_invalid: str) -> tuple[dict[str, Any], 
     terms = {name: job.terms[name] for name in ("unit", "ledger", "dataset")}
     model: Any
     if isinstance(job.ball.manifold, Euclidean):
-        if on_invalid != "raise":
-            raise ArgumentError("--on-invalid center is not offered for pca of vectors: clean the table first.")
         model = PrivatePCA(
             count,
             job.budget,
             job.ball.radius,
             center=job.ball.center,
             solver="covariance",
+            on_invalid=on_invalid,
             random_state=job.terms["rng"],
             **terms,
         ).fit(np.asarray(job.loaded.points), group_by=job.groups)

@@ -9,8 +9,8 @@
 ('covariance', (2, 6), True)
 
 Vectors are shifted by a public `center` and shortened to the public norm `radius` R. "covariance" releases (1/n)Σxxᵀ,
-with the noise that suits the budget (`private_second_moment`), and takes its eigenvectors. "descent" runs
-`private_descent` on the Grassmannian, whose gradients are bounded by R²/2.
+an exact sum of integers with the noise that suits the budget (`private_second_moment`), and takes its eigenvectors.
+"descent" runs `private_descent` on the Grassmannian, whose gradients are bounded by R²/2.
 """
 # ruff: noqa: N803
 
@@ -28,16 +28,14 @@ from dpmanifolds._arrays import to_numpy
 from dpmanifolds._validate import choice, numeric_array, positive_integer, positive_number
 from dpmanifolds.errors import ArgumentError
 from dpmanifolds.estimators._base import rows_of
-from dpmanifolds.estimators.second_moment import private_second_moment
 from dpmanifolds.manifolds import Grassmann
 from dpmanifolds.manifolds._symmetric import from_upper_triangle
 from dpmanifolds.noise import as_generator
 from dpmanifolds.optimize import DescentResult, PCALoss, StepRule, private_descent
-from dpmanifolds.optimize.subspaces import bounded_vectors
 from dpmanifolds.privacy import Budget, Guarantee, PureDP
 from dpmanifolds.releases import Release
-from dpmanifolds.releases.entry import checked_budget
-from dpmanifolds.statistics.persons import Persons, persons_of
+from dpmanifolds.releases.entry import ON_INVALID, checked_budget
+from dpmanifolds.releases.second_moment import private_second_moment
 
 __all__ = ["PrivateEigenvector", "PrivatePCA"]
 
@@ -60,10 +58,12 @@ class PrivatePCA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimato
     """Principal subspaces of vectors (n, p) under a budget, with scikit-learn's interface.
 
     `radius` and `center` must come from public knowledge (pixel ranges, units), never from X; the components are those
-    of the second moment around `center`. `solver="auto"` takes "covariance" up to 3000 columns:
-    under Gaussian noise the part of the second moment that turns the subspace errs by R²/(nμ) per entry either way
-    (√2·R²/(nμ) on orthonormal coordinates, R²√T/(nμ) on each of T gradients), but a descent must also converge; under a
-    pure ε its steps share ε as well (docs/proofs/second_moment.md, P5; P6 on how small an ε is too small).
+    of the second moment around `center`. Rows that are not finite raise before anything is drawn (outside of the
+    promise); with `on_invalid="center"` they count as the centre, inside of it. `solver="auto"` takes "covariance" up
+    to 3000 columns: under Gaussian noise the part of the second moment that turns the subspace errs by R²/(nμ) per
+    entry either way (√2·R²/(nμ) on orthonormal coordinates, R²√T/(nμ) on each of T gradients), but a descent must also
+    converge; under a pure ε its steps share ε as well (docs/proofs/second_moment.md, P5; P6 on how small an ε is too
+    small).
 
     >>> import numpy as np
     >>> import dpmanifolds as dpm
@@ -92,6 +92,7 @@ class PrivatePCA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimato
         center: Any = None,
         solver: str = "auto",
         steps: int | None = None,
+        on_invalid: str = "raise",
         unit: str = "person",
         random_state: Any = None,
         ledger: Any = None,
@@ -103,6 +104,7 @@ class PrivatePCA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimato
         self.center = center
         self.solver = solver
         self.steps = steps
+        self.on_invalid = on_invalid
         self.unit = unit
         self.random_state = random_state
         self.ledger = ledger
@@ -115,6 +117,7 @@ class PrivatePCA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimato
         """
         checked_budget(self.budget)
         choice("solver", self.solver, ("auto", "covariance", "descent"))
+        choice("on_invalid", self.on_invalid, ON_INVALID)
         radius = positive_number("radius", self.radius)
         table = np.asarray(to_numpy(numeric_array("X", X)), dtype=np.float64)
         if table.ndim != 2 or table.shape[1] < 2:
@@ -126,14 +129,12 @@ class PrivatePCA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimato
         center = np.zeros(features) if self.center is None else np.asarray(self.center, dtype=np.float64)
         if center.shape != (features,) or not np.all(np.isfinite(center)):
             raise ArgumentError(f"center must be {features} finite numbers from public knowledge.")
-        vectors = bounded_vectors(table - center, features, radius)
-        persons = None if group_by is None else persons_of(group_by, len(vectors))
         self.solver_ = self._chosen(features)
         self.mean_, self.n_features_in_, self._n_features_out = center, features, kept
         if self.solver_ == "covariance":
-            self._by_covariance(vectors, radius, kept, persons)
+            self._by_covariance(table, radius, kept, group_by)
         else:
-            self._by_descent(vectors, radius, kept, None if persons is None else persons.numbers)
+            self._by_descent(table, radius, kept, group_by)
         self.guarantee_ = self.release_.guarantee
         return self
 
@@ -144,30 +145,38 @@ class PrivatePCA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimato
 
     def _terms(self) -> dict[str, Any]:
         rng = None if self.random_state is None else as_generator(self.random_state)
-        return {"unit": self.unit, "ledger": self.ledger, "dataset": self.dataset, "rng": rng}
+        return {
+            "on_invalid": self.on_invalid,
+            "unit": self.unit,
+            "ledger": self.ledger,
+            "dataset": self.dataset,
+            "rng": rng,
+        }
 
-    def _by_covariance(self, vectors: np.ndarray, radius: float, kept: int, persons: Persons | None) -> None:
-        release = private_second_moment(vectors, radius, self.budget, persons=persons, **self._terms())
-        values, frame = np.linalg.eigh(from_upper_triangle(release.value, vectors.shape[1]))
+    def _by_covariance(self, table: np.ndarray, radius: float, kept: int, group_by: Any) -> None:
+        release = private_second_moment(
+            table, radius, self.budget, center=self.mean_, group_by=group_by, **self._terms()
+        )
+        values, frame = np.linalg.eigh(from_upper_triangle(release.value, table.shape[1]))
         self.components_ = np.ascontiguousarray(frame[:, ::-1][:, :kept].T)
         self.explained_variance_ = np.maximum(values[::-1][:kept], 0.0)
         self.release_ = release
 
-    def _by_descent(self, vectors: np.ndarray, radius: float, kept: int, person: np.ndarray | None) -> None:
-        space = Grassmann(vectors.shape[1], kept)
+    def _by_descent(self, table: np.ndarray, radius: float, kept: int, group_by: Any) -> None:
+        space = Grassmann(table.shape[1], kept)
         default = _PURE_STEPS if isinstance(self.budget, PureDP) else _STEPS
         # any public start will do, as long as no principal direction is likely to be orthogonal to it
         start = space.project(np.random.default_rng(0).standard_normal(space.point_shape))
         result = private_descent(
             PCALoss(space, radius),
-            vectors,
+            table - self.mean_,
             space,
             start=start,
             budget=self.budget,
             steps=default if self.steps is None else self.steps,
             step_size=_SubspaceSteps(radius),
             retraction=True,
-            group_by=person,
+            group_by=group_by,
             **self._terms(),
         )
         self.components_ = np.ascontiguousarray(result.point.T)
@@ -205,6 +214,7 @@ class PrivateEigenvector(PrivatePCA):
         center: Any = None,
         solver: str = "auto",
         steps: int | None = None,
+        on_invalid: str = "raise",
         unit: str = "person",
         random_state: Any = None,
         ledger: Any = None,
@@ -217,6 +227,7 @@ class PrivateEigenvector(PrivatePCA):
             center=center,
             solver=solver,
             steps=steps,
+            on_invalid=on_invalid,
             unit=unit,
             random_state=random_state,
             ledger=ledger,

@@ -8,15 +8,10 @@
 >>> pca.transform(X).shape, pca.components_.shape, pca.guarantee_.fits(dpm.GaussianDP(1.0))
 ((5000, 1), (1, 3), True)
 
-Two releases share the budget. First the mean m. Then the second moment M = (1/n)Σ v_i v_iᵀ of the tangent coordinates
-v_i = log_m x_i, each clipped to |v_i| ≤ C. Replacing a record replaces one of its terms vvᵀ by wwᵀ, and
-
-    ‖vvᵀ − wwᵀ‖² = |v|⁴ + |w|⁴ − 2(v·w)² ≤ 2C⁴   (Frobenius norm; C⁴ in one dimension, where (v·w)² = v²w²),
-
-so M moves by at most √2·C²/n whatever m is, attained by orthogonal v and w of length C. M lies in the ball of radius C²
-around 0 of the symmetric matrices, which are R^{d(d+1)/2} in orthonormal coordinates; noise goes there. Eigenvectors of
-the noisy matrix are post-processing. A person with several records has one point in m, the mean of their records, and
-one term in M, the second moment of their own coordinates: the bound is the same (`second_moment.py`).
+Two releases share the budget (`releases.second_moment`). First the mean m. Then the second moment M = (1/n)Σ v_i v_iᵀ
+of the tangent coordinates v_i = log_m x_i, each shortened to |v_i| ≤ C, made integers and squared exactly. One record
+moves M by at most √2·C²/n in Frobenius norm and 2C²/n in nuclear norm, whatever m is. Eigenvectors of the noisy matrix
+are post-processing. A person with several records has one term in m and one in M: the bounds are the same.
 """
 # ruff: noqa: N803
 
@@ -28,20 +23,17 @@ import numpy as np
 from sklearn.utils.validation import check_is_fitted
 
 from dpmanifolds._arrays import Array
-from dpmanifolds._validate import number_between, positive_integer, positive_number
+from dpmanifolds._validate import positive_integer
 from dpmanifolds.distributions import move
-from dpmanifolds.domains import Ball, Domain
-from dpmanifolds.errors import ArgumentError, NotAvailableError
+from dpmanifolds.domains import Domain
+from dpmanifolds.errors import ArgumentError
 from dpmanifolds.estimators._base import PrivateTransformer, rows_of
-from dpmanifolds.estimators.second_moment import second_moment, sensitivity_of_second_moment
-from dpmanifolds.manifolds import Euclidean
-from dpmanifolds.manifolds._symmetric import from_upper_triangle, upper_triangle
-from dpmanifolds.mechanisms import Mechanism, choose, coordinates_at, host, mean_facts, value_facts
-from dpmanifolds.privacy import Budget, Guarantee, Sensitivity, compose, split
-from dpmanifolds.privacy.solver import coordinate_rounding
-from dpmanifolds.releases import Release, private_mean, privatize
-from dpmanifolds.releases.entry import checked_budget, checked_domain, clipped_records, grouped, open_account
-from dpmanifolds.statistics.persons import persons_of
+from dpmanifolds.manifolds._symmetric import from_upper_triangle
+from dpmanifolds.mechanisms import coordinates_at
+from dpmanifolds.privacy import Budget, Guarantee
+from dpmanifolds.releases import Release
+from dpmanifolds.releases.entry import checked_domain
+from dpmanifolds.releases.second_moment import private_tangent_moment
 
 __all__ = ["PrivateTangentPCA"]
 
@@ -104,70 +96,30 @@ class PrivateTangentPCA(PrivateTransformer):
     def fit(self, X: Any, y: Any = None, *, group_by: Any = None) -> Self:
         """Release the mean and the second moment of X (n, *point_shape); `y` is not used.
 
-        `group_by` names a person for each record; n is then the number of persons.
+        X may come in every form that can be read more than once, as in `private_mean`. `group_by` names a person for
+        each record; n is then the number of persons.
         """
         domain = checked_domain(self.domain)
         manifold = domain.manifold
         kept = positive_integer("n_components", self.n_components)
         if kept > manifold.dim:
             raise ArgumentError(f"n_components must be at most {manifold.dim}, the dimension; got {kept}.")
-        clip_norm = domain.radius if self.clip_norm is None else positive_number("clip_norm", self.clip_norm)
-        account = open_account(self.ledger, self.dataset, self._generator())
-        records = clipped_records(host(manifold.as_points(X)), domain, self.on_invalid)
-        n = manifold.batch_shape(records)[0]
-        persons = None if group_by is None else persons_of(group_by, n)
-        points = records if persons is None else grouped(domain, records, persons)
-        n = n if persons is None else persons.count
-        moved = sensitivity_of_second_moment(clip_norm, n, manifold.dim, rounding=2 * coordinate_rounding(domain))
-        plane = Euclidean(manifold.dim * (manifold.dim + 1) // 2)
-        ball = Ball(plane, np.zeros(plane.dim), clip_norm**2)
-        parts, mean_law, moment_law = self._planned(n, ball, moved)
-        promise = compose(mean_law.guarantee, moment_law.guarantee)
-        account.spend("tangent PCA", promise, n=n, clip_norm=clip_norm, domain=repr(domain))
-        mean = private_mean(
-            points,
+        found = private_tangent_moment(
+            X,
             domain,
-            parts[0],
-            mechanism=mean_law.name,
-            numerics=mean_law.numerics,
-            unit=self.unit,
-            rng=account.rng,
-        )
-        moment = privatize(
-            upper_triangle(second_moment(coordinates_at(manifold, mean.value, records), clip_norm, persons)),
-            ball,
-            moved,
-            parts[1],
-            mechanism=moment_law.name,
-            numerics=moment_law.numerics,
-            unit=self.unit,
-            statistic="second moment",
-            rng=account.rng,
+            self.budget,
+            mean_share=self.mean_share,
+            clip_norm=self.clip_norm,
+            numerics=self.numerics,
+            group_by=group_by,
+            **self._terms(),
         )
         self.manifold_ = manifold
-        self.releases_ = (mean, moment)
-        self.mean_ = mean.value
-        self.guarantee_ = promise
-        self._keep(from_upper_triangle(moment.value, manifold.dim), kept)
+        self.releases_ = (found.mean, found.moment)
+        self.mean_ = found.base
+        self.guarantee_ = found.guarantee
+        self._keep(from_upper_triangle(found.moment.value, manifold.dim), kept)
         return self
-
-    def _planned(self, n: int, ball: Ball, moved: Sensitivity) -> tuple[tuple[Budget, ...], Mechanism, Mechanism]:
-        """The cut of the budget whose second moment errs least, and the mechanisms of its parts: all public."""
-        share = number_between("mean_share", self.mean_share, 0.0, 1.0)
-        if share in (0.0, 1.0):
-            raise ArgumentError(f"mean_share must leave something for either part: above 0 and below 1; got {share:g}.")
-        found = []
-        for parts in split(checked_budget(self.budget), [share, 1 - share]):
-            try:
-                mean = choose(mean_facts(self.domain, n, unit=self.unit), parts[0], numerics=self.numerics)
-                moment = choose(value_facts(ball, moved, unit=self.unit), parts[1], numerics=self.numerics)
-            except NotAvailableError as reason:
-                refusal = reason
-                continue
-            found.append((parts, mean.mechanism, moment.mechanism))
-        if not found:
-            raise refusal
-        return min(found, key=lambda way: way[2].expected_error.mean)
 
     def _keep(self, matrix: np.ndarray, count: int) -> None:
         """Eigenvalues and eigenvectors of the noisy second moment, the largest entry of each vector above 0."""

@@ -116,7 +116,8 @@ def _errors(ball: Ball, budget: Budget) -> dict[str, float]:
     laplace = _KINDS["riemannian-laplace", "idealized"][0]
     if laplace in found and isinstance(budget, PureDP) and ball.manifold.curvature_bounds[1] > 0:
         try:
-            share = float(sensitivity_of_mean(ball, _N, bound="published")) / float(facts.in_distance)
+            published = sensitivity_of_mean(ball, _N, bound="published")
+            share = float(published) / float(sensitivity_of_mean(ball, _N))
         except RadiusTooLargeError:
             return found
         # far below the size of the space, the error is proportional to the scale

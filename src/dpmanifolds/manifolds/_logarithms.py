@@ -14,11 +14,13 @@ from functools import cache
 from typing import Any
 
 import numpy as np
+from array_api_compat import is_jax_array, is_torch_array
 
+from dpmanifolds._arrays import Array, eye, namespace
 from dpmanifolds.manifolds._lapack import call_each
 from dpmanifolds.manifolds._small_eigen import LARGEST_SMALL
 
-__all__ = ["largest_spread", "matrix_logs"]
+__all__ = ["largest_spread", "logs_by_products", "matrix_logs"]
 
 # the squares of Cayley's transform that the polynomial is made for; at 0.8 and below, its powers are well conditioned
 _LARGEST_SQUARE = 0.8
@@ -49,10 +51,7 @@ def matrix_logs(matrices: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
     count, k, _ = matrices.shape
     logs, spread = np.empty((count, k, k)), np.empty(count)
     with np.errstate(all="ignore"):
-        if largest_spread(k):
-            hard = ~_by_products(matrices, logs, spread)
-        else:
-            hard = np.ones(count, dtype=bool)
+        hard = ~_by_products(matrices, logs, spread) if largest_spread(k) else np.ones(count, dtype=bool)
         logs[hard], spread[hard] = _by_eigen(matrices[hard])
     return logs, spread
 
@@ -69,7 +68,7 @@ def _spread(square: Any) -> Any:
 
 def _by_eigen(matrices: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
     """The others; each is divided by a power of two first, so that LAPACK sees no number near the ends of the range."""
-    count, k, _ = matrices.shape
+    k = matrices.shape[-1]
     exponents = np.frexp(np.max(np.abs(matrices), axis=(1, 2), initial=0.0))[1]
     usable = np.isfinite(matrices).all(axis=(1, 2))
     scaled = np.where(usable[:, None, None], np.ldexp(matrices, -exponents[:, None, None]), np.eye(k))
@@ -135,6 +134,68 @@ def _diagonal(matrices: np.ndarray) -> np.ndarray:
     """The diagonals (n, k), to be written to."""
     count, k, _ = matrices.shape
     return matrices.reshape(count, k * k)[:, :: k + 1]
+
+
+def logs_by_products(matrices: Array) -> tuple[Array, Array]:
+    """log X for each X of (n, k, k) on a device, as `matrix_logs` has it from products, and for which X it is right.
+
+    Batches of one inverse and 15 products, the same for every matrix: nothing is decided, and nothing raises.
+    """
+    if is_jax_array(matrices):
+        return _jax_products()(matrices)  # type: ignore[no-any-return]
+    return _device_products(matrices)
+
+
+@cache
+def _jax_products() -> Any:
+    import jax
+
+    return jax.jit(_device_products)
+
+
+def _device_products(matrices: Array) -> tuple[Array, Array]:
+    xp = namespace(matrices)
+    k = matrices.shape[-1]
+    one = eye(k, matrices)
+    center = (_CENTER / k) * xp.linalg.trace(matrices)
+    usable = xp.all(xp.isfinite(matrices), axis=(-2, -1)) & (center > 0) & (center < math.inf)
+    center = xp.where(usable, center, xp.ones_like(center))[:, None, None]
+    moved = xp.where(usable[:, None, None], matrices, one) + center * one
+    cayley = one - 2 * center * _unchecked_inverse(moved)
+    square = cayley @ cayley
+    high = square @ square
+    high = high @ high
+    high = high @ high
+    largest = xp.sum(high * high, axis=(-2, -1)) ** (1 / 16)
+    powers = [(2 / _LARGEST_SQUARE) * square - one]
+    for number in range(2, _BLOCKS + 1):
+        powers.append(powers[number // 2 - 1] @ powers[number - number // 2 - 1])
+    total = None
+    for row in reversed(_coefficients().tolist()):
+        part = row[0] * one + row[1] * powers[0]
+        for factor, power in zip(row[2:], powers[1:-1], strict=True):
+            part = _plus_multiple(part, factor, power)
+        total = part if total is None else total @ powers[-1] + part
+    logs = cayley @ total + xp.log(center) * one
+    return logs, usable & (largest <= _LARGEST_SQUARE)
+
+
+def _unchecked_inverse(matrices: Array) -> Array:
+    """What is singular gets whatever comes out of it."""
+    if is_torch_array(matrices):
+        import torch
+
+        return torch.linalg.inv_ex(matrices)[0]
+    return namespace(matrices).linalg.inv(matrices)
+
+
+def _plus_multiple(total: Array, factor: float, array: Array) -> Array:
+    if is_torch_array(total):
+        import torch
+
+        # in one go over memory
+        return torch.add(total, array, alpha=factor)
+    return total + factor * array
 
 
 @cache

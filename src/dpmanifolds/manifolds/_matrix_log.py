@@ -5,9 +5,11 @@ from __future__ import annotations
 import math
 
 import numpy as np
+from array_api_compat import device as device_of
+from array_api_compat import is_jax_array
 
-from dpmanifolds._arrays import Array, eye, is_numpy, namespace, stack_last, transpose
-from dpmanifolds.manifolds._logarithms import matrix_logs
+from dpmanifolds._arrays import Array, eye, is_numpy, like, namespace, on_accelerator, stack_last, to_numpy, transpose
+from dpmanifolds.manifolds._logarithms import logs_by_products, matrix_logs
 from dpmanifolds.manifolds._small_eigen import LARGEST_SMALL, log_entries
 from dpmanifolds.manifolds._symmetric import upper_triangle
 
@@ -19,7 +21,8 @@ Entries = dict[tuple[int, int], Array]
 def log_triangle(points: Array, k: int, whitener: Array | None = None) -> Array:
     """Coordinates (..., dim) of log(MxMᵀ) for records x (..., k, k) and one M; NaN where x is not positive.
 
-    Row by row: closed forms for k ≤ 3, products or LAPACK on the host, eigh of the whole block elsewhere.
+    Row by row: closed forms for k ≤ 3, products or LAPACK on the host, products on an accelerator, where LAPACK on the
+    host does those that are hard; eigh of the whole block elsewhere.
 
     >>> import numpy as np
     >>> log_triangle(np.stack([np.eye(2), -np.eye(2)]), 2).tolist()
@@ -28,10 +31,15 @@ def log_triangle(points: Array, k: int, whitener: Array | None = None) -> Array:
     with np.errstate(all="ignore"):
         if k <= LARGEST_SMALL:
             return _small(points, k, whitener)
+        device = on_accelerator(points) and points.dtype == namespace(points).float64
         if whitener is not None:
-            points = whitener @ points @ transpose(whitener)
+            # one small product for each record: a large one for all of them may be cut anywhere
+            each = namespace(points).broadcast_to(whitener, points.shape) if device else whitener
+            points = each @ points @ transpose(each)
         if is_numpy(points) and points.dtype == np.float64:
             logs = matrix_logs(points.reshape(-1, k, k))[0].reshape(points.shape)
+        elif device:
+            logs = _on_device(points)
         else:
             logs = _by_eigen(points)
         return upper_triangle(logs)
@@ -53,10 +61,27 @@ def _small(points: Array, k: int, whitener: Array | None) -> Array:
 def _whitened(x: Entries, matrix: Array, k: int) -> Entries:
     """Entries (i, j), i ≤ j, of MxMᵀ for a lower triangular M, which is what Cholesky factors have."""
     full = {(i, j): x[min(i, j), max(i, j)] for i in range(k) for j in range(k)}
-    half = {
-        (i, j): sum(matrix[..., i, a] * full[(a, j)] for a in range(i + 1)) for i in range(k) for j in range(k)
-    }
+    half = {(i, j): sum(matrix[..., i, a] * full[(a, j)] for a in range(i + 1)) for i in range(k) for j in range(k)}
     return {(i, j): sum(half[(i, a)] * matrix[..., j, a] for a in range(j + 1)) for i in range(k) for j in range(i, k)}
+
+
+def _on_device(points: Array) -> Array:
+    """By products on the device; those that are not for products go to the host, each by its own mask."""
+    xp = namespace(points)
+    k = points.shape[-1]
+    flat = xp.reshape(points, (-1, k, k))
+    logs, right = logs_by_products(flat)
+    hard = np.flatnonzero(~to_numpy(right))
+    if hard.size:
+        # JAX compiles for every number of them: only powers of two, the first once more and again
+        hard = np.concatenate([hard, np.full((1 << (hard.size - 1).bit_length()) - hard.size, hard[0])])
+        at = xp.asarray(hard, device=device_of(flat))
+        found = like(matrix_logs(to_numpy(xp.take(flat, at, axis=0)))[0], flat)
+        if is_jax_array(logs):
+            logs = logs.at[at].set(found)
+        else:
+            logs[at] = found
+    return xp.reshape(logs, points.shape)
 
 
 def _by_eigen(points: Array) -> Array:

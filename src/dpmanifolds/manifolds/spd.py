@@ -49,7 +49,8 @@ class SPDBase(Manifold):
         size = xp.max(xp.abs(points), axis=(-2, -1))
         skew = xp.max(xp.abs(points - transpose(points)), axis=(-2, -1))
         symmetric = skew <= default_tolerance(points, None) * size
-        return xp.where(xp.isfinite(size), xp.where(symmetric, 0, 2), 1)
+        finite = xp.all(xp.isfinite(points), axis=(-2, -1))
+        return xp.where(finite, xp.where(symmetric, 0, 2), 1)
 
     def project(self, point: Array) -> Array:
         """The symmetric part with eigenvalues raised to at least 16·k·eps times the largest."""

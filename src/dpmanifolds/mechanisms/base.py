@@ -127,7 +127,10 @@ def _root_up(square: int) -> int:
 
 @dataclass(frozen=True)
 class ExpectedError:
-    """How far a release will be from the statistic, before anything is drawn, and before projection to the domain.
+    """How far a draw will be from the statistic, before anything is drawn.
+
+    What is made of the draw, its projection to the domain or the best guess of `sums.estimate`, is hardly ever farther,
+    and near the centre much closer.
 
     `mean` and `radius_90` are for a statistic at the centre. Where curvature is negative, noise of the same size in
     the tangent space at the centre moves points near the edge of the domain farther: `mean_at_edge` is the largest

@@ -29,7 +29,18 @@ from dpmanifolds.mechanisms.wrapped import (
 )
 from dpmanifolds.privacy import Budget, Guarantee
 
-__all__ = ["DIRECT", "MECHANISMS", "NUMERICS", "Choice", "calibrate", "choose", "error_metric", "error_quantile", "numerics_of", "offered"]
+__all__ = [
+    "DIRECT",
+    "MECHANISMS",
+    "NUMERICS",
+    "Choice",
+    "calibrate",
+    "choose",
+    "error_metric",
+    "error_quantile",
+    "numerics_of",
+    "offered",
+]
 
 _FAMILIES: dict[str, type[Mechanism]] = {
     family.name: family

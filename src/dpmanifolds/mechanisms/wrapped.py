@@ -9,9 +9,9 @@
 (0.007854, True)
 
 A mean is a sum of one integer vector per record, and integers of noise are added to it: neighbours differ by 2R steps,
-and that is all there is to the promise (docs/proofs/sums.md). Another statistic, whose coordinates move by at most Δ, is
-rounded to a public lattice gZ^d first, so that neighbours differ by at most Δ + √d·g (docs/proofs/numerics.md). exp at
-the public point, and shrinking into the domain before it, are post-processing.
+and that is all there is to the promise (docs/proofs/sums.md). Another statistic, whose coordinates move by at most Δ,
+is rounded to a public lattice gZ^d first, so that neighbours differ by at most Δ + √d·g (docs/proofs/numerics.md). exp
+at the public point, and shrinking into the domain before it, are post-processing.
 """
 
 from __future__ import annotations
@@ -33,7 +33,6 @@ from dpmanifolds.distributions import FlatGaussian, FlatLaplace
 from dpmanifolds.domains import Ball
 from dpmanifolds.errors import ArgumentError, ScaleOutOfRangeError
 from dpmanifolds.manifolds import Euclidean
-from dpmanifolds.mechanisms._estimate import shrunk_lengths
 from dpmanifolds.mechanisms._frames import coordinates_at, host, point_at
 from dpmanifolds.mechanisms.base import Draw, ExpectedError, Facts, Mechanism, edge_factor
 from dpmanifolds.noise import LatticeGaussian, LatticeLaplace, RoundedGaussian, RoundedLaplace
@@ -45,6 +44,7 @@ from dpmanifolds.privacy import (
     affordable_mu,
     affordable_rho,
 )
+from dpmanifolds.sums.estimate import shrink_lengths
 
 __all__ = [
     "DirectGaussianMechanism",
@@ -99,7 +99,7 @@ class WrappedMechanism(Mechanism):
         return self._noisy(np.array([min(max(value, low), high) for value in total], dtype=np.int64), rng)
 
     def noisy_mean(self, total: Sequence[int], rows: int, rng: Any = None) -> np.ndarray:
-        """Coordinates of the mean from an exact sum over `rows` records, over the public or the noisy number of them."""
+        """Coordinates of the mean: an exact sum over `rows` records, over the public or the noisy number of them."""
         shape, exponent = self.facts.shape, self.exponent
         if shape is None or exponent is None:
             raise ArgumentError("this mechanism was made for another statistic than a sum of integers.")
@@ -111,11 +111,11 @@ class WrappedMechanism(Mechanism):
         return np.asarray(noisy[:-1] * (self.step * (shape.count / count)))
 
     def shrink(self, coordinates: np.ndarray) -> np.ndarray:
-        """The best guess of the statistic's coordinates in the ball of the domain: post-processing, see `_estimate`."""
+        """The best guess of coordinates in the ball of the domain: post-processing, see `sums.estimate`."""
         lengths = np.linalg.norm(coordinates, axis=-1)
         gaussian = isinstance(self, WrappedGaussianMechanism)
         dim, radius = self.facts.domain.manifold.dim, self.facts.domain.radius
-        wanted = shrunk_lengths(lengths, dim=dim, radius=radius, scale=self.scale, gaussian=gaussian)
+        wanted = shrink_lengths(lengths, dim=dim, radius=radius, sigma=self.scale, gaussian=gaussian)
         return np.asarray(coordinates * (wanted / np.maximum(lengths, 1e-300))[..., None])
 
     def draw(self, statistic: Array, *, records: Array | None = None, rng: Any = None) -> Draw:
@@ -131,7 +131,7 @@ class WrappedMechanism(Mechanism):
         return Draw(self.point_of(noisy), noisy)
 
     def point_of(self, coordinates: np.ndarray) -> Array:
-        """The best guess of the statistic from noisy coordinates (..., dim): post-processing, see `_estimate`."""
+        """The best guess of the statistic from noisy coordinates (..., dim): post-processing, see `sums.estimate`."""
         domain = self.facts.domain
         if not isinstance(domain, Ball) or self.is_coordinatewise:
             return point_at(domain, coordinates)
@@ -182,8 +182,8 @@ class _Lattice(NamedTuple):
 def _lattice(facts: Facts, parameter: float, *, gaussian: bool, coordinatewise: bool = False) -> _Lattice:
     """Of a sum: the one its integers lie on, made coarser where so much noise would leave 64 bits.
 
-    Of another statistic: about 2⁻³⁰ of the noise scale, coarser only where the domain would leave 64-bit integers; it is
-    rounded to it, which costs √d steps in ℓ2, Δ + √d·g, and in ℓ1 √d·Δ + d·g.
+    Of another statistic: about 2⁻³⁰ of the noise scale, coarser only where the domain would leave 64-bit integers; it
+    is rounded to it, which costs √d steps in ℓ2, Δ + √d·g, and in ℓ1 √d·Δ + d·g.
     """
     shape = facts.shape
     dim = _dim(facts)

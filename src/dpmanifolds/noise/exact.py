@@ -174,11 +174,14 @@ def _ratio_up(l2_steps: float, scale: Scale) -> float:
     return math.nextafter(float(ratio), math.inf) if ratio else 0.0
 
 
-def _draw(dim: int, scale: Fraction, source: BitStream, *, radial: bool, bits: int = _START_BITS) -> list[int]:
+def _draw(
+    dim: int, scale: Fraction, source: BitStream, *, radial: bool, bits: int = _START_BITS, halved: int = 0
+) -> list[int]:
     """round(scale·x) for x ~ N(0, I), or round(scale·|h|·x) with h ~ N(0, I) on R^(dim+1) when `radial`.
 
-    The second is the ℓ2-Laplace law (docs/proofs/numerics.md, lemma 1). The integers do not depend on `bits`, only the
-    number of times that more bits are asked for does.
+    The second is the ℓ2-Laplace law (docs/proofs/numerics.md, lemma 1). The last `halved` numbers are divided by √2
+    before they are rounded. The integers do not depend on `bits`, only the number of times that more bits are asked for
+    does.
     """
     signs = f"{source.take(dim):0{dim}b}"
     pairs = [_NormalPair(source, bits) for _ in range((dim + 1) // 2)]
@@ -194,7 +197,8 @@ def _draw(dim: int, scale: Fraction, source: BitStream, *, radial: bool, bits: i
             radius_low, radius_high = radius.bounds(bits, precision)
             low, high, unit = low * radius_low, high * radius_high, unit << precision
         for index in open_pairs:
-            sizes[index] = pairs[index].rounded(bits, precision, low, high, unit)
+            units = (unit << (2 * index >= dim - halved), unit << (2 * index + 1 >= dim - halved))
+            sizes[index] = pairs[index].rounded(bits, precision, low, high, units)
         open_pairs = [index for index in open_pairs if sizes[index] is None]
         bits *= 2
     flat = [size for pair in sizes if pair is not None for size in pair]
@@ -252,10 +256,10 @@ class _NormalPair:
                 return False
             first.reveal(2 * bits)
 
-    def rounded(self, bits: int, precision: int, low: int, high: int, unit: int) -> tuple[int, int] | None:
-        """√c·|x| and √c·|z| rounded, if they are the same integers for every c in [low, high]/unit; else None."""
+    def rounded(self, bits: int, precision: int, low: int, high: int, units: tuple[int, int]) -> tuple[int, int] | None:
+        """√c·|x| and √c·|z| rounded, each if it is the same for every c in [low, high] over its unit; else None."""
         rounded = []
-        for (bottom, below), (top, above) in self.squares(bits, precision):
+        for ((bottom, below), (top, above)), unit in zip(self.squares(bits, precision), units, strict=True):
             size = _nearest_root(bottom * low, below * unit)
             if size != _nearest_root(top * high, above * unit):
                 return None

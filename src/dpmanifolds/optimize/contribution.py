@@ -11,7 +11,7 @@
 
 The integers are a function of the record and of w, so the promise of a step holds whatever floating point did
 (docs/proofs/sums.md). `moving`: the number of rows can change between neighbours (persons, add/remove), so that a row
-must be the same in any place and company, not only in its own place.
+must be the same in any place and company, not only in its own place: tiles then have one shape, filled up.
 """
 
 from __future__ import annotations
@@ -59,7 +59,11 @@ class GradientContribution(Contribution):
 
     @property
     def filler(self) -> Any:
-        return self.loss.filler
+        return self.loss.filler if self.moving else None
+
+    @property
+    def tile_bytes(self) -> int:  # type: ignore[override]
+        return _tile_bytes(self.moving)
 
     def form(self, block: Any) -> Array:
         """Blocks come prepared, with the rules they break beside them."""
@@ -105,7 +109,11 @@ class OuterGradient(OuterContribution):
 
     @property
     def filler(self) -> Any:
-        return self.loss.filler
+        return self.loss.filler if self.moving else None
+
+    @property
+    def tile_bytes(self) -> int:  # type: ignore[override]
+        return _tile_bytes(self.moving)
 
     def form(self, block: Any) -> Array:
         return block[0]
@@ -118,6 +126,11 @@ class OuterGradient(OuterContribution):
             root = math.sqrt(self.clip)
             rows = a * safe_divide(wide, long * root)[:, None], b * safe_divide(long, wide * root)[:, None]
         return *rows, np.zeros(int(a.shape[0]), dtype=np.int64)
+
+
+def _tile_bytes(moving: bool) -> int:
+    """Tiles of one shape are filled up and cost as much as full ones: smaller ones where that is needed."""
+    return 1 << (18 if moving else 20)
 
 
 def contribution_at(

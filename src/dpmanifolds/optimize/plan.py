@@ -232,7 +232,7 @@ def _least_noise(
     else:
         noise = sensitivity * math.sqrt(steps) / _allowed_mu(budget) * _UP
     margin = 2.0**-46
-    while not promise(steps, noise).fits(budget):
+    while not promise(steps, noise).fits(budget, strict=True):
         if margin > 1e-3:
             raise ArgumentError(
                 f"no amount of noise was found that keeps {steps} steps within {budget}. Use fewer steps or a larger "
@@ -245,11 +245,11 @@ def _least_noise(
         return noise
     # the noise of full batches, on the same scale, is where random ones end up at best
     low = high = noise * share
-    while high < noise and not promise(steps, high).fits(budget):
+    while high < noise and not promise(steps, high).fits(budget, strict=True):
         low, high = high, min(2 * high, noise)
     while high > low * (1 + _PRECISION):
         middle = math.sqrt(low * high)
-        if promise(steps, middle).fits(budget):
+        if promise(steps, middle).fits(budget, strict=True):
             high = middle
         else:
             low = middle
@@ -260,7 +260,7 @@ def _most_steps(
     budget: Budget, noise: float, sensitivity: float, promise: Callable[[int, float], Guarantee], sampled: bool
 ) -> int:
     """The largest T that fits; at least what full batches would allow, from where on it doubles and bisects."""
-    if not promise(1, noise).fits(budget):
+    if not promise(1, noise).fits(budget, strict=True):
         raise ArgumentError(
             f"not even one step with noise {noise:g} keeps {budget}. Use more noise, a smaller clip or more records."
         )
@@ -271,12 +271,12 @@ def _most_steps(
             f"the budget allows more than {_MOST_STEPS:g} steps at noise {noise:g}: give steps instead."
         )
     low = max(1, int(guess * (1 + 1e-9)))
-    while low > 1 and not promise(low, noise).fits(budget):
+    while low > 1 and not promise(low, noise).fits(budget, strict=True):
         low -= 1
     if not sampled or isinstance(budget, (GaussianDP, ZeroConcentratedDP)):
         return low
     high = 2 * low
-    while promise(high, noise).fits(budget):
+    while promise(high, noise).fits(budget, strict=True):
         low, high = high, 2 * high
         if high > _MOST_STEPS:
             raise ArgumentError(
@@ -284,7 +284,7 @@ def _most_steps(
             )
     while high - low > 1:
         middle = (low + high) // 2
-        if promise(middle, noise).fits(budget):
+        if promise(middle, noise).fits(budget, strict=True):
             low = middle
         else:
             high = middle

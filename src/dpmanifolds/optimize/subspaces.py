@@ -23,23 +23,11 @@ import numpy as np
 
 from dpmanifolds._arrays import Array, namespace, norm, transpose
 from dpmanifolds._validate import positive_integer, positive_number
-from dpmanifolds.errors import ArgumentError, NotOnManifoldError
+from dpmanifolds.errors import ArgumentError
 from dpmanifolds.manifolds import Grassmann, Manifold, Sphere, Stiefel
 from dpmanifolds.optimize.loss import OuterLoss, clip_factors, like_point, row_product
 
-__all__ = ["EigenvectorLoss", "PCALoss", "bounded_vectors"]
-
-
-def bounded_vectors(records: Array, dimension: int, radius: float) -> Array:
-    """Records (n, dimension), each shortened to the norm `radius`, or an error that names no record."""
-    if records.ndim != 2 or records.shape[1] != dimension:
-        raise ArgumentError(f"records must have shape (n, {dimension}); got {tuple(records.shape)}.")
-    if records.shape[0] == 0:
-        raise ArgumentError("records is empty: at least one record is needed.")
-    xp = namespace(records)
-    if not bool(xp.all(xp.isfinite(records))):
-        raise NotOnManifoldError("records must be finite numbers; clean or drop the affected ones first.")
-    return records * clip_factors(norm(records), radius)[:, None]
+__all__ = ["EigenvectorLoss", "PCALoss"]
 
 
 class _VectorLoss(OuterLoss):

@@ -2,7 +2,13 @@
 
 from __future__ import annotations
 
-from dpmanifolds.privacy.affordable import affordable_epsilon, affordable_mu, affordable_rho, largest_affordable
+from dpmanifolds.privacy.affordable import (
+    affordable_epsilon,
+    affordable_mu,
+    affordable_rho,
+    affordable_shift,
+    largest_affordable,
+)
 from dpmanifolds.privacy.budgets import (
     ApproxDP,
     Budget,
@@ -56,6 +62,7 @@ __all__ = [
     "affordable_epsilon",
     "affordable_mu",
     "affordable_rho",
+    "affordable_shift",
     "classical_gaussian_sigma",
     "compose",
     "convert",

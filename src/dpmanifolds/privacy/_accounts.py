@@ -9,12 +9,15 @@ from fractions import Fraction
 
 import numpy as np
 
+from dpmanifolds.errors import ScaleOutOfRangeError
 from dpmanifolds.privacy._normal import log_delta_upper
 from dpmanifolds.privacy._renyi import epsilon_of_zcdp, log_delta_of_zcdp
-from dpmanifolds.privacy.budgets import PureDP, rounded_up
-from dpmanifolds.privacy.calibration import epsilon_of_mu, mu_of_pure
+from dpmanifolds.privacy.budgets import PureDP
+from dpmanifolds.privacy.calibration import epsilon_of_mu, mu_of_pure, mu_of_pure_copies
 from dpmanifolds.privacy.loss_grid import LossGrid, compose_grids, power
+from dpmanifolds.privacy.rounding import float_above, root_above
 from dpmanifolds.privacy.terms import ApproxTerm, GaussianTerm, PureTerm, Term, ZcdpTerm
+from dpmanifolds.privacy.tilted_grid import TailLaw
 
 __all__ = [
     "Account",
@@ -22,6 +25,7 @@ __all__ = [
     "is_exact",
     "reading_points",
     "simple_accounts",
+    "tail_law",
     "total_mu",
     "total_pure",
     "total_renyi",
@@ -34,6 +38,7 @@ _SMALL_GRID = 2**14
 _LARGEST_GRID = 2**19
 _POINTS = 2000
 _PURE_LIMIT = 700.0
+_WIDEST = 64
 
 
 @dataclass(frozen=True)
@@ -51,7 +56,7 @@ def _sum(values: list[float | None], counts: list[int]) -> float | None:
         return None
     if len(known) == 1 and counts[0] == 1:
         return known[0]
-    return rounded_up(sum((count * Fraction(value) for count, value in zip(counts, known, strict=True)), Fraction(0)))
+    return float_above(sum((count * Fraction(value) for count, value in zip(counts, known, strict=True)), Fraction(0)))
 
 
 def _counts(terms: tuple[Term, ...]) -> list[int]:
@@ -70,11 +75,13 @@ def total_mu(terms: tuple[Term, ...]) -> float | None:
         return found[0]
     if any(mu is None for mu in found):
         return None
-    pairs = [(term.count, Fraction(mu)) for term, mu in zip(terms, found, strict=True) if mu is not None]
-    squares = sum((count * mu * mu for count, mu in pairs), Fraction(0))
-    mu = math.sqrt(squares)
-    while Fraction(mu) ** 2 < squares:
-        mu = math.nextafter(mu, math.inf)
+    squares = Fraction(0)
+    for term, mu in zip(terms, found, strict=True):
+        if isinstance(term, PureTerm):
+            squares += Fraction(mu_of_pure_copies(term.epsilon, term.count)) ** 2
+        elif mu is not None:
+            squares += term.count * Fraction(mu) ** 2
+    mu = root_above(squares)
     epsilon = total_pure(terms)
     return mu if epsilon is None else min(mu, mu_of_pure(epsilon))
 
@@ -188,6 +195,18 @@ def composed_grid(terms: tuple[Term, ...]) -> LossGrid:
     for grid in grids[1:]:
         result = compose_grids(result, grid, tail=_TAIL / len(grids))
     return result
+
+
+def tail_law(terms: tuple[Term, ...], tail: float, widening: int = 1) -> TailLaw | None:
+    """The law of all losses for `TailLaw`, cut off where `tail` is left; None where no grid can hold it."""
+    merged = _merged(terms)
+    copies = sum(term.count for term in merged)
+    interval = _interval(merged, tail / copies) * widening
+    try:
+        parts = [(term.grid(interval, tail / copies), term.count) for term in merged]
+    except ScaleOutOfRangeError:
+        return None
+    return TailLaw(parts, None if widening > _WIDEST else lambda: tail_law(terms, tail, 4 * widening))
 
 
 def reading_points(terms: tuple[Term, ...], top: float) -> np.ndarray:

@@ -22,13 +22,14 @@ from dpmanifolds.distributions.radial import RadialLaw
 from dpmanifolds.manifolds import Hyperbolic, Sphere
 from dpmanifolds.privacy._loss_quadrature import LogIntegrals, log_direction_shares
 from dpmanifolds.privacy._loss_tails import LossTails, probit_of_log, tail_on_spheres
+from dpmanifolds.privacy.rounding import ULP
 
 __all__ = ["HyperbolicLimitPair", "HyperbolicPair", "SpherePair"]
 
-_FINE, _COARSE = LogIntegrals(72), LogIntegrals(60)
+_NODES = 136
+_RULE = LogIntegrals(_NODES)
 _ROUNDING = 2e-13
 _LOG_THIRD = math.log(1 / 3)
-_PROBES = np.array([0.0, 0.3, 1.0, 2.0, 4.0, 6.0])
 _BATCH = 1 << 16
 
 
@@ -42,7 +43,8 @@ class _RankOnePair(ABC):
         assert isinstance(law, RadialLaw)
         self.dim, self.sigma, self.sensitivity = law.manifold.dim, sigma, sensitivity
         self._radius = law.radius
-        self._log_total = {rule: float(self._radial(rule, 0.0, self._end(0.0))[0]) for rule in (_FINE, _COARSE)}
+        total, error = self._radial(np.zeros(1), self._end(np.zeros(1)))
+        self._log_total, self._total_error = float(total[0]), float(error[0])
 
     def _end(self, low: Any) -> Any:
         """A distance beyond which the radial law has nothing that counts, next to what it has from `low` on.
@@ -52,37 +54,62 @@ class _RankOnePair(ABC):
         return np.minimum(np.maximum(low, self._radius.mode) + (14 + math.sqrt(self.dim)) * self.sigma, self._cut)
 
     @abstractmethod
-    def _first_end(self, q: np.ndarray) -> np.ndarray:
-        """Where A ends, seen from the first footpoint."""
+    def _first_width(self, q: np.ndarray, t: np.ndarray) -> np.ndarray:
+        """From |q − Δ²|/2Δ to where A ends, seen from the first footpoint."""
 
     @abstractmethod
-    def _second_end(self, q: np.ndarray) -> np.ndarray:
-        """Where A begins to hold all directions, seen from the second footpoint."""
+    def _second_width(self, q: np.ndarray, t: np.ndarray) -> np.ndarray:
+        """From (q + Δ²)/2Δ to where A begins to hold all directions, seen from the second footpoint."""
 
     @abstractmethod
-    def _shares(self, s: np.ndarray, r: np.ndarray, sides: tuple[Any, Any, Any]) -> tuple[np.ndarray, np.ndarray]:
-        """(1 + cos θ)/2 and (1 − cos θ)/2; `sides` are Δ + s − r, s + r − Δ and r + Δ − s."""
+    def _rests(self, q: np.ndarray, t: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+        """From those two ends to the antipode of the footpoint."""
 
-    def _radial(self, rule: LogIntegrals, low: Any, high: Any) -> np.ndarray:
-        """log of the unnormalised radial mass of [low, high]."""
-        low, high = np.broadcast_arrays(np.atleast_1d(np.asarray(low, float)), np.asarray(high, float))
-        return rule(self._radius.log_density, low, high)
+    @abstractmethod
+    def _log_density(self, s: np.ndarray, rest: np.ndarray) -> np.ndarray:
+        """The radial law's, relative to its mode; `rest` is the distance from s to the antipode."""
+
+    @abstractmethod
+    def _shares(
+        self, s: np.ndarray, r: np.ndarray, sides: tuple[Any, Any, Any], left: np.ndarray, rest: np.ndarray
+    ) -> tuple[np.ndarray, np.ndarray]:
+        """(1 + cos θ)/2 and (1 − cos θ)/2; `sides` are Δ + s − r, s + r − Δ and r + Δ − s, `left`, `rest`
+        the distances from s to the end and to the antipode."""
+
+    def _radial(self, low: np.ndarray, high: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+        """log of the unnormalised radial mass of [low, high], and its relative error."""
+        return self._radial_before(low, high - low, self._cut - high)
+
+    def _radial_before(self, low: np.ndarray, length: np.ndarray, rest: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+        """As `_radial`, of an interval that ends `rest` before the antipode."""
+
+        def log_density(ahead: np.ndarray, behind: np.ndarray) -> np.ndarray:
+            return self._log_density(low[:, None] + ahead, rest[:, None] + behind)
+
+        return _RULE(log_density, length)
+
+    def _radial_beyond(self, low: np.ndarray, rest: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+        """As `_radial`, from `low`, `rest` before the antipode, on; nothing where `low` is infinite."""
+        finite = np.isfinite(low)
+        start = np.where(finite, low, 0.0)
+        length = np.where(finite, np.minimum(self._end(start) - start, rest), 0.0)
+        return self._radial_before(start, length, rest - length)
+
+    @cached_property
+    def _rounding(self) -> float:
+        """What rounding adds: per dimension some 20 operations on logarithms, and the incomplete beta function; on H^d
+        also that of s ≈ (d−1)σ² itself, where the log-density has slopes up to 9/σ."""
+        drift = 0.0 if math.isfinite(self._cut) else (self.dim - 1) * self.sigma
+        return ULP * (400 + 40 * self.dim + 60 * drift)
 
     @cached_property
     def error(self) -> float:
-        """Twice the largest relative difference of the 72-point and the 60-point rule over a range of thresholds, plus
-        2e−13 for rounding (incomplete beta function, weights)."""
-        scale = self.sensitivity / self.sigma
-        probes = np.unique(np.append(_PROBES, self._turn / scale)) * scale
-        probes = probes[probes < self.largest]
-        fine, coarse = self._tails(probes, _FINE), self._tails(probes, _COARSE)
-        with np.errstate(invalid="ignore"):
-            difference = np.abs(np.array(fine) - np.array(coarse))
-        return 2 * float(np.nanmax(difference)) + _ROUNDING
+        """At the threshold 0; that of others is told with their tails."""
+        return float(self.tails(np.zeros(1)).error[0])
 
     @cached_property
     def at_zero(self) -> float:
-        return -2 * float(probit_of_log(self._seen_from_second(np.zeros(1), _FINE))[0])
+        return -2 * float(probit_of_log(self._seen_from_second(np.zeros(1), np.zeros(1))[0])[0])
 
     @property
     def _turn(self) -> float:
@@ -91,75 +118,100 @@ class _RankOnePair(ABC):
 
     def tails(self, thresholds: np.ndarray) -> LossTails:
         flat = np.asarray(thresholds, dtype=np.float64).ravel()
-        step = _BATCH // 72
-        parts = [self._tails(flat[i : i + step], _FINE) for i in range(0, max(flat.size, 1), step)]
+        step = _BATCH // _NODES
+        parts = [self._tails(flat[i : i + step]) for i in range(0, max(flat.size, 1), step)]
         return LossTails(*(np.concatenate(rows).reshape(np.shape(thresholds)) for rows in zip(*parts, strict=True)))
 
-    def _tails(self, thresholds: np.ndarray, rule: LogIntegrals) -> LossTails:
+    def _tails(self, thresholds: np.ndarray) -> LossTails:
         inside = thresholds < self.largest
-        q = 2 * self.sigma * self.sigma * np.where(inside, thresholds, 0.0)
-        above, below = self._seen_from_first(q, rule)
-        second = self._seen_from_second(q, rule)
+        t = np.where(inside, thresholds, 0.0)
+        q = 2 * self.sigma * self.sigma * t
+        above, below, error = self._seen_from_first(q, t)
+        second, other = self._seen_from_second(q, t)
         return LossTails(
-            np.where(inside, above, -np.inf), np.where(inside, below, 0.0), np.where(inside, second, -np.inf)
+            np.where(inside, above, -np.inf),
+            np.where(inside, below, 0.0),
+            np.where(inside, second, -np.inf),
+            np.where(inside, np.maximum(error, other), 0.0) + self._total_error + self._rounding,
         )
 
-    def _seen_from_first(self, q: np.ndarray, rule: LogIntegrals) -> tuple[np.ndarray, np.ndarray]:
+    def _seen_from_first(self, q: np.ndarray, t: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
         """log share of A and of its complement under the first law: directions with cos θ ≤ c₁, r = √(s² + q)."""
         start = (q - self.sensitivity * self.sensitivity) / (2 * self.sensitivity)
-        low = np.abs(start)
-        end = np.maximum(self._first_end(q), low)
-        high = np.minimum(end, self._end(low))
-        inner = self._radial(rule, np.zeros_like(low), low)
-        above = rule(self._first_integrand(q, start, 0), low, high)
-        above = np.logaddexp(above, np.where(start < 0, inner, -np.inf)) - self._log_total[rule]
-        above = np.minimum(above, 0.0)
+        low, width = np.abs(start), self._first_width(q, t)
+        length = np.minimum(width, self._end(low) - low)
+        inner, error = self._radial(np.zeros_like(low), low)
+        ends = (width - length, self._rests(q, t)[0])
+        part, other = _RULE(self._first_integrand(q, start, *ends, 0), length)
+        above, error = _added((part, other), (np.where(start < 0, inner, -np.inf), error))
+        above = np.minimum(above - self._log_total, 0.0)
         with np.errstate(divide="ignore"):
             below = np.log1p(-np.exp(above))
         rows = np.flatnonzero(above > _LOG_THIRD)
         if rows.size:
             # the complement is the smaller side: integrate it by itself
-            inner = np.where(start < 0, -np.inf, inner)[rows]
-            outer = self._radial(rule, end[rows], self._end(end[rows]))
-            part = rule(self._first_integrand(q[rows], start[rows], 1), low[rows], high[rows])
-            below[rows] = np.logaddexp(np.logaddexp(part, outer), inner) - self._log_total[rule]
-        return above, np.minimum(below, 0.0)
+            few = (ends[0][rows], ends[1][rows])
+            pieces = (
+                _RULE(self._first_integrand(q[rows], start[rows], *few, 1), length[rows]),
+                self._radial_beyond((low + width)[rows], few[1]),
+                self._radial(np.zeros(rows.size), np.where(start < 0, 0.0, low)[rows]),
+            )
+            part, other = _added(*pieces)
+            below[rows] = part - self._log_total
+            error[rows] = np.maximum(error[rows], other)
+        return above, np.minimum(below, 0.0), error
 
-    def _first_integrand(self, q: np.ndarray, start: np.ndarray, side: int) -> Callable[[np.ndarray], np.ndarray]:
+    def _first_integrand(
+        self, q: np.ndarray, start: np.ndarray, to_end: np.ndarray, to_antipode: np.ndarray, side: int
+    ) -> Callable[[np.ndarray, np.ndarray], np.ndarray]:
         """log of the radial density times the share of directions in A (side 0) or not in A (side 1)."""
         delta, q, start = self.sensitivity, q[:, None], start[:, None]
+        low, more, last = np.abs(start), to_end[:, None], to_antipode[:, None]
 
-        def log_integrand(s: np.ndarray) -> np.ndarray:
+        def log_integrand(ahead: np.ndarray, behind: np.ndarray) -> np.ndarray:
+            s, twice = low + ahead, 2 * low + ahead
             r = np.sqrt(s * s + q)
-            beyond = r - s + delta
-            sides = (2 * delta * (s - start) / (s + delta + r), 2 * delta * (s + start) / beyond, beyond)
-            shares = log_direction_shares(self.dim, *self._shares(s, r, sides))
-            return np.asarray(self._radius.log_density(s) + shares[side])
+            # s − start and s + start: one of them is the distance from the lower end
+            less, plus = np.where(start < 0, twice, ahead), np.where(start < 0, ahead, twice)
+            beyond = q / (r + s) + delta
+            sides = (2 * delta * less / (s + delta + r), 2 * delta * plus / beyond, beyond)
+            left = behind + more
+            shares = log_direction_shares(self.dim, *self._shares(s, r, sides, left, left + last))
+            return np.asarray(self._log_density(s, left + last) + shares[side])
 
         return log_integrand
 
-    def _seen_from_second(self, q: np.ndarray, rule: LogIntegrals) -> np.ndarray:
-        """log share of A under the second law: directions with cos θ ≥ c₂, r = √(s² − q)."""
+    def _seen_from_second(self, q: np.ndarray, t: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+        """log share of A under the second law, directions with cos θ ≥ c₂, r = √(s² − q); and its relative error."""
         delta = self.sensitivity
-        low = (q + delta * delta) / (2 * delta)
-        end = np.maximum(self._second_end(q), low)
-        high = np.minimum(end, self._end(low))
-        root = np.sqrt(q)[:, None]
+        low, width = (q + delta * delta) / (2 * delta), self._second_width(q, t)
+        length = np.minimum(width, self._end(low) - low)
+        rest = self._rests(q, t)[1]
+        root, more, last = np.sqrt(q)[:, None], (width - length)[:, None], rest[:, None]
         # of s + r − Δ and r + Δ − s, one vanishes at the lower end: it is found from their product
         passed = (q >= delta * delta)[:, None]
+        short = (root - delta) ** 2 / (2 * delta)
 
-        def log_share(s: np.ndarray) -> np.ndarray:
-            r = np.sqrt(np.maximum((s - root) * (s + root), 0.0))
-            product = 2 * delta * np.maximum(s - low[:, None], 0.0)
-            turned = delta - q[:, None] / (r + s)
-            behind = np.where(passed, r + s - delta, product / turned)
-            beyond = np.where(passed, product / behind, turned)
-            _, near = log_direction_shares(self.dim, *self._shares(s, r, (s + delta - r, behind, beyond)))
-            return near
+        def log_integrand(ahead: np.ndarray, behind: np.ndarray) -> np.ndarray:
+            s = low[:, None] + ahead
+            r = np.sqrt((short + ahead) * (s + root))
+            product, drop = 2 * delta * ahead, q[:, None] / (r + s)
+            turned = delta - drop
+            back = np.where(passed, r + s - delta, product / turned)
+            beyond = np.where(passed, product / back, turned)
+            left = behind + more
+            shares = self._shares(s, r, (delta + drop, back, beyond), left, left + last)
+            return np.asarray(self._log_density(s, left + last) + log_direction_shares(self.dim, *shares)[1])
 
-        outer = self._radial(rule, end, self._end(end))
-        part = rule(lambda s: self._radius.log_density(s) + log_share(s), low, high)
-        return np.asarray(np.minimum(np.logaddexp(part, outer) - self._log_total[rule], 0.0))
+        second, error = _added(_RULE(log_integrand, length), self._radial_beyond(low + width, rest))
+        return np.minimum(second - self._log_total, 0.0), error
+
+
+def _added(*parts: tuple[np.ndarray, np.ndarray]) -> tuple[np.ndarray, np.ndarray]:
+    """The logarithm of a sum of positive numbers and its relative error, from those of the numbers."""
+    total = np.logaddexp.reduce([part for part, _ in parts])
+    shift = np.where(np.isfinite(total), total, 0.0)
+    return total, np.asarray(sum(np.exp(part - shift) * error for part, error in parts))
 
 
 class SpherePair(_RankOnePair):
@@ -176,18 +228,33 @@ class SpherePair(_RankOnePair):
         self.largest = sensitivity * self._around / sigma / sigma / 2
         super().__init__(gaussian_law(Sphere(dim), sigma), sigma, sensitivity)
 
-    def _first_end(self, q: np.ndarray) -> np.ndarray:
-        return (self._around - q / self._around) / 2
+    def _gap(self, t: np.ndarray) -> np.ndarray:
+        """1 − q/(Δ(2π−Δ)): how far the threshold is from the largest loss."""
+        return (self.largest - t) / self.largest
 
-    def _second_end(self, q: np.ndarray) -> np.ndarray:
-        return (self._around + q / self._around) / 2
+    def _first_width(self, q: np.ndarray, t: np.ndarray) -> np.ndarray:
+        near = (math.pi - self.sensitivity) * (1 + q / (self.sensitivity * self._around))
+        return np.where(q < self.sensitivity * self.sensitivity, near, math.pi * self._gap(t))
 
-    def _shares(self, s: np.ndarray, r: np.ndarray, sides: tuple[Any, Any, Any]) -> tuple[np.ndarray, np.ndarray]:
+    def _second_width(self, q: np.ndarray, t: np.ndarray) -> np.ndarray:
+        return (math.pi - self.sensitivity) * self._gap(t)
+
+    def _rests(self, q: np.ndarray, t: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+        return (self.sensitivity + q / self._around) / 2, self.sensitivity * self._gap(t) / 2
+
+    def _log_density(self, s: np.ndarray, rest: np.ndarray) -> np.ndarray:
+        near = np.log(np.sin(np.minimum(s, rest)) / np.abs(np.sin(s)))
+        return np.asarray(self._radius.log_density(s) + (self.dim - 1) * near)
+
+    def _shares(
+        self, s: np.ndarray, r: np.ndarray, sides: tuple[Any, Any, Any], left: np.ndarray, rest: np.ndarray
+    ) -> tuple[np.ndarray, np.ndarray]:
         ahead, behind, beyond = sides
-        scale = np.sin(s) * math.sin(self.sensitivity)
+        scale = np.sin(np.minimum(s, rest)) * math.sin(self.sensitivity)
         way = s + r + self.sensitivity
-        # sin(way/2), from whichever side has the digits
-        whole = np.where(way < math.pi, np.sin(way / 2), np.sin(np.maximum(self._around - s - r, 0.0) / 2))
+        # sin(way/2), from whichever side has the digits: (2π−Δ−s−r)(2π−Δ−s+r) = 2(2π−Δ)·(distance from the end)
+        back = 2 * self._around * left / (self._around - s + r)
+        whole = np.where(way < math.pi, np.sin(way / 2), np.sin(back / 2))
         return whole * np.sin(ahead / 2) / scale, np.sin(behind / 2) * np.sin(beyond / 2) / scale
 
     def gaussian_tail(self, mu: float) -> float:
@@ -203,13 +270,21 @@ class HyperbolicPair(_RankOnePair):
     def __init__(self, dim: int, sigma: float, sensitivity: float) -> None:
         super().__init__(gaussian_law(Hyperbolic(dim), sigma), sigma, sensitivity)
 
-    def _first_end(self, q: np.ndarray) -> np.ndarray:
+    def _first_width(self, q: np.ndarray, t: np.ndarray) -> np.ndarray:
         return np.full_like(q, math.inf)
 
-    def _second_end(self, q: np.ndarray) -> np.ndarray:
+    def _second_width(self, q: np.ndarray, t: np.ndarray) -> np.ndarray:
         return np.full_like(q, math.inf)
 
-    def _shares(self, s: np.ndarray, r: np.ndarray, sides: tuple[Any, Any, Any]) -> tuple[np.ndarray, np.ndarray]:
+    def _rests(self, q: np.ndarray, t: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+        return np.full_like(q, math.inf), np.full_like(q, math.inf)
+
+    def _log_density(self, s: np.ndarray, rest: np.ndarray) -> np.ndarray:
+        return np.asarray(self._radius.log_density(s))
+
+    def _shares(
+        self, s: np.ndarray, r: np.ndarray, sides: tuple[Any, Any, Any], left: np.ndarray, rest: np.ndarray
+    ) -> tuple[np.ndarray, np.ndarray]:
         ahead, behind, beyond = sides
         delta = self.sensitivity
         scale = np.expm1(-2 * s) * math.expm1(-2 * delta)
@@ -228,7 +303,7 @@ class HyperbolicPair(_RankOnePair):
         s = self.sigma**2 * candidates / self.sensitivity - self.sensitivity / 2
         with np.errstate(all="ignore"):
             slope = -self._radius.derivative(s)
-            log_bound = self._radius.log_density(s) - np.log(slope) - self._log_total[_FINE]
+            log_bound = self._radius.log_density(s) - np.log(slope) - self._log_total
             y = candidates / mu - mu / 2
             proven = (slope > 0) & (y > 0) & (log_bound <= log_ndtr(-y))
             proven &= slope * self.sigma**2 / self.sensitivity >= (y + 1 / y) / mu
@@ -242,10 +317,9 @@ class HyperbolicLimitPair:
     x = e^{−τ−Δ}(1 − e^{−(Δ−τ)})/(1 − e^{−2Δ}).
     """
 
-    error = _ROUNDING
-
     def __init__(self, dim: int, sensitivity: float) -> None:
         self.dim, self.sensitivity = dim, sensitivity
+        self.error = _ROUNDING + 40 * ULP * dim
         self.largest = (dim - 1) * sensitivity
 
     def tails(self, thresholds: np.ndarray) -> LossTails:
@@ -254,7 +328,7 @@ class HyperbolicLimitPair:
         near, far = -np.expm1(turn - delta) / scale, -np.expm1(-turn - delta) / scale
         first = log_direction_shares(self.dim, near, np.exp(turn - delta) * far)
         second = log_direction_shares(self.dim, np.exp(-turn - delta) * near, far)
-        return LossTails(first[0], first[1], second[0])
+        return LossTails(first[0], first[1], second[0], np.full_like(first[0], self.error))
 
     @property
     def at_zero(self) -> float:

@@ -137,12 +137,12 @@ def supremum(pair: LossPair, floor: float = 0.0) -> Supremum:
     for _ in range(_ROUNDS):
         if left.size:
             t = _thresholds(left, right, _COARSE)
-            y, z = probits(pair.tails(t))
+            y, z = _safe_probits(pair, t)
             best = max(best, float(np.max(y - z)))
             still_open = np.max(_between(y, z, t), axis=1) > best
             left, right = left[still_open], right[still_open]
         if not left.size:
-            error = _PROBIT_SLOPE * pair.error + truncation
+            error = _PROBIT_SLOPE * _charged(pair) + truncation
             return Supremum(max(upper, best) + error, best, error)
         y, z = _fill(pair, left, right, y[still_open], z[still_open])
         best = max(best, float(np.max(y - z)))
@@ -161,6 +161,23 @@ def supremum(pair: LossPair, floor: float = 0.0) -> Supremum:
     raise ConvergenceError("the supremum over all thresholds of the privacy loss did not settle.")
 
 
+def _charged(pair: LossPair) -> float:
+    """The relative error of tails that is added to the supremum: four times that at the threshold 0."""
+    return 4 * pair.error
+
+
+def _safe_probits(pair: LossPair, t: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    """The probits; where the error of the tails moves them by more than is `_charged`, moved apart by the excess."""
+    tails = pair.tails(t)
+    y, z = probits(tails)
+    most = _PROBIT_SLOPE / 2
+    with np.errstate(divide="ignore"):
+        # P/φ(Φ⁻¹(P)) ≤ 1/|Φ⁻¹(P)|, Mills' ratio
+        moved = [np.minimum(most, 1 / np.abs(probit)) * tails.error for probit in (y, z)]
+    allowed = most * _charged(pair)
+    return y + np.maximum(moved[0] - allowed, 0.0), z - np.maximum(moved[1] - allowed, 0.0)
+
+
 def _thresholds(left: np.ndarray, right: np.ndarray, grid: np.ndarray) -> np.ndarray:
     return np.asarray((left + right)[:, None] / 2 + (right - left)[:, None] / 2 * grid)
 
@@ -169,7 +186,7 @@ def _fill(
     pair: LossPair, left: np.ndarray, right: np.ndarray, y: np.ndarray, z: np.ndarray
 ) -> tuple[np.ndarray, np.ndarray]:
     """The probits at all Chebyshev nodes, given those at every fifth."""
-    new = probits(pair.tails(_thresholds(left, right, _GRID[~_EVERY_FIFTH])))
+    new = _safe_probits(pair, _thresholds(left, right, _GRID[~_EVERY_FIFTH]))
     whole = np.empty((2, left.size, _GRID.size))
     whole[:, :, _EVERY_FIFTH], whole[:, :, ~_EVERY_FIFTH] = (y, z), new
     return whole[0], whole[1]
@@ -184,12 +201,12 @@ def certified_supremum(pair: LossPair, tolerance: float, floor: float = 0.0) -> 
     last = _last_threshold(pair, best)
     edges = _first_panels(pair, max(best, 1e-3 * last), last)
     left, right = edges[:-1], edges[1:]
-    error = _PROBIT_SLOPE * pair.error
+    error = _PROBIT_SLOPE * _charged(pair)
     for _ in range(_ROUNDS):
         if not left.size:
             return Supremum(max(upper, best) + error, best, error)
         t = np.linspace(left, right, 9, axis=1)
-        y, z = probits(pair.tails(t))
+        y, z = _safe_probits(pair, t)
         best = max(best, float(np.max(y - z)))
         bound = _between(y, z, t)
         done = bound <= best + tolerance

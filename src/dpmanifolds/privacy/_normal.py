@@ -12,6 +12,8 @@ import math
 import numpy as np
 from scipy import special
 
+from dpmanifolds.privacy.rounding import ULP
+
 __all__ = ["log_delta_upper", "log_gaussian_delta"]
 
 _NODES, _WEIGHTS = np.polynomial.legendre.leggauss(12)
@@ -20,7 +22,6 @@ _FRACTION_FROM = 3.0
 _FRACTION_TERMS = 60
 _SATURATED = -5.0
 _LOG_ROOT_TWO_PI = math.log(2 * math.pi) / 2
-_ULP = 2.0**-52
 
 
 def _mills(x: np.ndarray) -> np.ndarray:
@@ -61,7 +62,7 @@ def _relative_error(mu: float, epsilon: np.ndarray) -> np.ndarray:
     """A bound on the relative error of δ: the rounding of t enters t²/2 multiplied by |t|."""
     with np.errstate(over="ignore", invalid="ignore"):
         ratio = epsilon / mu
-        error = _ULP * (128 + 4 * np.abs(ratio - mu / 2) * (ratio + mu))
+        error = ULP * (128 + 4 * np.abs(ratio - mu / 2) * (ratio + mu))
     return np.asarray(np.nan_to_num(error, nan=np.inf))
 
 

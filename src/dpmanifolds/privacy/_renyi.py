@@ -15,23 +15,27 @@ from functools import lru_cache
 import numpy as np
 from scipy import optimize
 
+from dpmanifolds.privacy.rounding import down, up
+
 __all__ = [
     "best_over_orders",
     "epsilon_of_renyi",
     "epsilon_of_zcdp",
+    "laplace_renyi",
+    "laplace_rho",
     "log_delta_of_zcdp",
     "pure_renyi",
     "total_variation_bound",
 ]
 
-_SLACK = 2.0**-46
+_ROUNDING = 2.0**-46
 _SEARCH = (-18.0, 12.0)
 _SCAN = 61
 
 
 def total_variation_bound(divergence: float) -> float:
     """The total variation of two laws with KL divergence at most `divergence`."""
-    return min(math.sqrt(-math.expm1(-divergence)), math.sqrt(divergence / 2)) * (1 + _SLACK)
+    return float(up(min(math.sqrt(-math.expm1(-divergence)), math.sqrt(divergence / 2))))
 
 
 def epsilon_of_renyi(alpha: float, divergence: float, delta: float) -> float:
@@ -40,7 +44,7 @@ def epsilon_of_renyi(alpha: float, divergence: float, delta: float) -> float:
         return 0.0
     correction = math.log1p(-1 / alpha) - (math.log(delta) + math.log(alpha)) / (alpha - 1)
     size = divergence + abs(math.log1p(-1 / alpha)) + abs(math.log(delta) + math.log(alpha)) / (alpha - 1)
-    return max(divergence + correction + size * _SLACK, 0.0)
+    return max(divergence + correction + size * _ROUNDING, 0.0)
 
 
 def best_over_orders(cost: Callable[[float], float]) -> float:
@@ -59,9 +63,9 @@ def epsilon_of_zcdp(rho: float, delta: float) -> float:
     start, rise, slope = _chord(rho)
     if delta >= start:
         return 0.0
-    if (start - delta) * (1 + _SLACK) > slope * rise:
+    if up(start - delta) > slope * rise:
         return best
-    return min(best, math.log1p((start - delta) / slope * (1 + _SLACK)))
+    return min(best, math.log1p(up((start - delta) / slope)))
 
 
 def log_delta_of_zcdp(rho: float, epsilon: np.ndarray) -> np.ndarray:
@@ -72,7 +76,7 @@ def log_delta_of_zcdp(rho: float, epsilon: np.ndarray) -> np.ndarray:
     start, rise, slope = _chord(rho)
     with np.errstate(over="ignore"):
         growth = np.expm1(np.minimum(epsilon, 700.0))
-    chord = np.log(np.maximum(start - slope * growth * (1 - _SLACK), 1e-300))
+    chord = np.log(np.maximum(start - down(slope * growth), 1e-300))
     return np.where(growth < rise, np.minimum(chord, 0.0), _log_delta_by_moments(rho, epsilon))
 
 
@@ -109,7 +113,7 @@ def _log_delta_by_moments(rho: float, epsilon: np.ndarray) -> np.ndarray:
         alpha = np.maximum(alpha - slope / (2 * rho + 1 / (alpha * (alpha - 1))), floor)
     parts = ((alpha - 1) * (alpha * rho - finite), (alpha - 1) * np.log1p(-1 / alpha), -np.log(alpha))
     size = (alpha - 1) * (alpha * rho + finite) + abs(parts[1]) + abs(parts[2])
-    bound = np.minimum(sum(parts) + size * _SLACK, math.log(min(total_variation_bound(rho), 1.0)))
+    bound = np.minimum(sum(parts) + size * _ROUNDING, math.log(min(total_variation_bound(rho), 1.0)))
     return np.where(np.isfinite(epsilon), np.minimum(bound, 0.0), -np.inf)
 
 
@@ -122,5 +126,41 @@ def pure_renyi(epsilon: float, alpha: float) -> float:
         growth = 2 * math.sinh(alpha * epsilon / 2) * math.sinh((alpha - 1) * epsilon / 2) / math.cosh(epsilon / 2)
         value = math.log1p(growth) / (alpha - 1)
     else:
-        value = epsilon - math.log1p(math.exp(-epsilon)) / (alpha - 1) * (1 - _SLACK)
-    return min(value * (1 + _SLACK), epsilon)
+        value = epsilon - down(math.log1p(math.exp(-epsilon)) / (alpha - 1))
+    return min(float(up(value)), epsilon)
+
+
+def laplace_renyi(epsilon: float, alpha: float) -> float:
+    """D_α of Laplace noise on the line: (α − 1)D_α = log(α/(2α − 1)·e^{(α−1)ε} + (α − 1)/(2α − 1)·e^{−αε}).
+
+    Mironov 2017, Proposition 6. Below (α − 1)ε = 1 as log1p((αf((α − 1)ε) + (α − 1)f(−αε))/(2α − 1)) with
+    f(x) = e^x − 1 − x ≥ 0: the linear parts cancel, and nothing else does.
+    """
+    low, high = (alpha - 1) * epsilon, alpha * epsilon
+    if low < 1:
+        growth = (alpha * _exp_beyond_line(low) + (alpha - 1) * _exp_beyond_line(-high)) / (2 * alpha - 1)
+        value = math.log1p(growth) / (alpha - 1)
+    else:
+        value = epsilon + math.log1p((alpha - 1) * math.expm1(-low - high) / (2 * alpha - 1)) / (alpha - 1)
+    return min(float(up(value)), pure_renyi(epsilon, alpha))
+
+
+def laplace_rho(epsilon: float) -> float:
+    """ε + e^−ε − 1, the smallest ρ with D_α ≤ ρα for Laplace noise on the line; attained as α → 1.
+
+    With s = α − ½, (α − 1)D_α = log(cosh x + (ε/2)·sinh(x)/x) − ε/2, x = sε. As a function of x² the argument has the
+    zeros −y², y·cot y = −ε/2: eigenvalues of u'' = −y²u, u(0) = 0, u'(1) + (ε/2)·u(1) = 0, hence all real and negative,
+    and it is of order ½. So its logarithm is a sum of log(1 + x²/y²) and concave in s², and as α(α − 1) = s² − ¼,
+    (α − 1)D_α lies below its tangent at s = ½, α(α − 1) times the Kullback–Leibler divergence.
+    """
+    return float(up(_exp_beyond_line(-epsilon)))
+
+
+def _exp_beyond_line(x: float) -> float:
+    """e^x − 1 − x, by its series x²/2·(1 + x/3·(1 + x/4·(…))) near 0."""
+    if abs(x) > 0.5:
+        return math.expm1(x) - x
+    total = 1.0
+    for k in range(18, 2, -1):
+        total = 1 + x / k * total
+    return x * x / 2 * total

@@ -13,6 +13,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable
+from fractions import Fraction
 from functools import lru_cache
 
 from scipy import optimize
@@ -21,15 +22,16 @@ from dpmanifolds.errors import ArgumentError, NotAvailableError
 from dpmanifolds.privacy.budgets import ApproxDP, Budget, GaussianDP, PureDP, RenyiDP, ZeroConcentratedDP
 from dpmanifolds.privacy.calibration import mu_for
 from dpmanifolds.privacy.guarantee import Guarantee
+from dpmanifolds.privacy.rounding import float_below
 
-__all__ = ["affordable_epsilon", "affordable_mu", "affordable_rho", "largest_affordable"]
+__all__ = ["affordable_epsilon", "affordable_mu", "affordable_rho", "affordable_shift", "largest_affordable"]
 
 _HALVINGS = 60
 _LARGEST, _SMALLEST = 700.0, 2.0**-60
 
 
 def largest_affordable(promise: Callable[[float], Guarantee], budget: Budget) -> float:
-    """The largest x in (2⁻⁶⁰, 700] whose promise(x), which grows with x, fits the budget.
+    """The largest x in (2⁻⁶⁰, 700] whose promise(x), which grows with x, fits the budget, strictly.
 
     >>> from dpmanifolds.privacy import Guarantee, PureDP, largest_affordable
     >>> round(largest_affordable(Guarantee.pure, PureDP(1.0)), 9)
@@ -40,22 +42,22 @@ def largest_affordable(promise: Callable[[float], Guarantee], budget: Budget) ->
             f"budget must be PureDP, ApproxDP, GaussianDP, ZeroConcentratedDP or RenyiDP; got {budget!r}."
         )
     low = 1.0
-    while not promise(low).fits(budget):
+    while not promise(low).fits(budget, strict=True):
         low /= 16
         if low < _SMALLEST:
             raise NotAvailableError(f"noise of this kind gives no promise within {budget!r}.")
     high = min(16 * low, _LARGEST)
-    while high < _LARGEST and promise(high).fits(budget):
+    while high < _LARGEST and promise(high).fits(budget, strict=True):
         low, high = high, min(16 * high, _LARGEST)
-    if promise(high).fits(budget):
+    if promise(high).fits(budget, strict=True):
         return high
     if isinstance(budget, ApproxDP):
         low, high = _narrowed(promise, budget, low, high)
     for _ in range(_HALVINGS):
         middle = math.sqrt(low * high)
-        if high <= low * (1 + 1e-13) or not low < middle < high:
+        if not low < middle < high:
             break
-        low, high = (middle, high) if promise(middle).fits(budget) else (low, middle)
+        low, high = (middle, high) if promise(middle).fits(budget, strict=True) else (low, middle)
     return low
 
 
@@ -69,7 +71,10 @@ def _narrowed(promise: Callable[[float], Guarantee], budget: ApproxDP, low: floa
         return low, high
     root = math.exp(optimize.brentq(excess, math.log(low), math.log(high), xtol=1e-12))
     inside, outside = root * (1 - 1e-10), root * (1 + 1e-10)
-    return inside if promise(inside).fits(budget) else low, high if promise(outside).fits(budget) else outside
+    return (
+        inside if promise(inside).fits(budget, strict=True) else low,
+        high if promise(outside).fits(budget, strict=True) else outside,
+    )
 
 
 @lru_cache(maxsize=1024)
@@ -83,6 +88,19 @@ def affordable_epsilon(budget: Budget, *, on_the_line: bool = False) -> float:
     if isinstance(budget, PureDP):
         return budget.epsilon
     return largest_affordable(Guarantee.laplace if on_the_line else Guarantee.pure, budget)
+
+
+@lru_cache(maxsize=1024)
+def affordable_shift(budget: Budget, dim: int) -> float:
+    """The largest a = Δ/σ such that ℓ2-Laplace noise of scale σ in R^dim keeps the budget; the ε of a pure one.
+
+    >>> from dpmanifolds.privacy import ApproxDP, affordable_shift
+    >>> round(affordable_shift(ApproxDP(1.0, 1e-6), 21), 6)
+    1.314028
+    """
+    if isinstance(budget, PureDP):
+        return budget.epsilon
+    return largest_affordable(lambda shift: Guarantee.l2_laplace(shift, dim), budget)
 
 
 @lru_cache(maxsize=1024)
@@ -117,5 +135,5 @@ def affordable_rho(budget: Budget) -> float:
     if isinstance(budget, ZeroConcentratedDP):
         return budget.rho
     if isinstance(budget, RenyiDP):
-        return budget.epsilon / budget.alpha * (1 - 2.0**-50)
+        return float_below(Fraction(budget.epsilon) / Fraction(budget.alpha))
     return largest_affordable(Guarantee.zcdp, budget)

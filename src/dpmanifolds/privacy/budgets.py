@@ -23,10 +23,10 @@ from dpmanifolds._validate import positive_number
 from dpmanifolds.errors import ArgumentError, NotAvailableError
 from dpmanifolds.privacy._renyi import epsilon_of_renyi, epsilon_of_zcdp, pure_renyi
 from dpmanifolds.privacy.calibration import epsilon_of_mu, mu_of_pure, probability
+from dpmanifolds.privacy.rounding import down, float_above, up
 
 __all__ = ["ApproxDP", "Budget", "GaussianDP", "PureDP", "RenyiDP", "ZeroConcentratedDP", "convert"]
 
-_SLACK = 2.0**-46
 _LARGEST = 700.0
 _LARGEST_ORDER = 1e100
 _NOTHING = 2.0**-1022
@@ -52,10 +52,7 @@ def _spendable(name: str, value: Any) -> float:
     return number
 
 
-def rounded_up(exact: Fraction) -> float:
-    """The smallest float that is not below an exact value."""
-    nearest = float(exact)
-    return nearest if Fraction(nearest) >= exact else math.nextafter(nearest, math.inf)
+rounded_up = float_above
 
 
 def told(promise: float) -> float:
@@ -151,7 +148,7 @@ class PureDP(Budget):
         u ↦ log cosh(√u·ε) is concave (tanh x/x falls), so it lies below its tangent at u = ¼, whose slope is
         ε·tanh(ε/2): D_α ≤ α·ε·tanh(ε/2).
         """
-        return ZeroConcentratedDP(told(self.epsilon * math.tanh(self.epsilon / 2) * (1 + _SLACK)))
+        return ZeroConcentratedDP(told(up(self.epsilon * math.tanh(self.epsilon / 2))))
 
     def as_renyi(self, alpha: float) -> RenyiDP:
         """D_α = log(cosh((α − ½)ε)/cosh(ε/2))/(α − 1)."""
@@ -200,7 +197,7 @@ class ApproxDP(Budget):
             raise self._refuse(f"(ε, {delta:g})")
         if delta == self.delta:
             return self
-        share = (delta - self.delta) / (1 - self.delta) * (1 - _SLACK)
+        share = down((delta - self.delta) / (1 - self.delta))
         return ApproxDP(told(_pure_epsilon_at(self.epsilon, share)), delta)
 
 
@@ -228,7 +225,7 @@ class GaussianDP(Budget):
 
     def as_zcdp(self) -> ZeroConcentratedDP:
         """ρ = μ²/2, attained by the Gaussian pair."""
-        return ZeroConcentratedDP(told(rounded_up(Fraction(self.mu) ** 2 / 2)))
+        return ZeroConcentratedDP(told(float_above(Fraction(self.mu) ** 2 / 2)))
 
     def as_renyi(self, alpha: float) -> RenyiDP:
         """D_α = αμ²/2."""
@@ -263,7 +260,7 @@ class ZeroConcentratedDP(Budget):
     def as_renyi(self, alpha: float) -> RenyiDP:
         """D_α = ρα."""
         alpha = order(alpha)
-        return RenyiDP(alpha, rounded_up(Fraction(self.rho) * Fraction(alpha)))
+        return RenyiDP(alpha, float_above(Fraction(self.rho) * Fraction(alpha)))
 
 
 @dataclass(frozen=True)

@@ -22,6 +22,7 @@ from scipy import optimize, special
 from dpmanifolds._validate import positive_number
 from dpmanifolds.errors import ArgumentError
 from dpmanifolds.privacy._normal import log_delta_upper
+from dpmanifolds.privacy.rounding import up
 
 __all__ = [
     "classical_gaussian_sigma",
@@ -34,8 +35,10 @@ __all__ = [
 ]
 
 _CLASSICAL_MAX_EPSILON = 1.0
+_BINOMIAL_RANGE = 640.0
 _ROOT_TOLERANCE = 4 * 2.0**-52
-_SLACK = 16 * 2.0**-52
+_BITS = 48
+_SLACK = 2.0**-_BITS
 
 
 def probability(name: str, value: Any) -> float:
@@ -99,7 +102,7 @@ def epsilon_of_mu(mu: float, delta: float) -> float:
     while excess(high) > 0:
         high *= 2
     root = float(optimize.brentq(excess, 0.0, high, xtol=mu * _ROOT_TOLERANCE, rtol=_ROOT_TOLERANCE))
-    return _outward(root, lambda epsilon: excess(epsilon) <= 0, floor=mu * _SLACK, up=True)
+    return _outward(root, lambda epsilon: excess(epsilon) <= 0, floor=mu * _SLACK, outwards=1)
 
 
 def mu_for(epsilon: float, delta: float) -> float:
@@ -121,16 +124,16 @@ def mu_for(epsilon: float, delta: float) -> float:
     while excess(high) <= 0:
         high *= 2
     root = float(optimize.brentq(excess, low, high, xtol=low * _ROOT_TOLERANCE, rtol=_ROOT_TOLERANCE))
-    return _outward(root, lambda mu: excess(mu) <= 0, floor=0.0, up=False)
+    return _outward(root, lambda mu: excess(mu) <= 0, floor=0.0, outwards=-1)
 
 
-def _outward(root: float, safe: Callable[[float], bool], *, floor: float, up: bool) -> float:
+def _outward(root: float, safe: Callable[[float], bool], *, floor: float, outwards: int) -> float:
     """`root`, moved to the safe side by 16 ulp and then, doubling, until `safe` says yes."""
     step = max(abs(root) * _SLACK, floor)
-    moved = root + step if up else root - step
+    moved = root + outwards * step
     while not safe(moved):
         step *= 2
-        moved = root + step if up else root - step
+        moved = root + outwards * step
     return moved
 
 
@@ -189,11 +192,52 @@ def mu_of_pure(epsilon: float) -> float:
         mu = 2 * math.sqrt(2) * float(special.erfinv(math.tanh(epsilon / 2)))
     else:
         mu = -2 * float(special.ndtri_exp(-float(np.logaddexp(0.0, epsilon))))
-    return mu * (1 + _SLACK)
+    return float(up(mu, _BITS))
+
+
+def mu_of_laplace(epsilon: float) -> float:
+    """The smallest μ such that Laplace noise on the line with Δ/σ = ε is μ-Gaussian-DP: −2Φ⁻¹(e^{−ε/2}/2).
+
+    At the threshold t of the loss, 0 ≤ t ≤ ε, power and level are 1 − e^{(t−ε)/2}/2 and e^{−(t+ε)/2}/2, so that
+    m(t) = h((ε − t)/2) + h((ε + t)/2) with h(u) = −Φ⁻¹(e^{−u}/2). h' is Mills' ratio at h(u), which falls: h is
+    concave and m largest at t = 0. Below the level of t = ε the best tests lie on a line through the origin, along
+    which the difference of probits is quasi-convex and tends to 0.
+
+    >>> from dpmanifolds.privacy.calibration import mu_of_laplace, mu_of_pure
+    >>> round(mu_of_laplace(1.0), 6), round(mu_of_pure(1.0), 6)
+    (1.030064, 1.232035)
+    """
+    epsilon = positive_number("epsilon", epsilon)
+    if epsilon <= 1:
+        # ½ − e^{−u}/2 = (1 − e^{−u})/2, u = ε/2
+        mu = 2 * math.sqrt(2) * float(special.erfinv(-math.expm1(-epsilon / 2)))
+    else:
+        mu = -2 * float(special.ndtri_exp(-epsilon / 2 - math.log(2)))
+    return float(up(mu, _BITS))
+
+
+def mu_of_pure_copies(epsilon: float, count: int) -> float:
+    """The smallest μ for `count` ε-DP releases together, where that can be computed; else √count times one's.
+
+    Together they are no easier to test than `count` randomised responses (Kairouz, Oh and Viswanath 2015). The best
+    tests accept up to j flips; between those the power is linear in the level, and the difference of probits along a
+    line is largest at an end.
+    """
+    single = float(up(math.sqrt(count) * mu_of_pure(epsilon), 50))
+    if count == 1 or count * float(np.logaddexp(0.0, epsilon)) > _BINOMIAL_RANGE:
+        return single if count > 1 else mu_of_pure(epsilon)
+    flips = np.arange(count)
+    truth, lie = special.expit(epsilon), special.expit(-epsilon)
+    level = special.bdtr(flips, count, truth)
+    # those with a level above ½ are the mirror images of others
+    flips, level = flips[level <= 0.5], level[level <= 0.5]
+    power, missed = special.bdtr(flips, count, lie), special.bdtrc(flips, count, lie)
+    mu = float(np.max(np.where(power < missed, special.ndtri(power), -special.ndtri(missed)) - special.ndtri(level)))
+    return min(float(up(mu, 36)) + 2.0**-40, single)
 
 
 def _above(value: float) -> float:
     """A float above a value that a few correctly rounded operations have produced."""
     if not (math.isfinite(value) and value > 0):
         raise ArgumentError(f"the noise scale leaves the range of floating-point numbers ({value}).")
-    return value * (1 + _SLACK)
+    return float(up(value, _BITS))

@@ -21,6 +21,7 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
+from fractions import Fraction
 from functools import cached_property
 from typing import Any
 
@@ -36,11 +37,14 @@ from dpmanifolds.privacy._loss_rank_one import HyperbolicLimitPair
 from dpmanifolds.privacy._loss_renyi import renyi_divergence
 from dpmanifolds.privacy._loss_supremum import Supremum, certified_supremum, supremum
 from dpmanifolds.privacy._loss_tails import FlatPair, LossPair, LossTails
+from dpmanifolds.privacy._normal import log_delta_upper, log_gaussian_delta
 from dpmanifolds.privacy.calibration import like_input, non_negative_epsilons, probability
+from dpmanifolds.privacy.rounding import float_above
 
 __all__ = ["RiemannianGaussianProfile", "gaussian_dp_mu", "riemannian_gaussian_profile", "sigma_for_mu"]
 
 _LOG_ROUNDING = 4e-15
+_LEAST = 2.0**-1074
 _SMALLEST_MU = 1e-8
 _NEARLY_FLAT = 1e-8
 _SAFE = 1e-10
@@ -82,11 +86,16 @@ class RiemannianGaussianProfile:
         return self._space.pair(self.sigma, self.sensitivity)
 
     @property
-    def error(self) -> float:
-        """Bound e of the numerical error: |δ̂ − δ| ≤ e·(P₁(A) + e^ε P₂(A)) ≤ 2e, wherever P₁(A) ≥ 1e−20.
+    def largest_loss(self) -> float:
+        """The supremum of the privacy loss: Δ(2π/√κ − Δ)/2σ² on spheres, infinite elsewhere."""
+        return self._pair.largest
 
-        Measured as twice the difference of two quadrature rules, plus the rounding; in the far tail
-        4e−15·|log P₁(A)| is added to e.
+    @property
+    def error(self) -> float:
+        """The bound e of the numerical error at ε = 0: |δ̂ − δ| ≤ e·(P₁(A) + e^ε P₂(A)) ≤ 2e.
+
+        `delta_upper` has its own e at every ε: the quadrature's, by the Legendre coefficients of each integrand, and
+        that of rounding (docs/proofs/gaussian_dp.md, section 7); in the far tail 4e−15·|log P₁(A)| is added.
         """
         return self._pair.error
 
@@ -95,16 +104,17 @@ class RiemannianGaussianProfile:
         return self._pair.tails(np.where(np.isfinite(inside), inside, 0.0))
 
     def _delta(self, epsilon: np.ndarray, *, upper: bool) -> np.ndarray:
+        if isinstance(self._pair, FlatPair):
+            return np.asarray(np.exp((log_delta_upper if upper else log_gaussian_delta)(self.mu, epsilon)))
         tails = self._tails(epsilon)
         with np.errstate(invalid="ignore"):
             gap = np.minimum(epsilon + tails.above_second - tails.above_first, 0.0)
             power = np.exp(tails.above_first)
             values = power * -np.expm1(gap)
             if upper:
-                error = self.error + _LOG_ROUNDING * np.abs(tails.above_first)
-                values = np.minimum(values + error * power * (1 + np.exp(gap)), 1.0)
-        beyond = (epsilon >= self._pair.largest) | np.isinf(epsilon) | np.isneginf(tails.above_first)
-        return np.where(beyond, 0.0, values)
+                error = tails.error + _LOG_ROUNDING * np.abs(tails.above_first)
+                values = np.clip(values + error * power * (1 + np.exp(gap)), _LEAST, 1.0)
+        return np.where((epsilon >= self._pair.largest) | np.isinf(epsilon), 0.0, values)
 
     def delta(self, epsilon: ArrayLike) -> Any:
         """δ(ε), the smallest δ for which the release is (ε, δ)-DP: a float for a number, an array for an array."""
@@ -158,8 +168,8 @@ class RiemannianGaussianProfile:
 
     @cached_property
     def _supremum(self) -> Supremum:
-        ratio = self.sensitivity / self.sigma
         if isinstance(self._pair, FlatPair):
+            ratio = float_above(Fraction(self.sensitivity) / Fraction(self.sigma))
             return Supremum(ratio, ratio, 0.0)
         return supremum(self._pair, self._floor())
 
@@ -236,7 +246,7 @@ def sigma_for_mu(manifold: Manifold, mu: float, sensitivity: float) -> float:
     mu, sensitivity = positive_number("mu", mu), positive_number("sensitivity", sensitivity)
     space = model_space(manifold)
     if space.sign == 0:
-        return sensitivity / mu
+        return float_above(Fraction(sensitivity) / Fraction(mu))
     space.check_sensitivity(sensitivity)
     if mu < 2 * _SMALLEST_MU:
         raise ScaleOutOfRangeError(f"mu must be at least {2 * _SMALLEST_MU:g} on {manifold!r}; got {mu:g}.")

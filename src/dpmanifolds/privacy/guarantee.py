@@ -34,9 +34,11 @@ from dpmanifolds.privacy import _accounts
 from dpmanifolds.privacy.budgets import ApproxDP, Budget, GaussianDP, PureDP, RenyiDP, ZeroConcentratedDP, order, told
 from dpmanifolds.privacy.calibration import like_input, non_negative_epsilons, probability
 from dpmanifolds.privacy.loss_grid import LossGrid
+from dpmanifolds.privacy.rounding import SUM_SLACK, down, keeps, keeps_as_sum
 from dpmanifolds.privacy.terms import (
     ApproxTerm,
     GaussianTerm,
+    L2LaplaceTerm,
     LaplaceTerm,
     ProfileTerm,
     PureTerm,
@@ -45,12 +47,15 @@ from dpmanifolds.privacy.terms import (
     ZcdpTerm,
     term_from_dict,
 )
+from dpmanifolds.privacy.tilted_grid import TailLaw
 
 __all__ = ["ADJACENCIES", "Guarantee", "compose"]
 
 ADJACENCIES = ("replace-one", "add-remove-one")
 _SCHEMA = 1
-_FITS = 1e-12
+_FITS = SUM_SLACK
+_RESOLVED = 1e3
+_TAILS = (1e-20, 1e-40, 1e-80, 1e-160, 1e-280)
 
 
 @dataclass(frozen=True)
@@ -110,6 +115,16 @@ class Guarantee:
         return cls((LaplaceTerm(epsilon=epsilon),), **labels)
 
     @classmethod
+    def l2_laplace(cls, shift: float, dim: int, **labels: str) -> Guarantee:
+        """ℓ2-Laplace noise of scale σ in R^dim with Δ = shift·σ, with its true profile (MATH.md, B6).
+
+        >>> from dpmanifolds.privacy import Guarantee
+        >>> round(Guarantee.l2_laplace(3.0, 21).delta(1.0), 10), Guarantee.pure(3.0).delta(1.0) > 0.8
+        (0.0262247909, True)
+        """
+        return cls((LaplaceTerm(epsilon=shift) if dim == 1 else L2LaplaceTerm(dim=dim, shift=shift),), **labels)
+
+    @classmethod
     def riemannian_gaussian(cls, manifold: Any, sigma: float, sensitivity: float, **labels: str) -> Guarantee:
         """The intrinsic Gaussian on a `Sphere` or `Hyperbolic` space."""
         kind = type(manifold).__name__.lower()
@@ -141,6 +156,16 @@ class Guarantee:
             bound = np.minimum(bound, account.delta(values))
         if self.loss_grid is not None:
             bound = np.minimum(bound, self.loss_grid.delta(values))
+        if not _accounts.is_exact(self.terms):
+            bound = np.asarray(bound)
+            floor = 1.0 if self.loss_grid is None else self.loss_grid.infinity
+            for level in _TAILS:
+                # below its mass at infinity the grid answers nothing
+                unresolved = bound < _RESOLVED * floor
+                if not np.any(unresolved) or (law := self._tail_law(level)) is None:
+                    break
+                bound[unresolved] = np.minimum(bound[unresolved], law.delta(values[unresolved]))
+                floor = law.infinity
         return like_input(np.asarray(bound))
 
     def epsilon(self, delta: float) -> float:
@@ -149,6 +174,13 @@ class Guarantee:
         found = [account.epsilon(delta) for account in self._simple]
         if self.loss_grid is not None:
             found.append(self.loss_grid.epsilon(delta))
+        if not _accounts.is_exact(self.terms) and not (
+            self.loss_grid is not None and delta >= _RESOLVED * self.loss_grid.infinity
+        ):
+            level = next((level for level in _TAILS if delta >= _RESOLVED * level), _TAILS[-1])
+            law = self._tail_law(level)
+            if law is not None:
+                found.append(law.epsilon(delta))
         return min(found)
 
     def tradeoff(self, alpha: ArrayLike) -> Any:
@@ -164,7 +196,7 @@ class Guarantee:
         if not np.all((levels >= 0) & (levels <= 1)):
             raise ArgumentError(f"alpha must be from 0 to 1; got {alpha!r}.")
         if all(isinstance(term, GaussianTerm) for term in self.terms):
-            return like_input(np.asarray(special.ndtr(-special.ndtri(levels) - self.as_gaussian().mu) * (1 - 1e-13)))
+            return like_input(np.asarray(down(special.ndtr(-special.ndtri(levels) - self.as_gaussian().mu), 43)))
         epsilon = _accounts.reading_points(self.terms, min(self.epsilon(1e-9), 700.0))
         miss = 1 - np.asarray(self.delta(epsilon))
         lines = [miss - np.exp(epsilon) * level for level in levels.ravel()]
@@ -202,17 +234,19 @@ class Guarantee:
             raise NotAvailableError(f"this guarantee gives no finite ε at delta = {delta:g}. Ask for a larger delta.")
         return ApproxDP(told(epsilon), delta)
 
-    def fits(self, budget: Budget) -> bool:
-        """Whether this promise is within `budget`, up to a relative 1e−12 for the rounding of sums.
+    def fits(self, budget: Budget, *, strict: bool = False) -> bool:
+        """Whether this promise is within `budget`; False also where no conversion to the budget's kind exists.
 
-        False also where no conversion to the budget's kind exists.
+        A sum of several ε, μ², ρ or D_α may exceed the budget by a relative 1e−12, for the rounding of the parts it was
+        cut into; `strict`, as calibration is, allows nothing. A point (ε, δ) never has slack: at δ = 1e−12 a relative
+        1e−12 in ε = 8 would be eight times the budget.
         """
         if not isinstance(budget, Budget):
             raise ArgumentError(
                 f"budget must be PureDP, ApproxDP, GaussianDP, ZeroConcentratedDP or RenyiDP; got {budget!r}."
             )
         if isinstance(budget, ApproxDP):
-            return bool(self.delta(budget.epsilon * (1 + _FITS)) <= budget.delta * (1 + _FITS))
+            return keeps(float(self.delta(budget.epsilon)), budget.delta)
         if isinstance(budget, PureDP):
             spent, allowed = _accounts.total_pure(self.terms), budget.epsilon
         elif isinstance(budget, GaussianDP):
@@ -223,7 +257,8 @@ class Guarantee:
             spent, allowed = _accounts.total_renyi(self.terms, budget.alpha), budget.epsilon
         else:
             return False
-        return spent is not None and spent <= allowed * (1 + _FITS)
+        one_part = sum(term.count for term in self.terms) == 1
+        return keeps(spent, allowed) if strict or one_part else keeps_as_sum(spent, allowed)
 
     @cached_property
     def _simple(self) -> list[_accounts.Account]:
@@ -238,6 +273,13 @@ class Guarantee:
             return _accounts.composed_grid(self.terms)
         except ScaleOutOfRangeError:
             return None
+
+    def _tail_law(self, level: float) -> TailLaw | None:
+        """The law of all losses in the far tail, cut off where `level` is left."""
+        laws = self.__dict__.setdefault("_tail_laws", {})
+        if level not in laws:
+            laws[level] = _accounts.tail_law(self.terms, level)
+        return laws[level]  # type: ignore[no-any-return]
 
     def to_dp_accounting(self) -> Any:
         """This promise as dp-accounting's pessimistic `PrivacyLossDistribution`, to compose with that library's own."""

@@ -18,11 +18,13 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
+from fractions import Fraction
 from typing import Any
 
 from dpmanifolds._validate import choice, positive_integer, positive_number
 from dpmanifolds.domains import Ball, Domain
 from dpmanifolds.errors import ArgumentError, RadiusTooLargeError
+from dpmanifolds.privacy.rounding import float_above, up
 
 __all__ = [
     "Sensitivity",
@@ -38,7 +40,7 @@ __all__ = [
 
 _PROVEN = "P"
 _CERTIFIED = "P (certified)"
-_UP = 1 + 2.0**-49
+_BITS = 49
 # what Ball.contains forgives in double precision
 _CONTAINS_SLACK = 1 + 2.0**-46
 
@@ -93,12 +95,12 @@ def sensitivity_of_mean(
     if kind == "published":
         lipschitz, statement = _published_slope(ball, angle) / _published_convexity(angle), "2r(2−h)/(n·h)"
         value = 2 * ball.radius * lipschitz / n + extra
-        return Sensitivity(value * _UP, "published", _PROVEN, f"{statement}, h = 2√κr·cot(2√κr)")
+        return Sensitivity(up(value, _BITS), "published", _PROVEN, f"{statement}, h = 2√κr·cot(2√κr)")
     value = min(_mean_bound(ball, root, angle, n), ball.diameter * _CONTAINS_SLACK) + extra
     if root == 0:
-        return Sensitivity(value * _UP, "S1", _PROVEN, "2r/n where the curvature is at most 0 and r < inj/2")
+        return Sensitivity(up(value, _BITS), "S1", _PROVEN, "2r/n where the curvature is at most 0 and r < inj/2")
     return Sensitivity(
-        value * _UP, "S1", _CERTIFIED, "2·tan(√κr)/(√κn) where the curvature is at most κ and r < ½·min(inj, π/√κ)"
+        up(value, _BITS), "S1", _CERTIFIED, "2·tan(√κr)/(√κn) where the curvature is at most κ and r < ½·min(inj, π/√κ)"
     )
 
 
@@ -122,10 +124,10 @@ def sensitivity_of_mean_at_center(
     value = min(_mean_bound(ball, root, angle, n), ball.diameter * _CONTAINS_SLACK)
     if root == 0:
         statement = "2r/n where the curvature is at most 0 and r < inj/2"
-        return Sensitivity((value + 2 * delta + 2 * e) * _UP, "S1w", _PROVEN, statement)
+        return Sensitivity(up(value + 2 * delta + 2 * e, _BITS), "S1w", _PROVEN, statement)
     value += 2 * delta * angle / math.sin(angle) + 2 * e
     statement = "2·tan(√κr)/(√κn) where the curvature is at most κ and r < ½·min(inj, π/√κ)"
-    return Sensitivity(value * _UP, "S1w", _CERTIFIED, statement)
+    return Sensitivity(up(value, _BITS), "S1w", _CERTIFIED, statement)
 
 
 def sensitivity_of_mean_gradient(ball: Ball, n: int, *, bound: str = "tight") -> Sensitivity:
@@ -145,12 +147,12 @@ def sensitivity_of_mean_gradient(ball: Ball, n: int, *, bound: str = "tight") ->
     n = positive_integer("n", n)
     if choice("bound", bound, ("tight", "published")) == "published":
         value = 2 * ball.radius * _published_slope(ball, angle) / n
-        return Sensitivity(value * _UP, "published", _PROVEN, "2r(2−h)/n, h = 2√κr·cot(2√κr)")
+        return Sensitivity(up(value, _BITS), "published", _PROVEN, "2r(2−h)/n, h = 2√κr·cot(2√κr)")
     if root == 0:
         value = ball.diameter * _CONTAINS_SLACK / n
-        return Sensitivity(value * _UP, "S2", _PROVEN, "2r/n where the curvature is at most 0, x in the ball")
+        return Sensitivity(up(value, _BITS), "S2", _PROVEN, "2r/n where the curvature is at most 0, x in the ball")
     value = max(ball.diameter * _CONTAINS_SLACK, _log_image_diameter(angle) / root) / n
-    return Sensitivity(value * _UP, "S2", _PROVEN, "L(√κr)/(√κn) where the curvature is at most κ, x in the ball")
+    return Sensitivity(up(value, _BITS), "S2", _PROVEN, "L(√κr)/(√κn) where the curvature is at most κ, x in the ball")
 
 
 def sensitivity_of_median_gradient(n: int) -> Sensitivity:
@@ -159,16 +161,17 @@ def sensitivity_of_median_gradient(n: int) -> Sensitivity:
     >>> float(sensitivity_of_median_gradient(8))
     0.25
     """
-    return Sensitivity(2 / positive_integer("n", n), "S3", _PROVEN, "2/n: each term has a gradient of length ≤ 1")
+    value = float_above(Fraction(2, positive_integer("n", n)))
+    return Sensitivity(value, "S3", _PROVEN, "2/n: each term has a gradient of length ≤ 1")
 
 
 def sensitivity_of_clipped_gradient(clip: float, n: int) -> Sensitivity:
     """The largest change of a mean of n per-record gradients, each clipped to the norm C: 2C/n (Theorem S4).
 
-    >>> float(sensitivity_of_clipped_gradient(0.5, 10))
+    >>> round(float(sensitivity_of_clipped_gradient(0.5, 10)), 15)
     0.1
     """
-    value = 2 * positive_number("clip", clip) / positive_integer("n", n)
+    value = float_above(2 * Fraction(positive_number("clip", clip)) / positive_integer("n", n))
     return Sensitivity(value, "S4", _PROVEN, "2C/n for per-record gradients clipped to the norm C")
 
 
@@ -190,7 +193,9 @@ def sensitivity_of_unclipped_gradient(domain: Domain, n: int) -> Sensitivity:
             "and use sensitivity_of_clipped_gradient."
         )
     value = diameter / positive_integer("n", n)
-    return Sensitivity(value * _UP, "S4", _PROVEN, "diam/n for ½ρ² on a Hadamard manifold, batches of a fixed size")
+    return Sensitivity(
+        up(value, _BITS), "S4", _PROVEN, "diam/n for ½ρ² on a Hadamard manifold, batches of a fixed size"
+    )
 
 
 def sensitivity_of_flat_mean(
@@ -212,7 +217,7 @@ def sensitivity_of_flat_mean(
         )
     extra = 2 * _error_bound("solver_tolerance", solver_tolerance) + 2 * _error_bound("rounding", rounding)
     value = diameter / positive_integer("n", n) + extra
-    return Sensitivity(value * _UP, "S1d", _PROVEN, "diam/n in a flat space isometric to R^d")
+    return Sensitivity(up(value, _BITS), "S1d", _PROVEN, "diam/n in a flat space isometric to R^d")
 
 
 def sensitivity_of_variance(ball: Ball, n: int, *, solver_tolerance: float = 0.0, rounding: float = 0.0) -> Sensitivity:
@@ -238,7 +243,7 @@ def sensitivity_of_variance(ball: Ball, n: int, *, solver_tolerance: float = 0.0
     share = (n - 1) * steepness / ((n - 1) * steepness + 1)
     value = diameter * diameter / n * share + steepness * delta * delta + 2 * e
     statement = "(4r²/n)·(n−1)H/((n−1)H+1), H = 1 or 2r√|κ₋|·coth(2r√|κ₋|), where r < ½·min(inj, π/√κ)"
-    return Sensitivity(value * _UP, "S1v", _PROVEN, statement)
+    return Sensitivity(up(value, _BITS), "S1v", _PROVEN, statement)
 
 
 def _scaled_radius(ball: Ball) -> tuple[float, float]:

@@ -1,23 +1,23 @@
-"""One budget cut into shares that compose back to it, exactly.
+"""One budget cut into shares that compose back to at most it, strictly: every share is rounded down.
 
 >>> from dpmanifolds.privacy import GaussianDP, split
->>> split(GaussianDP(1.0), [0.36, 0.64])
-[(GaussianDP(mu=0.6), GaussianDP(mu=0.8))]
+>>> [round(part.mu, 12) for part in split(GaussianDP(1.0), [0.36, 0.64])[0]]
+[0.6, 0.8]
 """
 
 from __future__ import annotations
 
 import math
 from collections.abc import Sequence
+from fractions import Fraction
 
 from dpmanifolds._validate import positive_number
 from dpmanifolds.errors import ArgumentError, NotAvailableError
 from dpmanifolds.privacy.affordable import affordable_epsilon, affordable_mu
 from dpmanifolds.privacy.budgets import ApproxDP, Budget, GaussianDP, PureDP, RenyiDP, ZeroConcentratedDP
+from dpmanifolds.privacy.rounding import float_below, root_below
 
 __all__ = ["split"]
-
-_DOWN = 1 - 2.0**-50
 
 
 def split(budget: Budget, shares: Sequence[float]) -> list[tuple[Budget, ...]]:
@@ -36,14 +36,15 @@ def split(budget: Budget, shares: Sequence[float]) -> list[tuple[Budget, ...]]:
         raise ArgumentError(f"shares must be a list of numbers such as [0.5, 0.5]; got {shares!r}.") from None
     if not parts or math.fsum(parts) > 1 + 1e-12:
         raise ArgumentError(f"shares must be one or more numbers above 0 with a sum of at most 1; got {parts}.")
+    exact = _exact_shares(parts)
     if isinstance(budget, PureDP):
-        return [tuple(PureDP(budget.epsilon * part * _whole(part)) for part in parts)]
+        return [tuple(PureDP(_part(budget.epsilon, share)) for share in exact)]
     if isinstance(budget, GaussianDP):
-        return [tuple(GaussianDP(budget.mu * math.sqrt(part)) for part in parts)]
+        return [tuple(GaussianDP(root_below(Fraction(budget.mu) ** 2 * share)) for share in exact)]
     if isinstance(budget, ZeroConcentratedDP):
-        return [tuple(ZeroConcentratedDP(budget.rho * part * _whole(part)) for part in parts)]
+        return [tuple(ZeroConcentratedDP(_part(budget.rho, share)) for share in exact)]
     if isinstance(budget, RenyiDP):
-        return [tuple(RenyiDP(budget.alpha, budget.epsilon * part * _whole(part)) for part in parts)]
+        return [tuple(RenyiDP(budget.alpha, _part(budget.epsilon, share)) for share in exact)]
     if not isinstance(budget, ApproxDP):
         raise ArgumentError(f"budget must be a budget such as PureDP; got {budget!r}.")
     ways = []
@@ -55,6 +56,13 @@ def split(budget: Budget, shares: Sequence[float]) -> list[tuple[Budget, ...]]:
     return ways
 
 
-def _whole(part: float) -> float:
-    """A hair less for true shares, so that sums of rounded parts stay within the whole."""
-    return 1.0 if part == 1.0 else _DOWN
+def _exact_shares(parts: list[float]) -> list[Fraction]:
+    """The shares as exact numbers whose sum is at most 1: ten times the float 0.1 is a hair more."""
+    exact = [Fraction(part) for part in parts]
+    total = max(sum(exact, Fraction(0)), Fraction(1))
+    return [share / total for share in exact]
+
+
+def _part(whole: float, share: Fraction) -> float:
+    """A share of an ε, ρ or D_α, rounded down."""
+    return float_below(Fraction(whole) * share)

@@ -19,26 +19,30 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable
+from fractions import Fraction
 
 import numpy as np
 from scipy import special
 
 from dpmanifolds.privacy._normal import log_delta_upper
-from dpmanifolds.privacy.loss_grid import connect_dots
+from dpmanifolds.privacy.rounding import down, float_above, up
 
-__all__ = ["fixed_size_profile", "poisson_profile", "subsampled_renyi"]
+__all__ = ["fixed_size_profile", "log_profile_upper", "poisson_profile", "subsampled_renyi"]
 
 _RELATIVE = 2.0**-44
 _MARGIN = 120.0
-_UNDERFLOW = 2.0**-140
-_LARGEST_EXPONENT = 600.0
-_DOTS = 6000
+_UNDERFLOW = 1e-280
+_DOTS = 400
+_MOST_DOTS = 200_000
+_FINE = 0.05
+_NEGLIGIBLE = 1e-7
+_ROUNDS = 40
 
 
 def poisson_profile(rate: float, noise: float, epsilon: np.ndarray) -> np.ndarray:
     """δ(ε), ε ≥ 0, of one Poisson-sampled step; an upper bound."""
     if rate == 1.0:
-        return np.asarray(np.exp(log_delta_upper(2 / noise, epsilon)))
+        return np.asarray(np.exp(log_delta_upper(float_above(2 / Fraction(noise)), epsilon)))
     with np.errstate(over="ignore", invalid="ignore"):
         log_ratio = math.log(rate) - math.log1p(-rate) - 1 / (2 * noise**2)
         # y·e^{−ε/2} = a + √(a² + 1), a = sinh(ε/2)/r, computed from log a
@@ -63,29 +67,80 @@ def poisson_profile(rate: float, noise: float, epsilon: np.ndarray) -> np.ndarra
 def fixed_size_profile(share: float, noise: float, epsilon: np.ndarray) -> np.ndarray:
     """δ(ε), ε ≥ 0, of one step on b = share·n records drawn without replacement; an upper bound."""
     base = epsilon + np.log1p((1 / share - 1) * -np.expm1(-epsilon))
-    return np.asarray(share * np.exp(log_delta_upper(2 / noise, base * (1 - 2.0**-50))) * (1 + 2.0**-50))
+    return np.asarray(up(share * np.exp(log_delta_upper(float_above(2 / Fraction(noise)), down(base, 50))), 50))
 
 
-def subsampled_renyi(profile: Callable[[np.ndarray], np.ndarray], noise: float, share: float, alpha: float) -> float:
+def log_profile_upper(sampling: str, rate: float, noise: float, epsilon: np.ndarray) -> np.ndarray:
+    """log δ(ε) of one step for any ε ≥ 0, however small δ is: by Theorem 9 for a fixed size; for Poisson sampling the
+    profile where that is a floating-point number, and beyond q·δ_{1/σ}(log c), c = (1 − q)(e^ε − 1)/q, where c ≥ 1.
+
+    For Q ≥ (1 − q)P₀, so that ∫(P − e^ε Q)₊ ≤ ∫(qP₁ − (1 − q)(e^ε − 1)P₀)₊.
+    """
+    if sampling == "fixed-size":
+        base = down(epsilon + np.log1p((1 / rate - 1) * -np.expm1(-epsilon)), 50)
+        return np.asarray(math.log(rate) + log_delta_upper(float_above(2 / Fraction(noise)), base) + _RELATIVE)
+    exact = poisson_profile(rate, noise, epsilon)
+    with np.errstate(divide="ignore"):
+        odds = epsilon + np.log(-np.expm1(-epsilon)) + math.log1p(-rate) - math.log(rate)
+    mu = float_above(1 / Fraction(noise))
+    far = math.log(rate) + log_delta_upper(mu, np.maximum(odds - 2.0**-46 * (1 + np.abs(odds)), 0.0)) + _RELATIVE
+    near = np.log(np.maximum(exact, _UNDERFLOW))
+    return np.asarray(np.where(odds < 0, near, np.where(exact > _UNDERFLOW, np.minimum(near, far), far)))
+
+
+def subsampled_renyi(
+    log_profile: Callable[[np.ndarray], np.ndarray], noise: float, share: float, alpha: float
+) -> float:
     """D_α of one step with this symmetric profile, an upper bound; never above that of the full batch, 2α/σ².
 
-    e^{(α−1)D_α} = 1 + α(α − 1)∫₀^∞ (e^{(α−1)ε} + e^{−αε}) δ(ε) dε. Up to a point the profile is replaced by chords
-    through its dots, for which the integral is a sum over their law; beyond, δ ≤ share·Φ(−t), t = ε/μ − μ/2, μ = 2/σ,
-    by the convexity of the hockey-stick divergence, and Φ(−t) ≤ e^{−t²/2}/2.
+    e^{(α−1)D_α} = 1 + α(α − 1)∫₀^∞ (e^{(α−1)ε} + e^{−αε}) δ(ε) dε. Up to a point δ is replaced by its chords in e^ε,
+    which lie above it; beyond, δ ≤ share·Φ(−t), t = ε/μ − μ/2, μ = 2/σ, by the convexity of the hockey-stick
+    divergence, and Φ(−t) ≤ e^{−t²/2}/2. All in logarithms: neither e^{(α−1)ε} nor δ need be a floating-point number.
     """
     mu = 2 / noise
     full = alpha * mu * mu / 2
     reach = math.sqrt(2 * (alpha - 1) * full + _MARGIN)
-    top = min(mu * ((alpha - 0.5) * mu + reach), _LARGEST_EXPONENT / (alpha - 1))
-    reach = top / mu - (alpha - 0.5) * mu
+    top = mu * ((alpha - 0.5) * mu + reach)
     dots = np.append(0.0, np.geomspace(min(1e-4 * share * mu, top / 10), top, _DOTS))
-    masses, beyond = connect_dots(dots, profile(dots))
-    growth = np.expm1((alpha - 1) * dots[1:]) * -np.expm1(-alpha * dots[1:])
-    plateau = alpha * math.expm1((alpha - 1) * top) - (alpha - 1) * math.expm1(-alpha * top)
+    logs = log_profile(dots)
+    for _ in range(_ROUNDS):
+        falls = np.diff(np.minimum.accumulate(logs))
+        cells = np.logaddexp(
+            *(
+                logs[:-1] + _log_cells(power, dots[:-1], np.diff(dots), -np.expm1(falls))
+                for power in (alpha - 1, -alpha)
+            )
+        )
+        rough = np.maximum(alpha * np.diff(dots), -falls) > _FINE
+        rough &= cells > np.logaddexp.reduce(cells) + math.log(_NEGLIGIBLE)
+        if not np.any(rough) or len(dots) > _MOST_DOTS:
+            break
+        between = ((dots[:-1] + dots[1:]) / 2)[rough]
+        places = np.flatnonzero(rough) + 1
+        dots, logs = np.insert(dots, places, between), np.insert(logs, places, log_profile(between))
     # the weight is below 2e^{(α−1)ε}, and ∫ e^{(α−1)ε − t²/2} dε beyond the top is μ√(2π)·e^{α(α−1)μ²/2}·Φ(−reach)
     log_tail = (alpha - 1) * full + float(special.log_ndtr(-reach)) + math.log(share * mu * math.sqrt(2 * math.pi))
-    if log_tail > 0:
-        return full
-    tail = alpha * (alpha - 1) * math.exp(log_tail) + _UNDERFLOW
-    total = float(np.sum(masses * growth)) + beyond * plateau + tail
-    return min(math.log1p(total * (1 + 2.0**-38)) / (alpha - 1), full)
+    parts = np.append(cells, log_tail)
+    log_sum = float(np.logaddexp.reduce(parts)) + math.log(alpha) + math.log(alpha - 1)
+    size = float(np.max(np.abs(dots))) * alpha + abs(log_sum)
+    total = float(np.logaddexp(0.0, log_sum + 2.0**-38 + 2.0**-50 * size))
+    return min(float(up(total / (alpha - 1))), full)
+
+
+def _log_cells(power: float, start: np.ndarray, width: np.ndarray, fall: np.ndarray) -> np.ndarray:
+    """log ∫ e^{k·ε}·(1 − fall·(e^{ε−a} − 1)/(e^h − 1)) dε over cells [a, a + h], k = `power`, 0 ≤ fall ≤ 1.
+
+    With F(k) = (e^{kh} − 1)/k it is e^{ka}·(F(k) − fall·(F(k+1) − F(k))/(e^h − 1)), computed from positive parts,
+    (1 − fall)·F(k) + fall·(F(k)·e^h − F(k+1))/(e^h − 1); each is taken relative to e^{k(a+h)} for k > 0.
+    """
+    if power > 0:
+        own, next_one = -np.expm1(-power * width) / power, -np.expm1(-(power + 1) * width) / (power + 1)
+        # F(k)e^h − F(k+1) = e^{(k+1)h}·(own − next): own > next
+        last, ahead = power * (start + width), (own - next_one) / -np.expm1(-width)
+    else:
+        own, next_one = -np.expm1(power * width) / -power, -np.expm1((power + 1) * width) / -(power + 1)
+        last, ahead = power * start, (own * np.exp(width) - next_one) / np.expm1(width)
+    # the difference of two close numbers: no more than h/2 of what is rounded is added
+    ahead = np.maximum(ahead, 0.0) + 2.0**-50 * own / np.minimum(width, 1.0)
+    with np.errstate(divide="ignore"):
+        return np.asarray(last + np.log((1 - fall) * own + fall * ahead))

@@ -12,9 +12,12 @@ number. So the noise on the sum, in units of the clip norm C, is σb/C or σqn/C
 
 from __future__ import annotations
 
+from fractions import Fraction
+
 from dpmanifolds._validate import positive_integer, positive_number
 from dpmanifolds.errors import ArgumentError
 from dpmanifolds.privacy.guarantee import Guarantee
+from dpmanifolds.privacy.rounding import down, float_above, up
 from dpmanifolds.privacy.terms import GaussianTerm, SubsampledGaussianTerm, Term
 
 __all__ = ["fixed_size_descent", "full_batch_descent", "poisson_descent"]
@@ -28,8 +31,8 @@ def full_batch_descent(*, n: int, steps: int, clip: float, sigma: float, unit: s
     0.2
     """
     n, steps = positive_integer("n", n), positive_integer("steps", steps)
-    mu = 2 * positive_number("clip", clip) / (n * positive_number("sigma", sigma)) * (1 + 2.0**-50)
-    return Guarantee((GaussianTerm(mu=mu, count=steps),), unit=unit)
+    exact = 2 * Fraction(positive_number("clip", clip)) / (n * Fraction(positive_number("sigma", sigma)))
+    return Guarantee((GaussianTerm(mu=float_above(exact), count=steps),), unit=unit)
 
 
 def poisson_descent(*, n: int, rate: float, steps: int, clip: float, sigma: float, unit: str = "person") -> Guarantee:
@@ -65,8 +68,7 @@ def fixed_size_descent(*, n: int, batch: int, steps: int, clip: float, sigma: fl
 
 def _step(sampling: str, rate: float, noise: float, steps: int) -> Term:
     """The term, its rate rounded up and its noise down; a full batch is an ordinary Gaussian."""
-    noise *= 1 - 2.0**-50
-    rate = min(rate * (1 + 2.0**-51), 1.0)
+    noise, rate = down(noise, 50), min(up(rate, 51), 1.0)
     if rate == 1.0:
-        return GaussianTerm(mu=2 / noise * (1 + 2.0**-51), count=steps)
+        return GaussianTerm(mu=float_above(2 / Fraction(noise)), count=steps)
     return SubsampledGaussianTerm(sampling=sampling, rate=rate, noise_multiplier=noise, count=steps)

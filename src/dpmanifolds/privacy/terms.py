@@ -13,22 +13,31 @@ from __future__ import annotations
 import itertools
 import math
 from dataclasses import asdict, dataclass, replace
+from fractions import Fraction
 from functools import lru_cache
 from typing import Any, ClassVar
 
 import numpy as np
 
 from dpmanifolds._validate import choice, number_between, positive_integer, positive_number
-from dpmanifolds.errors import ArgumentError, ScaleOutOfRangeError
+from dpmanifolds.errors import ArgumentError, ConvergenceError, ScaleOutOfRangeError
 from dpmanifolds.privacy._normal import log_delta_upper
-from dpmanifolds.privacy._renyi import log_delta_of_zcdp, pure_renyi
-from dpmanifolds.privacy.calibration import mu_of_pure, probability
+from dpmanifolds.privacy._renyi import laplace_renyi, laplace_rho, log_delta_of_zcdp, pure_renyi
+from dpmanifolds.privacy.calibration import mu_of_laplace, mu_of_pure, probability
+from dpmanifolds.privacy.l2_laplace import L2LaplacePair, l2_laplace_pair
 from dpmanifolds.privacy.loss_grid import LossGrid, from_profile, nodes_around, where_below
-from dpmanifolds.privacy.subsampled_profiles import fixed_size_profile, poisson_profile, subsampled_renyi
+from dpmanifolds.privacy.rounding import float_above, up
+from dpmanifolds.privacy.subsampled_profiles import (
+    fixed_size_profile,
+    log_profile_upper,
+    poisson_profile,
+    subsampled_renyi,
+)
 
 __all__ = [
     "ApproxTerm",
     "GaussianTerm",
+    "L2LaplaceTerm",
     "LaplaceTerm",
     "ProfileTerm",
     "PureTerm",
@@ -39,10 +48,11 @@ __all__ = [
     "term_from_dict",
 ]
 
-_SLACK = 2.0**-46
 _DOTS = 4000
 _LEAST, _MOST = 1e-100, 1e100
 _MOST_CELLS = 2**21
+_MOST_DIMENSIONS = 10**6
+_LEAST_SHIFT = 1e-6
 _LARGEST_INTERVAL = 700.0
 
 
@@ -83,14 +93,14 @@ class Term:
     def zcdp_rho(self) -> float | None:
         """A ρ of one copy: ε·tanh(ε/2) of a pure ε (`PureDP.as_zcdp`), else μ²/2."""
         if self.pure_epsilon is not None:
-            return self.pure_epsilon * math.tanh(self.pure_epsilon / 2) * (1 + _SLACK)
+            return float(up(self.pure_epsilon * math.tanh(self.pure_epsilon / 2)))
         mu = self.gaussian_mu
-        return None if mu is None else mu * mu / 2 * (1 + 2.0**-51)
+        return None if mu is None else float_above(Fraction(mu) ** 2 / 2)
 
     def renyi(self, alpha: float) -> float | None:
         """D_α of one copy."""
         rho = self.zcdp_rho
-        return None if rho is None else rho * alpha * (1 + 2.0**-51)
+        return None if rho is None else float_above(Fraction(rho) * Fraction(alpha))
 
     @property
     def spread(self) -> float:
@@ -119,9 +129,7 @@ class Term:
 
 def _randomised_response(epsilon: float, at: np.ndarray) -> np.ndarray:
     """(e^ε − e^ε')₊/(1 + e^ε) = (1 − e^{ε' − ε})₊/(1 + e^−ε)."""
-    return np.asarray(
-        np.maximum(-np.expm1(np.minimum(at - epsilon, 0.0)), 0.0) / (1 + math.exp(-epsilon)) * (1 + _SLACK)
-    )
+    return np.asarray(up(np.maximum(-np.expm1(np.minimum(at - epsilon, 0.0)), 0.0) / (1 + math.exp(-epsilon))))
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -242,19 +250,89 @@ class LaplaceTerm(Term):
     def pure_epsilon(self) -> float:
         return self.epsilon
 
+    @property
+    def gaussian_mu(self) -> float:
+        return mu_of_laplace(self.epsilon)
+
+    @property
+    def zcdp_rho(self) -> float:
+        """The Kullback–Leibler divergence ε + e^−ε − 1 (docs/accounting.md): below ε·tanh(ε/2)."""
+        return laplace_rho(self.epsilon)
+
     def renyi(self, alpha: float) -> float:
         """(α − 1)D_α = log(α/(2α − 1)·e^{(α−1)ε} + (α − 1)/(2α − 1)·e^{−αε}) (Mironov 2017, Proposition 6)."""
-        if (alpha - 1) * self.epsilon < 1e-3:
-            return pure_renyi(self.epsilon, alpha)
-        inner = math.log1p((alpha - 1) * math.expm1(-(2 * alpha - 1) * self.epsilon) / (2 * alpha - 1))
-        return min((self.epsilon + inner / (alpha - 1)) * (1 + _SLACK), pure_renyi(self.epsilon, alpha))
+        return laplace_renyi(self.epsilon, alpha)
 
     @property
     def spread(self) -> float:
         return self.epsilon
 
     def profile(self, epsilon: np.ndarray) -> np.ndarray:
-        return np.asarray(-np.expm1(np.minimum((epsilon - self.epsilon) / 2, 0.0)) * (1 + _SLACK))
+        return np.asarray(up(-np.expm1(np.minimum((epsilon - self.epsilon) / 2, 0.0))))
+
+
+@dataclass(frozen=True, kw_only=True)
+class L2LaplaceTerm(Term):
+    """ℓ2-Laplace noise ∝ e^{−|y|/σ} in R^d, d ≥ 2, for a statistic that moves by at most `shift`·σ (MATH.md, B6).
+
+    Its loss is at most `shift`, but hardly ever near it: k releases lose far less than k pure ε.
+    """
+
+    dim: int
+    shift: float
+    kind: ClassVar[str] = "l2-laplace"
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        object.__setattr__(self, "dim", positive_integer("dim", self.dim))
+        if not 2 <= self.dim <= _MOST_DIMENSIONS:
+            raise ArgumentError(f"dim must be from 2 to {_MOST_DIMENSIONS}; got {self.dim}. On the line use laplace.")
+        shift = number_between("shift", positive_number("shift", self.shift), _LEAST_SHIFT, _LARGEST_INTERVAL)
+        object.__setattr__(self, "shift", shift)
+
+    def _pair(self) -> L2LaplacePair:
+        return l2_laplace_pair(self.dim, self.shift)
+
+    @property
+    def pure_epsilon(self) -> float:
+        return self.shift
+
+    @property
+    def gaussian_mu(self) -> float:
+        """The supremum over all thresholds; that of the pure ε where it does not settle."""
+        try:
+            return min(self._pair().mu, mu_of_pure(self.shift))
+        except ConvergenceError:
+            return mu_of_pure(self.shift)
+
+    @property
+    def zcdp_rho(self) -> float:
+        """The smaller of μ²/2 and ε·tanh(ε/2)."""
+        return min(float_above(Fraction(self.gaussian_mu) ** 2 / 2), float(up(self.shift * math.tanh(self.shift / 2))))
+
+    def renyi(self, alpha: float) -> float:
+        most = min(pure_renyi(self.shift, alpha), float_above(Fraction(self.zcdp_rho) * Fraction(alpha)))
+        try:
+            return min(self._pair().renyi(alpha), most)
+        except ConvergenceError:
+            return most
+
+    @property
+    def spread(self) -> float:
+        return self.shift / math.sqrt(self.dim)
+
+    def profile(self, epsilon: np.ndarray) -> np.ndarray:
+        bound = self._pair().delta_upper(np.atleast_1d(np.asarray(epsilon, dtype=np.float64)))
+        return np.reshape(bound, np.shape(epsilon))
+
+    def _nodes(self, interval: float, tail: float) -> np.ndarray:
+        return _thinned(super()._nodes(interval, tail))
+
+
+def _thinned(nodes: np.ndarray) -> np.ndarray:
+    """Every so many of 0, 1, 2, … up to at least the last, where values are dear: chords between dots stay above."""
+    stride = max(int(nodes[-1]) // _DOTS, 1)
+    return np.arange(0, int(nodes[-1]) + stride, stride)
 
 
 @lru_cache(maxsize=64)
@@ -290,8 +368,28 @@ class RiemannianGaussianTerm(Term):
         return _riemannian_bound(self.manifold, self.dim, self.curvature, self.sigma, self.sensitivity)
 
     @property
+    def pure_epsilon(self) -> float | None:
+        """The largest loss Δ(2π/√κ − Δ)/2σ² on spheres."""
+        largest = float(self._bound().largest_loss)
+        return float(up(largest)) if math.isfinite(largest) else None
+
+    @property
     def gaussian_mu(self) -> float:
         return float(self._bound().mu)
+
+    @property
+    def zcdp_rho(self) -> float:
+        rho = float_above(Fraction(self.gaussian_mu) ** 2 / 2)
+        epsilon = self.pure_epsilon
+        return rho if epsilon is None else min(rho, float(up(epsilon * math.tanh(epsilon / 2))))
+
+    def renyi(self, alpha: float) -> float:
+        """That of the worst pair, rounded up by 1e−9 of itself; ρα where its integral does not settle."""
+        most = float_above(Fraction(self.zcdp_rho) * Fraction(alpha))
+        try:
+            return min(float(self._bound().renyi(alpha)) * (1 + 1e-9 + 4 * float(self._bound().error)), most)
+        except ConvergenceError:
+            return most
 
     @property
     def spread(self) -> float:
@@ -332,10 +430,13 @@ class SubsampledGaussianTerm(Term):
     @property
     def gaussian_mu(self) -> float:
         """That of the full batch, 2/noise: sampling only helps, though by no known μ."""
-        return 2 / self.noise_multiplier * (1 + 2.0**-51)
+        return float_above(2 / Fraction(self.noise_multiplier))
 
     def renyi(self, alpha: float) -> float:
-        return subsampled_renyi(self.profile, self.noise_multiplier, self.rate, alpha)
+        def log_profile(epsilon: np.ndarray) -> np.ndarray:
+            return log_profile_upper(self.sampling, self.rate, self.noise_multiplier, epsilon)
+
+        return subsampled_renyi(log_profile, self.noise_multiplier, self.rate, alpha)
 
     @property
     def spread(self) -> float:
@@ -384,6 +485,7 @@ _KINDS: dict[str, type[Term]] = {
         GaussianTerm,
         ZcdpTerm,
         LaplaceTerm,
+        L2LaplaceTerm,
         RiemannianGaussianTerm,
         SubsampledGaussianTerm,
         ProfileTerm,

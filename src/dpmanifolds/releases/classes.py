@@ -99,8 +99,8 @@ def private_class_means(
     Each class has a sum of its own, to which a record adds its integers and a count: a record that changes its value
     moves one of them by 2R, one that changes its class two of them by R each and both counts. Gaussian noise does not
     notice the counts, Laplace noise pays a few per cent for them, and each mean is divided by the noisy count of its
-    class. A record whose label is none of `classes` raises (outside of the promise), or with `on_invalid="center"` is in
-    no class (inside of it), decided label by label.
+    class. A record whose label is none of `classes` raises (outside of the promise), or with `on_invalid="center"` is
+    in no class (inside of it), decided label by label.
 
     `group_by` names a person for each record: a person's records count as one, as in `private_mean`, of the one class
     that all of them must have. A person with several classes raises before anything is spent or drawn, or, with
@@ -131,7 +131,9 @@ def private_class_means(
     if persons is not None:
         tags = classes_of_persons(tags, persons, private_labels and on_invalid == "center")
     if guess is not None and not private_labels:
-        raise ArgumentError("adjacency='add-remove-one' protects class counts, so labels too: pass private_labels=True.")
+        raise ArgumentError(
+            "adjacency='add-remove-one' protects class counts, so labels too: pass private_labels=True."
+        )
     groups = [_records_of_class(array, tags == number, persons) for number in range(len(names))]
     return _released(request, groups, names, private_labels, len(tags))
 

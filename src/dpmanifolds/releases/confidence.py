@@ -23,6 +23,7 @@ from dpmanifolds.errors import ArgumentError, NotAvailableError
 from dpmanifolds.manifolds import Euclidean
 from dpmanifolds.mechanisms import Facts, coordinates_at, error_metric, error_quantile, host
 from dpmanifolds.releases.release import Release
+from dpmanifolds.sums.steps import is_flat
 
 __all__ = ["ConfidenceRegion", "confidence_region", "population_region"]
 
@@ -37,7 +38,7 @@ class ConfidenceRegion:
     >>> release = dpm.private_mean(dpm.SPD(2).random_point(400, rng=0), ball, dpm.PureDP(1.0))
     >>> region = dpm.confidence_region(release, level=0.95)
     >>> region.level, region.metric, region.about
-    (0.95, 'coordinates', 'the mean of the clipped records without privacy')
+    (0.95, 'coordinates', 'the point that the last step reaches without noise')
     """
 
     release: Release
@@ -150,6 +151,10 @@ def _noise_radius(release: Release, domain: Any, level: float) -> float:
 
 
 def _about(release: Release) -> str:
+    """What the noise was added to: where the metric is curved, a tangent mean at a public point."""
+    by_sums = release.sensitivity.theorem == "B1" and not isinstance(release.value, float)
+    if by_sums and not is_flat(release.manifold):
+        return "the point that the last step reaches without noise"
     return f"the {release.statistic} of the clipped records without privacy"
 
 

@@ -97,4 +97,3 @@ def private_mean(
         )
     mean = TangentMean(domain, budget, mechanism, numerics, steps, adjacency, guess, on_invalid, unit, account)
     return mean.release(points, group_by, refine)
-

@@ -1,9 +1,9 @@
 """A radius that is paid for: public balls that are far too large are shrunk before the mean is released.
 
-A round releases a histogram of the distances to a public point, and takes the smallest of its edges within which the
-wanted share of the records lies beyond doubt. With more than one round a rough mean comes between: the next histogram
-counts distances to that. The last and largest share of the budget goes to the mean in the ball that is left. The promise
-is the composition of all stages (docs/proofs/sums.md, section 6).
+A round releases a histogram of the distances to a public point, and takes the edge at which the noise of the mean to come
+and what clipping there would move it by are least together. With more than one round a rough mean comes between: the
+next histogram counts distances to that. The last and largest share of the budget goes to the mean in the ball that is
+left. The promise is the composition of all stages (docs/proofs/sums.md, section 6).
 """
 
 from __future__ import annotations
@@ -32,7 +32,6 @@ __all__ = ["refined_mean"]
 
 _HISTOGRAM_SHARE, _ROUGH_SHARE = 0.05, 0.15
 _EDGES = 24
-_SURE = 3.0
 
 
 def refined_mean(request: TangentMean, records: RecordSums, rounds: int) -> Release:
@@ -53,22 +52,34 @@ def refined_mean(request: TangentMean, records: RecordSums, rounds: int) -> Rele
     request.check(records.total(request.look(domain, base, plans[0].mechanisms[0])))
     request.spend("refined mean", promise, n, rounds=rounds)
     stages: list[Release] = []
-    ball: Ball = domain
+    moved = floor = 0.0
     for plan in plans:
-        floor = 4 * stages[-1].expected_error.mean if stages and stages[-1].expected_error else 0.0
-        ball, counted = _shrunk(request, records, ball, base, noise, n, floor)
+        # each ball is chosen for the noise of its own mean, from the whole of the public one
+        ball, moved, counted = _shrunk(request, records, base, noise, n, floor, plan.expected_error.mean)
         stages.append(counted)
         # what a mechanism promises is a function of its part of the budget alone, whatever the ball is
-        made, base = request.go(records, ball, move_plan(plan, ball), base, None)
+        settled = move_plan(plan, ball)
+        made, base = request.go(records, ball, settled, base, None)
         stages += made
+        floor = 4 * math.hypot(settled.expected_error.mean, moved)
     last = stages.pop()
-    return replace(last, guarantee=promise, stages=tuple(stages))
+    assert last.expected_error is not None
+    error = _with_clipping(last.expected_error, moved)
+    return replace(last, guarantee=promise, expected_error=error, stages=tuple(stages))
+
+
+def _with_clipping(error: ExpectedError, moved: float) -> ExpectedError:
+    """The noise's error and what clipping may have moved the mean by, together."""
+    factor = math.hypot(1.0, moved / error.mean)
+    return replace(
+        error, mean=factor * error.mean, radius_90=factor * error.radius_90, mean_at_edge=factor * error.mean_at_edge
+    )
 
 
 def _best_way(request: TangentMean, n: int, rounds: int) -> tuple[Budget, ...]:
     """A part for each histogram, for each rough mean, and for the last: the cut whose last part errs least."""
     rough = [_ROUGH_SHARE / (rounds - 1)] * (rounds - 1) if rounds > 1 else []
-    shares = [_HISTOGRAM_SHARE / rounds] * rounds + rough
+    shares = [_HISTOGRAM_SHARE] * rounds + rough
     ways = split(request.budget, [*shares, 1 - math.fsum(shares)])
     errors = {}
     refusal = NotAvailableError(f"no cut of {request.budget!r} leaves a part for every stage.")
@@ -84,14 +95,23 @@ def _best_way(request: TangentMean, n: int, rounds: int) -> tuple[Budget, ...]:
 
 
 def _shrunk(
-    request: TangentMean, records: RecordSums, ball: Ball, base: Array, noise: CountsNoise, n: int, floor: float
-) -> tuple[Ball, Release]:
-    """The ball around the public point within which the wanted share lies, and the histogram behind it.
+    request: TangentMean,
+    records: RecordSums,
+    base: Array,
+    noise: CountsNoise,
+    n: int,
+    floor: float,
+    error: float,
+) -> tuple[Ball, float, Release]:
+    """The ball around the public point that is best for the mean, what clipping to it moves, and the histogram behind it.
 
-    The share is 1 − min(0.1, 5√d/n). A cumulative count over j bins has noise of deviation σ√j; three of these are
-    taken off, so that an edge is too small with probability 0.00135 each. Never below the floor, four times the noise
-    with which the point itself was released. All of this is post-processing of the histogram.
+    All of this is post-processing of the histogram, whose counts are first projected onto those that are possible: none
+    below 0, and n together. Edges e go down from the largest distance by factors of √2. At edge e the noise of the mean
+    errs by `error`·e/r, r the radius of the public ball, and clipping moves it by at most
+    Σ count·(middle of the bin − e)/n over the bins beyond: the edge with the least √(noise² + moved²) is taken. Never below
+    the floor, four times the error with which the point itself was released.
     """
+    ball = request.domain
     manifold = ball.manifold
     reach = ball.radius + float(manifold.dist(host(ball.center), base))
     edges = reach * 2.0 ** (-np.arange(_EDGES)[::-1] / 2)
@@ -103,14 +123,37 @@ def _shrunk(
         unit=noise.unit,
     )
     counts = noise.draw(records.total(bins).integers, request.account.rng)
-    count = float(n) if request.guess is None else max(1.0, float(np.sum(counts)))
-    wanted = count * (1 - min(0.1, 5 * math.sqrt(manifold.dim) / n))
-    sure = np.cumsum(counts) - _SURE * noise.deviation * np.sqrt(np.arange(1, _EDGES + 1))
-    within = [float(edge) for edge, held in zip(edges, sure, strict=True) if held >= wanted]
-    radius = max(min(within, default=ball.radius), floor)
-    smaller = radius < ball.radius and radius < manifold.injectivity_radius
     counted = _counts_release(request, noise, counts, n)
-    return (Ball(manifold, base, radius) if smaller else ball), counted
+    total = float(n) if request.guess is None else max(1.0, float(np.sum(counts)))
+    radius, moved = best_radius(counts, edges, total, error / ball.radius, floor)
+    if radius < ball.radius and radius < manifold.injectivity_radius:
+        return Ball(manifold, base, radius), moved, counted
+    return ball, 0.0, counted
+
+
+def best_radius(
+    counts: np.ndarray, edges: np.ndarray, total: float, error: float, floor: float = 0.0
+) -> tuple[float, float]:
+    """Where noise and clipping cost least together, and what clipping moves the mean by at most; see `_shrunk`.
+
+    >>> best_radius(np.array([2.0, 98.0, 1.0, -3.0]), np.array([1.0, 2.0, 4.0, 8.0]), 100.0, error=0.1)
+    (2.0, 0.0)
+    """
+    likely = _possible(counts, total)
+    middles = np.sqrt(edges[1:] * edges[:-1])
+    found = []
+    for number, edge in enumerate(edges.tolist()):
+        radius = max(edge, floor)
+        moved = float(np.sum(likely[number + 1 :] * np.maximum(middles[number:] - radius, 0.0))) / total
+        found.append((math.hypot(error * radius, moved), radius, moved))
+    return min(found)[1:]
+
+
+def _possible(counts: np.ndarray, total: float) -> np.ndarray:
+    """The nearest counts that are not negative and sum to `total`: (count − shift)⁺ for one shift."""
+    falling = np.sort(counts)[::-1]
+    shifts = (np.cumsum(falling) - total) / np.arange(1, len(counts) + 1)
+    return np.maximum(counts - shifts[np.flatnonzero(falling > shifts)[-1]], 0.0)
 
 
 def _counts_release(request: TangentMean, noise: CountsNoise, counts: np.ndarray, n: int) -> Release:

@@ -10,7 +10,7 @@ import numpy as np
 from dpmanifolds._arrays import Array
 from dpmanifolds.distributions import move
 from dpmanifolds.domains import Domain
-from dpmanifolds.errors import ArgumentError
+from dpmanifolds.errors import ArgumentError, ScaleOutOfRangeError
 from dpmanifolds.mechanisms import Draw, Mechanism, coordinates_at, host
 from dpmanifolds.mechanisms.wrapped import WrappedMechanism
 from dpmanifolds.privacy import Budget, Guarantee
@@ -21,9 +21,10 @@ from dpmanifolds.sums.records import RecordSums, read_records
 from dpmanifolds.sums.steps import StepPlan, plan_steps
 from dpmanifolds.sums.total import ExactSum, check_rules
 
-__all__ = ["TANGENT", "TangentMean", "is_usable", "reached"]
+__all__ = ["TANGENT", "TangentMean", "is_usable", "reached", "settled", "step_share"]
 
 
+_MOST_TRIES = 40
 TANGENT = ("auto", "wrapped-gaussian", "wrapped-laplace")
 """Mechanisms of a mean by sums."""
 
@@ -71,9 +72,7 @@ class TangentMean:
             return None
         return records.count
 
-    def plan(
-        self, domain: Domain, n: int, budget: Budget, *, once: bool = False, labelled: bool = False
-    ) -> StepPlan:
+    def plan(self, domain: Domain, n: int, budget: Budget, *, once: bool = False, labelled: bool = False) -> StepPlan:
         """The steps that public facts suggest; one where records can be read only once."""
         if once and self.steps not in ("auto", 1):
             raise ArgumentError(
@@ -131,7 +130,7 @@ class TangentMean:
     def go(
         self, records: RecordSums, domain: Domain, plan: StepPlan, base: Array, first: ExactSum | None
     ) -> tuple[tuple[Release, ...], Array]:
-        """Noise on the first sum, then on the sums at the points that are reached: a release for each step, and where they lead."""
+        """Noise on the first sum, then on the sums at the points that are reached; and where the last one is."""
         stages: list[Release] = []
         for number, law in enumerate(plan.mechanisms):
             assert isinstance(law, WrappedMechanism)
@@ -139,10 +138,14 @@ class TangentMean:
             total = records.total(seen) if number or first is None else first
             noisy = law.noisy_mean(total.integers, total.rows, self.account.rng)
             drawn = noisy if seen.offset is None else noisy + seen.offset
-            share = 1.0 if len(plan.mechanisms) == 1 else plan.damping
-            point = reached(domain, base, law, share * drawn)
+            if number:
+                step = drawn * step_share(float(np.linalg.norm(drawn)), plan, number)
+                point = settled(domain, law, reached(domain, base, step), plan.noises[number])
+            else:
+                step = drawn if law.is_coordinatewise else law.shrink(drawn)
+                point = reached(domain, base, plan.gains[0] * step)
             stages.append(self._stage(law, Draw(point, drawn), domain, base, plan))
-            base = point if is_usable(domain, point) else base
+            base = point
         return tuple(stages), base
 
     def _stage(self, law: Mechanism, drawn: Draw, domain: Domain, base: Array, plan: StepPlan) -> Release:
@@ -160,19 +163,53 @@ class TangentMean:
         return replace(made, expected_error=plan.expected_error) if law is plan.last else made
 
 
-def reached(domain: Domain, base: Array, law: WrappedMechanism, coordinates: np.ndarray) -> Array:
-    """The point of the domain that noisy coordinates at a public point lead to: post-processing.
+def step_share(length: float, plan: StepPlan, number: int) -> float:
+    """How much of a later step is taken, for noisy coordinates of this length: post-processing.
 
-    From the centre nothing that was shrunk into the ball can leave it; from elsewhere it is clipped onto it.
+    The plan's gain; more where they are longer than noise alone makes them, 1 − noise²/length² (James and Stein) of the
+    most that the plan allows.
     """
-    manifold = domain.manifold
-    guess = coordinates if law.is_coordinatewise else law.shrink(coordinates)
-    length = np.linalg.norm(guess, axis=-1, keepdims=True)
-    guess = guess * np.minimum(1.0, domain.radius / np.maximum(length, 1e-300))
-    point = move(manifold, base, guess)
-    if not np.any(coordinates_at(manifold, base, host(domain.center))) or not is_usable(domain, point):
+    noise = plan.mechanisms[number].expected_error.mean
+    return max(plan.gains[number], plan.gains[0] * (1 - (noise / max(length, noise)) ** 2))
+
+
+def reached(domain: Domain, base: Array, guess: np.ndarray) -> Array:
+    """The point of the domain that coordinates at a public point lead to: post-processing.
+
+    From the centre nothing that is no longer than the radius leaves the ball; from elsewhere it is clipped onto it. Where
+    floating point has no such point, or none that can be looked from, the way there is shortened by quarters: noise is
+    drawn and paid for by now, and the release must not fail.
+    """
+    length = float(np.linalg.norm(guess))
+    guess = guess * min(1.0, domain.radius / max(length, 1e-300))
+    for _ in range(_MOST_TRIES):
+        point = _try_reach(domain, base, guess)
+        if point is not None:
+            return point
+        guess = 0.75 * guess
+    return base
+
+
+def _try_reach(domain: Domain, base: Array, guess: np.ndarray) -> Array | None:
+    manifold, center = domain.manifold, host(domain.center)
+    try:
+        with np.errstate(all="ignore"):
+            point = move(manifold, base, guess)
+            if np.any(coordinates_at(manifold, base, center)):
+                point = domain.clip(point)
+    except (ScaleOutOfRangeError, np.linalg.LinAlgError):
+        return None
+    return point if is_usable(domain, point) else None
+
+
+def settled(domain: Domain, law: WrappedMechanism, point: Array, noise: float) -> Array:
+    """A point that later steps reached, shrunk towards the centre like that of a first one: post-processing."""
+    if law.is_coordinatewise:
         return point
-    return domain.clip(point)
+    manifold, center = domain.manifold, host(domain.center)
+    seen = coordinates_at(manifold, center, point)
+    guess = replace(law, scale=law.scale * noise / law.expected_error.mean).shrink(seen)
+    return point if np.array_equal(guess, seen) else reached(domain, center, guess)
 
 
 def is_usable(domain: Domain, point: Array) -> bool:

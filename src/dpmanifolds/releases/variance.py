@@ -44,13 +44,13 @@ def private_variance(
     dataset: str | None = None,
     rng: Any = None,
 ) -> Release:
-    """(1/n)Σρ²(p, x_i) of records clipped to a public ball, p a private mean that part of the budget pays for; a number.
+    """(1/n)Σρ²(p, x_i) of records in a public ball, p a private mean that part of the budget pays for; a number.
 
     It exceeds the Fréchet variance min_x (1/n)Σρ²(x, x_i) by about the square of p's own error, which is of second
     order; public facts decide how much of the budget p gets. Distances count up to b = r + ρ(centre, p), so that one
     record moves the sum of their squares by at most b². The release is clipped to [0, r²], where the variance lies, and
-    holds that of p among its `stages`. Arguments as in `private_mean`: `points` in every form that can be read more than
-    once, block by block.
+    holds that of p among its `stages`. Arguments as in `private_mean`: `points` in every form that can be read more
+    than once, block by block.
 
     >>> import numpy as np
     >>> import dpmanifolds as dpm
@@ -83,9 +83,7 @@ def private_variance(
     assert isinstance(law, WrappedMechanism)
     assert law.exponent is not None
     substitute = host(domain.center) if on_invalid == "center" else None
-    total = records.total(
-        DistanceContribution(domain.manifold, base, substitute, radius=reach, exponent=law.exponent)
-    )
+    total = records.total(DistanceContribution(domain.manifold, base, substitute, radius=reach, exponent=law.exponent))
     drawn = law.noisy_mean(total.integers, total.rows, account.rng) + reach * reach / 2
     made = release_of(
         law,

@@ -308,8 +308,7 @@ def _merged(work: _Work, states: list[Any]) -> Any:
 
 @_careful
 def _prepared(work: _Work, chunk: Any) -> Array:
-    records = _records(work, chunk)
-    return work.part(records) if leaves(records)[0].shape[0] else records
+    return work.part(_records(work, chunk))
 
 
 @_careful

@@ -13,7 +13,18 @@ from typing import Any, NamedTuple
 
 from dpmanifolds._arrays import Array
 
-__all__ = ["SWEEPS", "TINY", "Terms", "column_sums", "log_terms"]
+__all__ = [
+    "SWEEPS",
+    "TINY",
+    "Entries",
+    "Terms",
+    "column_sums",
+    "log_coordinates",
+    "log_terms",
+    "rotations",
+    "sorted_values",
+    "whitened",
+]
 
 Entries = dict[tuple[int, int], Array]
 
@@ -45,15 +56,13 @@ def log_terms(
 ) -> Terms:
     """The terms of y = log(M x Mᵀ) − centre, clipped to a ball; `matrix` None: M is the identity."""
     flag = _malformed(xp, x, k, 1e-6 if unit < 1e-10 else 1e-3)
-    entries = {at: x[at] for at in x if at[0] <= at[1]} if matrix is None else _whitened(x, matrix, k)
-    rotated, u = _rotations(xp, entries, k, SWEEPS + hessian, unit, with_vectors=hessian)
-    smallest, middle, largest = _sorted_values(xp, rotated, k)
+    entries = {at: x[at] for at in x if at[0] <= at[1]} if matrix is None else whitened(x, matrix, k)
+    rotated, u = rotations(xp, entries, k, SWEEPS + hessian, unit, with_vectors=hessian)
+    smallest, middle, largest = sorted_values(xp, rotated, k)
     flag = flag | ~(smallest > 0) | _unfinished(xp, rotated, k, unit)
     one, zero = xp.ones_like(smallest), xp.zeros_like(smallest)
     values = [xp.where(flag, one, value) for value in (largest, middle, smallest)]
-    logs = _interpolated(xp, entries, values, k)
-    root = math.sqrt(2)
-    coordinates = [logs[(i, i)] for i in range(k)] + [root * logs[at] for at in combinations(range(k), 2)]
+    coordinates = log_coordinates(xp, entries, values, k)
     moved = [entry - middle for entry, middle in zip(coordinates, center, strict=True)]
     squared = sum(entry * entry for entry in moved)
     distance = xp.sqrt(squared)
@@ -107,13 +116,13 @@ def _malformed(xp: Any, x: Entries, k: int, slack: float) -> Array:
     return flag
 
 
-def _whitened(x: Entries, matrix: Entries, k: int) -> Entries:
+def whitened(x: Entries, matrix: Entries, k: int) -> Entries:
     """Entries (i, j), i ≤ j, of M x Mᵀ."""
     half = {(i, j): sum(matrix[i, a] * x[(a, j)] for a in range(k)) for i in range(k) for j in range(k)}
     return {(i, j): sum(half[(i, a)] * matrix[j, a] for a in range(k)) for i in range(k) for j in range(i, k)}
 
 
-def _rotations(
+def rotations(
     xp: Any, entries: Entries, k: int, sweeps: int, unit: float, *, with_vectors: bool = False
 ) -> tuple[Entries, list[list[Array]]]:
     """Jacobi rotations as in `manifolds/_small_eigen.py`, a fixed number of sweeps; eigenvectors if asked for."""
@@ -146,7 +155,7 @@ def _unfinished(xp: Any, a: Entries, k: int, unit: float) -> Array:
     return flag
 
 
-def _sorted_values(xp: Any, a: Entries, k: int) -> tuple[Array, Array, Array]:
+def sorted_values(xp: Any, a: Entries, k: int) -> tuple[Array, Array, Array]:
     """Smallest, middle and largest eigenvalue; the largest stands in for a middle one that there is not."""
     if k == 1:
         return a[(0, 0)], a[(0, 0)], a[(0, 0)]
@@ -155,6 +164,13 @@ def _sorted_values(xp: Any, a: Entries, k: int) -> tuple[Array, Array, Array]:
         return low, high, high
     last = a[(2, 2)]
     return xp.minimum(low, last), xp.maximum(low, xp.minimum(high, last)), xp.maximum(high, last)
+
+
+def log_coordinates(xp: Any, entries: Entries, values: list[Array], k: int) -> list[Array]:
+    """Orthonormal coordinates of the logarithm by the eigenvalues λ₁ ≥ λ₂ ≥ λ₃: its diagonal, √2 times the rest."""
+    logs = _interpolated(xp, entries, values, k)
+    root = math.sqrt(2)
+    return [logs[(i, i)] for i in range(k)] + [root * logs[at] for at in combinations(range(k), 2)]
 
 
 def _interpolated(xp: Any, entries: Entries, values: list[Array], k: int) -> Entries:

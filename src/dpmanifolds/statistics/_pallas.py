@@ -1,4 +1,4 @@
-"""The formulas of `_device_formulas.py` as one Pallas kernel, for JAX on an accelerator."""
+"""The formulas of `_device_formulas.py` and `_device_integers.py` as Pallas kernels, for JAX on an accelerator."""
 
 from __future__ import annotations
 
@@ -7,10 +7,12 @@ from typing import Any
 
 from dpmanifolds._arrays import Array
 from dpmanifolds.statistics._device_formulas import column_sums, log_terms
+from dpmanifolds.statistics._device_integers import RULES, ball_terms, rule_counts
 
-__all__ = ["pallas_sums"]
+__all__ = ["pallas_integers", "pallas_sums"]
 
 _ROWS = 128
+_BLOCKS = 8
 
 
 @cache
@@ -64,5 +66,67 @@ def pallas_sums(k: int, unit: float, *, weighted: bool, whitened: bool, hessian:
         )(points.reshape(-1), weights, given, count.reshape(1))
         peaks = xp.max(peak.reshape(blocks, 2), axis=0)
         return xp.concat([column_sums(xp, total.reshape(blocks, sums)), peaks.astype(exact)])
+
+    return jax.jit(run)
+
+
+@cache
+def pallas_integers(k: int, *, whiten: bool, each: bool, interpret: bool = False) -> Any:
+    """A jitted function (points, numbers, count) → totals of the integers and of the broken rules, or all of them.
+
+    `numbers`: those of `BallNumbers.flat`. `count` of the records are real, the others only fill the array up. Each
+    program adds up eight blocks of records in registers.
+    """
+    import jax
+    import jax.numpy as xp
+    from jax.experimental import pallas
+    from jax.experimental.pallas import triton
+
+    dim = k * (k + 1) // 2
+    sums = dim + RULES - 1
+    blocks = 1 if each else _BLOCKS
+
+    def terms(points: Any, numbers: Any, rows: Any, count: Any) -> tuple[list[Any], Any, Any]:
+        there = rows < count[0]
+        x = {
+            (i, j): triton.load(points.at[rows * (k * k) + (k * i + j)], mask=there, other=float(i == j))
+            for i in range(k)
+            for j in range(k)
+        }
+        x = {at: entry.astype(xp.float64) for at, entry in x.items()}
+        integers, broken = ball_terms(xp, k, x, numbers, whiten=whiten)
+        return integers, broken, there
+
+    def total_kernel(points: Any, numbers: Any, count: Any, total: Any) -> None:
+        program = pallas.program_id(0)
+
+        def add(step: Any, sofar: tuple[Any, ...]) -> tuple[Any, ...]:
+            rows = (program * blocks + step) * _ROWS + xp.arange(_ROWS)
+            integers, broken, there = terms(points, numbers, rows, count)
+            kinds = [*integers, *rule_counts(xp, broken)]
+            return tuple(a + xp.where(there, b, zeros) for a, b in zip(sofar, kinds, strict=True))
+
+        zeros = xp.zeros(_ROWS, dtype=xp.int64)
+        for at, kind in enumerate(jax.lax.fori_loop(0, blocks, add, (zeros,) * sums)):
+            total[program * sums + at] = xp.sum(kind)
+
+    def each_kernel(points: Any, numbers: Any, count: Any, table: Any) -> None:
+        rows = pallas.program_id(0) * _ROWS + xp.arange(_ROWS)
+        integers, broken, there = terms(points, numbers, rows, count)
+        length = table.shape[0] // (dim + 1)
+        for at, kind in enumerate([*integers, broken]):
+            triton.store(table.at[at * length + rows], kind, mask=there)
+
+    def run(points: Array, numbers: Array, count: Array) -> Array:
+        programs = -(-points.shape[0] // (_ROWS * blocks))
+        width = (dim + 1) * points.shape[0] if each else programs * sums
+        found = pallas.pallas_call(
+            each_kernel if each else total_kernel,
+            grid=(programs,),
+            out_shape=jax.ShapeDtypeStruct((width,), xp.int64),
+            compiler_params=triton.CompilerParams(num_warps=4),
+            interpret=interpret,
+        )(points.reshape(-1), numbers, count.reshape(1))
+        return found.reshape(dim + 1, -1) if each else xp.sum(found.reshape(programs, sums), axis=0)
 
     return jax.jit(run)

@@ -59,7 +59,9 @@ def positive_matrix_logs(matrices: Array) -> tuple[Array, Array]:
             raise not_positive()
         return logs.reshape(matrices.shape), spread.reshape(matrices.shape[:-2])
     values, vectors = positive_eigen(matrices)
-    return (vectors * namespace(values).log(values)[..., None, :]) @ transpose(vectors), values[..., -1] / values[..., 0]
+    return (vectors * namespace(values).log(values)[..., None, :]) @ transpose(vectors), values[..., -1] / values[
+        ..., 0
+    ]
 
 
 def log_summary(logs: dict[tuple[int, int], Array], k: int) -> tuple[list[Array], Array, Array]:

@@ -137,21 +137,6 @@ class Records:
             merge,
         )
 
-    def each(self, part: Part[State], merge: Callable[[State, State], State]) -> State:
-        """One pass without weights: part(number, number of its first record, block) of every prepared block."""
-        if not self.source.is_local:
-            self.source.locate()
-            task: Part[State] = _Prepared(part, self.preparation)
-            return self.source.reduce(task, merge)
-        return self.source.reduce(
-            lambda number, first, raw: part(number, first, self._prepared(number, first, raw)[0]), merge
-        )
-
-    def resident(self) -> Records:
-        """The same records for many passes: prepared once and kept where other processes read them."""
-        source = self.source.resident(self.preparation)
-        return self if source is None else Records(source, Preparation(self.manifold, is_done=True))
-
     def head(self, most: int) -> Array:
         """The first `most` records, prepared."""
         return self.preparation(self.source.sample(most))
@@ -222,17 +207,6 @@ class _Task:
     def __call__(self, number: int, first: int, raw: Array) -> Any:
         block = self.preparation(raw)
         return self.part(number, block, uniform_weights(int(block.shape[0]), self.count or 1, block))
-
-
-@dataclass(frozen=True)
-class _Prepared:
-    """The same without weights."""
-
-    part: Part[Any]
-    preparation: Preparation
-
-    def __call__(self, number: int, first: int, raw: Array) -> Any:
-        return self.part(number, first, self.preparation(raw))
 
 
 def uniform_weights(rows: int, count: int, reference: Array) -> Array:

@@ -14,6 +14,7 @@ what it saw, or raises; a record that has no coordinates gets zeros.
 
 from __future__ import annotations
 
+import math
 from abc import ABC, abstractmethod
 from dataclasses import dataclass
 from typing import Any
@@ -22,7 +23,8 @@ import numpy as np
 
 from dpmanifolds._arrays import Array, like, namespace, to_numpy
 from dpmanifolds.manifolds import Manifold
-from dpmanifolds.sums.integers import ball_integers, box_fits, box_integers, length_fits
+from dpmanifolds.statistics._device_integers import BallRule, ball_columns, ball_rule, ball_sums
+from dpmanifolds.sums.integers import ball_integers, box_fits, box_integers, length_fits, shortened_length
 
 __all__ = ["AtPoint", "Contribution", "DistanceContribution", "TangentContribution", "public_point"]
 
@@ -34,6 +36,8 @@ class Contribution(ABC):
     """How many integers a record has."""
     bound: int
     """No integer is larger than this in size."""
+    tile_bytes: int = 1 << 17
+    """How many bytes of records are worked on together."""
 
     @abstractmethod
     def __call__(self, block: Array) -> tuple[Array, Array]:
@@ -55,6 +59,17 @@ class Contribution(ABC):
         """A public record that fills up the last tile of a block; None where tiles may be short."""
         return None
 
+    def sum_on_device(self, block: Array) -> tuple[np.ndarray, np.ndarray] | None:
+        """Totals (dim,) of at most 2²⁷ records as they were read, and how many break no rule, the first, the second, …
+
+        By one fused kernel, for arrays on an accelerator; None where there is none.
+        """
+        return None
+
+    def integers_on_device(self, block: Array) -> tuple[Array, Array] | None:
+        """What a call gives, by that kernel; None where there is none."""
+        return None
+
 
 @dataclass(frozen=True, eq=False)
 class AtPoint(Contribution):
@@ -74,7 +89,7 @@ class AtPoint(Contribution):
         return in_double(self.manifold.take_form(block))
 
     def seen(self, block: Array) -> tuple[Array, Array]:
-        """Coordinates (n, dim) at the base, and broken rules; for a record that breaks one, of its substitute.
+        """Coordinates (n, dim) at the base, and broken rules; for a record that breaks one, of its substitute, or NaN.
 
         A record that keeps the cheap rules and has no coordinates is malformed if it is not on the manifold, and
         otherwise merely out of reach: it counts as 0.
@@ -87,7 +102,9 @@ class AtPoint(Contribution):
             rows = manifold.log_coordinates(base, block)
             lost = (broken == 0) & ~xp.all(xp.isfinite(rows), axis=-1)
             broken = xp.where(lost, self._judged(block, lost), broken)
-            if self.substitute is not None:
+            if self.substitute is None:
+                rows = xp.where((broken > 0)[:, None], xp.full_like(rows, math.nan), rows)
+            else:
                 middle = public_point(self.substitute, block)
                 own = manifold.log_coordinates(base, expand(middle))
                 rows = xp.where((broken > 0)[:, None], own, rows)
@@ -128,6 +145,43 @@ class TangentContribution(AtPoint):
             if self.offset is not None:
                 rows = rows - like(self.offset, rows)
             return ball_integers(rows / self.radius, self.exponent), broken
+
+    def sum_on_device(self, block: Array) -> tuple[np.ndarray, np.ndarray] | None:
+        block = self.manifold.take_form(block)
+        rule = self._device_rule(block)
+        if rule is None:
+            return None
+        total, counts = ball_sums(block, rule)
+        if self.substitute is None:
+            return total, counts
+        replaced = counts[1:].sum()
+        return total + replaced * self._own_integers(), np.array([counts[0] + replaced])
+
+    def integers_on_device(self, block: Array) -> tuple[Array, Array] | None:
+        block = self.manifold.take_form(block)
+        rule = self._device_rule(block)
+        if rule is None:
+            return None
+        whole, broken = ball_columns(block, rule)
+        if self.substitute is None:
+            return whole, broken
+        xp, own = namespace(whole), like_integers(self._own_integers(), whole)
+        return xp.where((broken > 0)[None, :], own[:, None], whole), xp.zeros_like(broken)
+
+    def _device_rule(self, block: Array) -> BallRule | None:
+        return ball_rule(
+            self.manifold,
+            self.base,
+            block,
+            offset=self.offset,
+            radius=self.radius,
+            limit=shortened_length(self.dim, self.exponent),
+            exponent=self.exponent,
+        )
+
+    def _own_integers(self) -> np.ndarray:
+        """Those of the substitute: public."""
+        return to_numpy(self(to_numpy(self.substitute)[None, ...])[0][:, 0])
 
 
 @dataclass(frozen=True, eq=False)

@@ -37,7 +37,7 @@ PERSON_UNIT = 1 << 20
 
 @dataclass(frozen=True, eq=False)
 class DistanceBins(AtPoint):
-    """Which of the bins [0, e₁], (e₁, e₂], … the distance to the base lies in; beyond the last, and lost, in the last."""
+    """Which bin [0, e₁], (e₁, e₂], … the distance to the base lies in; beyond the last, and lost, in the last."""
 
     edges: np.ndarray | None = None
     unit: int = 1
@@ -98,10 +98,8 @@ class CountsNoise:
         return np.asarray(self.law.release(np.array(total, dtype=np.int64), rng) / self.unit)
 
 
-def counts_noise(
-    cells: int, part: Budget, label: str, *, unit: int = 1, adjacency: str = "replace-one"
-) -> CountsNoise:
-    """The noise with the smaller deviation among those that keep this part of the budget; `label` says what a record is.
+def counts_noise(cells: int, part: Budget, label: str, *, unit: int = 1, adjacency: str = "replace-one") -> CountsNoise:
+    """The noise with the smaller deviation among those that keep this part of the budget; `label`: what a record is.
 
     A replaced record moves the counts by 2 in ℓ1 and √2 in ℓ2, one that is added or removed by 1.
     """

@@ -62,7 +62,7 @@ def box_integers(rows: Array, exponent: int) -> Array:
     xp = namespace(rows)
     columns = xp.permute_dims(rows, (1, 0))
     radius = 1 << exponent
-    finite = columns == columns
+    finite = ~xp.isnan(columns)
     cut = xp.clip(xp.where(finite, columns, xp.zeros_like(columns)), -1.0, 1.0)
     return _as_integers(cut * radius, radius)
 

@@ -32,7 +32,7 @@ from typing import Any
 import numpy as np
 from array_api_compat import device
 
-from dpmanifolds._arrays import Array, dot, leaves, namespace, norm, to_numpy
+from dpmanifolds._arrays import Array, dot, is_numpy, leaves, like, namespace, norm, to_numpy
 from dpmanifolds._validate import numeric_array
 from dpmanifolds.errors import ArgumentError
 from dpmanifolds.statistics.blocks import records_at
@@ -52,16 +52,18 @@ __all__ = [
 
 _CHUNK = 4096
 _EXACT_BITS = 53
-_TILES = 4
+_FINEST = 25
 
 
 def finest_factor_exponent(dimension: int) -> int:
     """The largest e at which `dimension` squares of integers up to 2^e add up exactly in float64.
 
-    >>> finest_factor_exponent(3), finest_factor_exponent(1000)
-    (25, 21)
+    25 at most: then the products of 4096 records add up below 2⁶³.
+
+    >>> finest_factor_exponent(1), finest_factor_exponent(3), finest_factor_exponent(1000)
+    (25, 25, 21)
     """
-    return (_EXACT_BITS - (dimension - 1).bit_length()) // 2
+    return min(_FINEST, (_EXACT_BITS - (dimension - 1).bit_length()) // 2)
 
 
 class OuterContribution(ABC):
@@ -74,6 +76,8 @@ class OuterContribution(ABC):
     shape: tuple[int, int]
     """Of a bᵀ."""
     exponents: tuple[int, int]
+    tile_bytes: int = 1 << 20
+    """How many bytes of records are worked on together."""
 
     @property
     def dim(self) -> int:
@@ -102,13 +106,18 @@ class OuterContribution(ABC):
         return None
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False)
 class SquareContribution(OuterContribution):
-    """x xᵀ/radius² for vectors x, shortened to the public radius; one that is not finite breaks rule 1."""
+    """x xᵀ/radius² for vectors x less a public centre, shortened to the public radius; not finite breaks rule 1.
+
+    `mends`: such a vector counts as 0, and is not told.
+    """
 
     dimension: int
     radius: float
     exponent: int = 20
+    center: np.ndarray | None = None
+    mends: bool = False
 
     @property
     def shape(self) -> tuple[int, int]:  # type: ignore[override]
@@ -127,8 +136,10 @@ class SquareContribution(OuterContribution):
     def __call__(self, block: Array) -> tuple[Array, Array, Array]:
         xp = namespace(block)
         with np.errstate(all="ignore"):
-            rows = block / self.radius
-        return rows, rows, xp.where(xp.all(xp.isfinite(block), axis=-1), 0, 1)
+            shifted = block if self.center is None else block - like(self.center, block)
+            rows = shifted / self.radius
+            broken = xp.where(xp.all(xp.isfinite(block), axis=-1), 0, 1)
+        return rows, rows, xp.zeros_like(broken) if self.mends else broken
 
 
 def sum_outer(
@@ -191,16 +202,23 @@ def _tiles(
     """Integers (n, shape[0]) and (n, shape[1]) and broken rules, tile by tile."""
     block = block if _stays(block) else _on_host(block)
     parts = leaves(block)
-    count, size = int(parts[0].shape[0]), _TILES * tile_size(parts)
+    count, size = int(parts[0].shape[0]), tile_size(parts, contribution.tile_bytes)
     for first in range(0, count, size):
         rows = min(size, count - first)
         tile = contribution.form(records_at(block, slice(first, first + rows)))
-        a, b, broken = contribution(_filled(tile, contribution.filler, size))
+        a, b, broken = contribution(_in_rows(_filled(tile, contribution.filler, size)))
         many = None if sizes is None else sizes[first : first + rows]
         with np.errstate(all="ignore"):
             left = whole_rows(a[:rows, :], contribution.exponents[0], many)
             right = left if b is a else whole_rows(b[:rows, :], contribution.exponents[1], many)
         yield left, right, to_numpy(broken[:rows])
+
+
+def _in_rows(tile: Any) -> Any:
+    """The tile with one record after the other in memory, whatever the block was: the order of sums depends on it."""
+    if isinstance(tile, tuple):
+        return tuple(map(_in_rows, tile))
+    return np.ascontiguousarray(tile) if is_numpy(tile) else tile
 
 
 def whole_rows(rows: Array, exponent: int, sizes: np.ndarray | None = None) -> Array:

@@ -8,33 +8,43 @@
 (2, True)
 
 x₁ = exp_p(mean of log_p x_i) is the mean itself where the metric is flat, and one step of Karcher's iteration
-elsewhere: what is left of the distance to the Fréchet mean is a share q of it, of second order in the spread of the
-records times the curvature. Each step is one sum with its share of the budget; the noise of an earlier step is carried
-over with the factor q, so that the last step gets most of the budget (docs/proofs/sums.md, section 5).
+elsewhere: what is left of the distance to the Fréchet mean is a share q = |1 − h| of it, h the average second derivative
+of half the squared distance. Later steps look from the point that was reached. Such a step sees h·e + noise, where e is
+what is still missing, and goes a share g of what it sees, so that (1 − gh)e + g·noise is missing then; the g that makes
+it least is the Kalman gain hP/(h²P + E²), P = E|e|², E the noise of this step. So the noise of earlier steps is averaged
+with that of later ones rather than thrown away, and the last step gets most of the budget, not all of it
+(docs/proofs/sums.md, section 5). What h, P and the bias are is worked out for records that a ball chosen in good faith
+holds, from its radius alone (`_SPREAD`, `_PLACES`); the promise does not depend on them.
 """
 
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from functools import reduce
-from typing import Any
+from typing import Any, NamedTuple
 
 from dpmanifolds._validate import positive_integer
 from dpmanifolds.domains import Domain
 from dpmanifolds.errors import ArgumentError, NotAvailableError
 from dpmanifolds.manifolds import Manifold
 from dpmanifolds.mechanisms import ExpectedError, Facts, Mechanism, calibrate, choose, mean_facts, offered
-from dpmanifolds.privacy import Budget, Guarantee, compose, split
+from dpmanifolds.privacy import Budget, Guarantee, PureDP, compose, split
 
-__all__ = ["MOST_STEPS", "StepPlan", "contraction", "damping", "is_flat", "move_plan", "plan_steps"]
+__all__ = ["MOST_STEPS", "StepPlan", "average_hessian", "damping", "is_flat", "move_plan", "plan_steps"]
 
 MOST_STEPS = 4
-# where records and their mean lie in a ball that was chosen in good faith: shares of the radius
-_SPREAD, _PLACE = 0.5, 0.3
-_LEAST_CONTRACTION = 0.02
-# from here on a whole step may lead away from the mean, in units of 1/√|κ|
-_DIVERGENCE = 1.92
+# the root mean square distance of records to their mean, and where that mean lies, as shares of the radius
+# (of the part of them that counts, where the curvature is negative: clipping to the ball takes the rest off)
+_SPREAD, _PLACES = 0.4, (0.0, 0.25, 0.5, 0.75)
+_SPREADS = {False: _SPREAD, True: 0.36}
+# how far off h may be, as a share of its distance from 1
+_UNSURE = 0.5
+_MOST_NOISE = 0.8
+# more steps are for more than this
+_TIE = 1.015
+# each step's part of the budget over that of the step after it
+_RATIOS = (0.02, 0.04, 0.07, 0.1, 0.15, 0.2, 0.3, 0.45, 0.7, 1.0)
 
 
 @dataclass(frozen=True)
@@ -49,8 +59,12 @@ class StepPlan:
     """Of the last point, from noise alone: that of its own sum, and what is carried over from the steps before."""
     bias: float
     """What the steps leave of the way to the Fréchet mean, for records and a mean in typical places."""
-    damping: float
-    """The share of a step that is taken."""
+    predicted: float
+    """Both of them, in the ball, on average over such places: what numbers of steps are compared by."""
+    gains: tuple[float, ...]
+    """The share of each step that is taken."""
+    noises: tuple[float, ...]
+    """The error from noise alone after each step."""
     reason: str
 
     @property
@@ -86,15 +100,12 @@ def plan_steps(
     else:
         counts = range(positive_integer("steps", steps), positive_integer("steps", steps) + 1)
     plans = [_planned(public, budget, count, mechanism, numerics) for count in counts]
-    best = min(plans, key=_predicted)
+    least = min(plan.predicted for plan in plans)
+    best = next(plan for plan in plans if plan.predicted <= _TIE * least)
     if len(plans) == 1:
         return best
-    others = ", ".join(f"{len(plan.mechanisms)}: {_predicted(plan):.3g}" for plan in plans)
+    others = ", ".join(f"{len(plan.mechanisms)}: {plan.predicted:.3g}" for plan in plans)
     return replace(best, reason=f"{best.reason}; error that public facts predict by the number of steps: {others}")
-
-
-def _predicted(plan: StepPlan) -> float:
-    return math.hypot(plan.expected_error.mean, plan.bias)
 
 
 def is_flat(manifold: Manifold) -> bool:
@@ -102,80 +113,157 @@ def is_flat(manifold: Manifold) -> bool:
     return manifold.curvature_bounds == (0.0, 0.0) and manifold.injectivity_radius == math.inf
 
 
-def contraction(domain: Domain, distance: float) -> float:
-    """The share of the way to the mean that a whole step leaves, for records at this distance: |1 − Hessian|.
+def average_hessian(domain: Domain, spread: float, distance: float = 0.0) -> float:
+    """h: the mean of log_p x over n records moves h times as far as p, for records around a point at this distance.
 
-    The Hessian of half the squared distance is 1 along the geodesic and √κρ·cot(√κρ) across it, or its hyperbolic
-    sister, at the average curvature.
+    The second derivative of half the squared distance ρ is 1 along the geodesic, and b = √κρ·cot(√κρ) or its hyperbolic
+    sister across it, at the average curvature κ. Records spread by s in all directions around a mean that p sees at
+    distance e lie across the way to it for a share (1 − 1/d)·s²/ρ² of their ρ² = s² + e²/3, averaged over the way.
 
     >>> import numpy as np
     >>> from dpmanifolds import Ball, Sphere
-    >>> round(contraction(Ball(Sphere(2), np.array([0.0, 0.0, 1.0]), 1.0), 0.5), 3)
-    0.042
+    >>> round(average_hessian(Ball(Sphere(2), np.array([0.0, 0.0, 1.0]), 1.0), 0.5), 3)
+    0.958
     """
     manifold = domain.manifold
     curvature = manifold.average_curvature
-    angle = math.sqrt(abs(curvature)) * distance
+    rho = math.sqrt(spread**2 + distance**2 / 3)
+    angle = math.sqrt(abs(curvature)) * rho
     if angle < 1e-6:
-        return 0.0
+        return 1.0
     bend = angle / math.tan(min(angle, 3.0)) if curvature > 0 else angle / math.tanh(angle)
-    return (1 - 1 / manifold.dim) * abs(1 - bend)
+    return 1 - (1 - 1 / manifold.dim) * (spread / rho) ** 2 * (1 - bend)
 
 
 def damping(domain: Domain) -> float:
-    """What part of a step is taken when there are several: all, or 1/L where whole ones may diverge.
+    """The most of a step that is taken when there are several: all, or less where whole ones overshoot.
 
-    The Hessian is at most L = √|κ|ρ·coth(√|κ|ρ) at the lowest curvature κ; whole steps are safe up to √|κ|ρ = 1.92.
+    Where the curvature is negative the second derivatives of half the squared distance at ρ lie between 1 and
+    L = √|κ|ρ·coth(√|κ|ρ). A share 2/(1 + L) of a step leaves at most (L − 1)/(L + 1) of any direction for records as far
+    as ρ. Here ρ is the typical spread, and κ a quarter of the lowest curvature and three of the average one: at the lowest
+    steps are too short for records that spread in all directions, and only records at opposite ends of a wide ball are
+    then overshot, no farther than by one whole step.
 
     >>> from dpmanifolds import Ball, Hyperbolic
     >>> round(damping(Ball(Hyperbolic(2), Hyperbolic(2).origin, 3.0)), 3)
-    0.332
+    0.82
     """
-    reach = math.sqrt(max(-domain.manifold.curvature_bounds[0], 0.0)) * domain.radius
-    return 1.0 if reach <= _DIVERGENCE else math.tanh(reach) / reach
+    manifold = domain.manifold
+    curvature = 0.25 * manifold.curvature_bounds[0] + 0.75 * manifold.average_curvature
+    reach = math.sqrt(max(-curvature, 0.0)) * _SPREAD * domain.radius
+    return 1.0 if reach < 1e-6 else 2 / (1 + reach / math.tanh(reach))
+
+
+class _Course(NamedTuple):
+    """What a number of steps with these errors comes to."""
+
+    gains: tuple[float, ...]
+    noises: tuple[float, ...]
+    """After each step."""
+    bias: float
+    predicted: float
+
+
+def _course(domain: Domain, errors: Sequence[float]) -> _Course:
+    """Gains, and the error of the last point, for steps whose noise errs by `errors`.
+
+    Worked out at several places of the mean; a step's gain is the one that fits all of them best. Where negative
+    curvature spreads what is seen from the centre, the noise of the first step counts for more than its size there.
+    """
+    radius, spread = domain.radius, _SPREADS[domain.manifold.is_hadamard] * domain.radius
+    whole = 1.0 if len(errors) == 1 else damping(domain)
+    places = [place * radius for place in _PLACES]
+    biases = [abs(1 - whole * average_hessian(domain, spread, place)) * place for place in places]
+    stretches = [_stretch(domain, place) for place in places]
+    noises, gains = [whole * errors[0]], [whole]
+    # what is shrunk into the ball errs by no more than about its radius
+    held = [min(stretch * noises[0], _MOST_NOISE * radius) for stretch in stretches]
+    near = average_hessian(domain, spread)
+    for error in errors[1:]:
+        power = sum(h * h + b * b for h, b in zip(held, biases, strict=True)) / len(places)
+        gain = min(near * power / (near * near * power + error * error), whole)
+        seen = [average_hessian(domain, spread, math.hypot(h, b)) for h, b in zip(held, biases, strict=True)]
+        left = [abs(1 - gain * hessian) + _UNSURE * abs(1 - near) for hessian in seen]
+        carried = (abs(1 - gain * near) + _UNSURE * abs(1 - near)) * min(noises[-1], _MOST_NOISE * radius)
+        noises.append(math.hypot(carried, gain * error))
+        held = [math.hypot(factor * value, gain * error) for factor, value in zip(left, held, strict=True)]
+        biases = [factor * bias for factor, bias in zip(left, biases, strict=True)]
+        gains.append(gain)
+    # no weights make more of independent noises than this
+    least = min(1 / math.sqrt(sum(1 / error**2 for error in errors)) / max(near, 1.0), _MOST_NOISE * radius)
+    held = [_shrunk(domain, max(value, least), place) for value, place in zip(held, places, strict=True)]
+    predicted = sum(math.hypot(h, b) for h, b in zip(held, biases, strict=True)) / len(places)
+    bias = math.sqrt(sum(b * b for b in biases) / len(places))
+    return _Course(tuple(gains), tuple(noises), bias, predicted)
+
+
+def _shrunk(domain: Domain, noise: float, place: float) -> float:
+    """About what is left of the noise after shrinking towards the public centre, for a mean at this distance from it.
+
+    1/√d of it at the centre, and nowhere more than the way there and a tenth of the radius.
+    """
+    if noise == 0:
+        return 0.0
+    kept = (place**2 + noise**2 / domain.manifold.dim) / (place**2 + noise**2)
+    return min(noise * math.sqrt(kept), 0.8 * place + 0.1 * domain.radius)
+
+
+def _stretch(domain: Domain, distance: float) -> float:
+    """How much exp at the centre stretches small vectors at this distance, on average over directions."""
+    curvature, dim = domain.manifold.average_curvature, domain.manifold.dim
+    reach = math.sqrt(max(-curvature, 0.0)) * distance
+    return 1.0 if reach < 1e-6 else (1 + (dim - 1) * min(math.sinh(min(reach, 30.0)) / reach, 1e3)) / dim
 
 
 def _planned(facts: Facts, budget: Budget, count: int, mechanism: str, numerics: str) -> StepPlan:
     domain = facts.domain
-    left = contraction(domain, _SPREAD * domain.radius)
-    bias = _PLACE * domain.radius * left**count
     if count == 1:
         chosen = choose(facts, budget, mechanism=mechanism, numerics=numerics)
         law = chosen.mechanism
-        return StepPlan((law,), (budget,), law.guarantee, law.expected_error, bias, 1.0, chosen.reason)
-    factor = min(max(left, _LEAST_CONTRACTION), 1.0)
+        course = _course(domain, [law.expected_error.mean])
+        error, parts = law.expected_error, (budget,)
+        return StepPlan((law,), parts, law.guarantee, error, course.bias, course.predicted, *course[:2], chosen.reason)
     found, refusal = [], NotAvailableError(f"no mechanism keeps {count} parts of {budget!r}.")
-    for power in (1.0, 2.0 / 3.0):
-        weights = [factor ** (power * (count - 1 - number)) for number in range(count)]
-        for parts in split(budget, [weight / math.fsum(weights) for weight in weights]):
-            try:
-                found.append(_composed(facts, parts, mechanism, numerics, left))
-            except NotAvailableError as reason:
-                refusal = reason
+    for number, (whole,) in enumerate(split(budget, [1.0])):
+        try:
+            best = _least(offered(facts, whole, mechanism=mechanism, numerics=numerics))
+            shares = _best_shares(domain, best.expected_error.mean, count, isinstance(whole, PureDP))
+            parts = split(budget, shares)[number]
+            laws = tuple(calibrate(best.name, facts, part, best.numerics) for part in parts)
+            found.append((laws, parts))
+        except NotAvailableError as reason:
+            refusal = reason
     if not found:
         raise refusal
-    laws, parts, error = min(found, key=lambda way: way[2].mean)
-    guarantee = compose(*(law.guarantee for law in laws))
-    return StepPlan(laws, parts, guarantee, error, bias, damping(domain), f"{count} steps of {laws[-1].name}")
+    plans = [_assembled(laws, parts, f"{count} steps of {laws[-1].name}") for laws, parts in found]
+    return min(plans, key=lambda plan: plan.predicted)
 
 
-def _composed(
-    facts: Facts, parts: tuple[Budget, ...], mechanism: str, numerics: str, left: float
-) -> tuple[tuple[Mechanism, ...], tuple[Budget, ...], ExpectedError]:
-    """One mechanism of one kind for each part, and the error of the last with what is carried over."""
-    best = min(
-        offered(facts, parts[-1], mechanism=mechanism, numerics=numerics), key=lambda law: law.expected_error.mean
+def _least(laws: Sequence[Mechanism]) -> Mechanism:
+    return min(laws, key=lambda law: law.expected_error.mean)
+
+
+def _best_shares(domain: Domain, error: float, count: int, pure: bool) -> tuple[float, ...]:
+    """Shares of the budget in geometric progression: a part w of it has noise of 1/w for pure ε, else of 1/√w."""
+    ways = []
+    for ratio in _RATIOS:
+        weights = [ratio ** (count - 1 - number) for number in range(count)]
+        shares = tuple(weight / math.fsum(weights) for weight in weights)
+        errors = [error / (share if pure else math.sqrt(share)) for share in shares]
+        ways.append((_course(domain, errors).predicted, shares))
+    return min(ways)[1]
+
+
+def _assembled(laws: tuple[Mechanism, ...], parts: tuple[Budget, ...], reason: str) -> StepPlan:
+    """Calibrated steps with what they come to."""
+    course = _course(laws[-1].facts.domain, [law.expected_error.mean for law in laws])
+    last = laws[-1].expected_error
+    ratio = course.noises[-1] / last.mean
+    error = replace(
+        last, mean=course.noises[-1], radius_90=last.radius_90 * ratio, mean_at_edge=last.mean_at_edge * ratio
     )
-    laws = tuple(calibrate(best.name, facts, part, best.numerics) for part in parts)
-    return laws, parts, _carried(laws, left)
-
-
-def _carried(laws: tuple[Mechanism, ...], left: float) -> ExpectedError:
-    """The error of the last step, with a share `left` of that of the step before, and so on."""
-    errors = [law.expected_error for law in laws]
-    mean = reduce(lambda carried, error: math.hypot(left * carried, error.mean), errors, 0.0)
-    last, ratio = errors[-1], mean / errors[-1].mean
-    return replace(last, mean=mean, radius_90=last.radius_90 * ratio, mean_at_edge=last.mean_at_edge * ratio)
+    guarantee = compose(*(law.guarantee for law in laws))
+    return StepPlan(laws, parts, guarantee, error, course.bias, course.predicted, *course[:2], reason)
 
 
 def move_plan(plan: StepPlan, domain: Domain) -> StepPlan:
@@ -185,14 +273,7 @@ def move_plan(plan: StepPlan, domain: Domain) -> StepPlan:
 
 def _recalibrated(plan: StepPlan, domain: Domain, n: int | None) -> StepPlan:
     laws = tuple(_moved(law, part, domain, n) for law, part in zip(plan.mechanisms, plan.parts, strict=True))
-    left = contraction(domain, _SPREAD * domain.radius)
-    return replace(
-        plan,
-        mechanisms=laws,
-        expected_error=_carried(laws, left),
-        bias=_PLACE * domain.radius * left ** len(laws),
-        damping=damping(domain),
-    )
+    return replace(_assembled(laws, plan.parts, plan.reason), guarantee=plan.guarantee)
 
 
 def _moved(law: Mechanism, part: Budget, domain: Domain, n: int | None) -> Mechanism:

@@ -18,7 +18,8 @@ whatever the number of records is.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from collections.abc import Callable
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -26,6 +27,7 @@ from array_api_compat import device
 
 from dpmanifolds._arrays import Array, has_doubles, is_numpy, leaves, namespace, on_accelerator, to_numpy
 from dpmanifolds.errors import NotOnManifoldError
+from dpmanifolds.statistics._device_integers import LONGEST_PIECE
 from dpmanifolds.statistics.blocks import bytes_per_record, records_at
 from dpmanifolds.statistics.sources import Source
 from dpmanifolds.sums.contribution import Contribution
@@ -33,8 +35,8 @@ from dpmanifolds.sums.contribution import Contribution
 __all__ = ["ExactSum", "check_rules", "integers_of", "select_rows", "sum_block", "sum_records", "taken"]
 
 _LOW_BITS = 31
-_TILE_BYTES = 1 << 17
-_LARGEST_TILE = 4096
+_FEWEST_BYTES = 32
+_MOST_INTEGERS = 1 << 20
 _DEVICE_TILE = 1 << 20
 _MOST_RULES = 8
 
@@ -54,6 +56,12 @@ class ExactSum:
     def of(cls, total: np.ndarray, rows: int, broken: np.ndarray) -> ExactSum:
         counts = np.bincount(broken, minlength=_MOST_RULES)
         return cls(total >> _LOW_BITS, total & ((1 << _LOW_BITS) - 1), rows, counts)
+
+    @classmethod
+    def of_counts(cls, total: np.ndarray, counts: np.ndarray) -> ExactSum:
+        """From how many records keep all rules, break the first, the second, …"""
+        one = cls.of(total, int(counts.sum()), np.zeros(0, dtype=np.int64))
+        return replace(one, broken=np.pad(counts, (0, _MOST_RULES - len(counts))))
 
     def __add__(self, other: ExactSum) -> ExactSum:
         low = self.low + other.low
@@ -128,6 +136,11 @@ def _plus(a: ExactSum, b: ExactSum) -> ExactSum:
 def sum_block(contribution: Contribution, block: Any) -> ExactSum:
     """The exact sum of a block of records as it was read."""
     total: ExactSum | None = None
+    for whole_total, counts in _fused(contribution.sum_on_device, block, LONGEST_PIECE):
+        one = ExactSum.of_counts(whole_total, counts)
+        total = one if total is None else total + one
+    if total is not None:
+        return total
     for whole, broken in _tiles(contribution, block):
         xp = namespace(whole)
         one = ExactSum.of(to_numpy(xp.sum(whole, axis=1)), int(whole.shape[1]), to_numpy(broken))
@@ -151,10 +164,14 @@ def _tiles(contribution: Contribution, block: Any) -> Any:
 
     So PyTorch and JAX on a processor, and every other library, give the integers that NumPy gives.
     """
+    fused = _fused(contribution.integers_on_device, block, _DEVICE_TILE)
+    if fused:
+        yield from fused
+        return
     block = block if _stays(block) else _on_host(block)
     parts = leaves(block)
     count = int(parts[0].shape[0])
-    size = tile_size(parts, contribution.dim)
+    size = tile_size(parts, contribution.tile_bytes, contribution.dim)
     for first in range(0, count, size):
         rows = min(size, count - first)
         tile = contribution.form(records_at(block, slice(first, first + rows)))
@@ -162,12 +179,26 @@ def _tiles(contribution: Contribution, block: Any) -> Any:
         yield whole[:, :rows], broken[:rows]
 
 
-def tile_size(parts: list[Array], dim: int = 1) -> int:
+def _fused(run: Callable[[Array], Any], block: Any, size: int) -> list[Any]:
+    """What a kernel makes of a block that lives on an accelerator, in pieces of so many records; none without one."""
+    if isinstance(block, tuple) or not _stays(block):
+        return []
+    count = int(block.shape[0])
+    found: list[Any] = []
+    for first in range(0, count, size):
+        piece = run(records_at(block, slice(first, min(first + size, count))))
+        if piece is None:
+            return []
+        found.append(piece)
+    return found
+
+
+def tile_size(parts: list[Array], tile_bytes: int = 1 << 17, dim: int = 1) -> int:
     """How many records are worked on together: a function of the shape of one record and of its integers."""
     read, made = sum(map(bytes_per_record, parts)), 8 * dim
     if on_accelerator(parts[0]):
         return max(1, min(_DEVICE_TILE, (1 << 28) // read, (1 << 30) // made))
-    return max(1, min(_LARGEST_TILE, _TILE_BYTES // read, 8 * _TILE_BYTES // made))
+    return max(1, min(tile_bytes // _FEWEST_BYTES, tile_bytes // read, _MOST_INTEGERS // made))
 
 
 def _stays(block: Any) -> bool:

@@ -1,9 +1,9 @@
 """Noise for symmetric matrices under pure ε: the difference of two Wishart matrices, rounded without error.
 
 >>> import numpy as np
->>> from dpmanifolds.estimators._wishart import WishartDifference
+>>> from dpmanifolds.noise.wishart import WishartDifference
 >>> noise = WishartDifference(dim=3, scale=2.0**30)
->>> noise.release(np.zeros((3, 3), dtype=np.int64), rng=0).shape, round(noise.epsilon(nuclear_steps=2.0**30), 9)
+>>> noise.release(np.zeros((3, 3), dtype=object), rng=0).shape, round(noise.epsilon(nuclear_steps=2**30), 9)
 ((3, 3), 1.0)
 
 **Theorem.** Let A, B be independent with density f(a) ∝ exp(−tr(a)/s) on the positive semidefinite d×d matrices, and
@@ -34,16 +34,15 @@ from typing import Any
 import numpy as np
 
 from dpmanifolds._validate import positive_integer
-from dpmanifolds.errors import ArgumentError
-from dpmanifolds.noise import as_generator
-from dpmanifolds.noise.exact import _NormalPair, exact_scale
+from dpmanifolds.noise.exact import Scale, _NormalPair, exact_scale
 from dpmanifolds.noise.exact_arithmetic import BitStream
+from dpmanifolds.noise.generators import as_generator
+from dpmanifolds.noise.symmetric import whole_matrix
 
 __all__ = ["WishartDifference", "exact_gram"]
 
 _START = 96
 _WIDTH = 4
-_INT64 = np.iinfo(np.int64)
 
 
 @dataclass(frozen=True)
@@ -51,12 +50,13 @@ class WishartDifference:
     """Symmetric integers + round(A − B), A and B of density ∝ exp(−tr(a)/scale), all in lattice steps."""
 
     dim: int
-    scale: float
+    scale: Scale
 
     def __post_init__(self) -> None:
-        exact_scale(self.scale, 2.0**58 / positive_integer("dim", self.dim))
+        positive_integer("dim", self.dim)
+        exact_scale(self.scale, math.inf)
 
-    def epsilon(self, nuclear_steps: float) -> float:
+    def epsilon(self, nuclear_steps: Scale) -> float:
         """An upper bound, tight to rounding, of the ε at which integers that move so far are released."""
         ratio = Fraction(nuclear_steps) / Fraction(self.scale)
         return math.nextafter(float(ratio), math.inf) if ratio else 0.0
@@ -67,13 +67,11 @@ class WishartDifference:
         return float(self.scale) * math.sqrt((self.dim + 1) / 2)
 
     def release(self, values: Any, rng: Any = None, *, start: int = _START) -> np.ndarray:
-        """The symmetric int64 matrix `values` plus noise, cut at the ends of int64 (post-processing).
+        """A symmetric matrix of integers of any size (dim, dim), with noise: Python's integers, of any size too.
 
         The first precision, `start`, does not change what comes out.
         """
-        steps = np.asarray(values)
-        if steps.dtype.kind != "i" or steps.shape != (self.dim, self.dim):
-            raise ArgumentError(f"values must be a ({self.dim}, {self.dim}) array of whole numbers of lattice steps.")
+        steps = whole_matrix(values, self.dim)
         source = BitStream(as_generator(rng))
         factors = [_NormalMatrix(self.dim, self.dim + 1, source) for _ in range(2)]
         # A − B = (s/2)(GGᵀ − HHᵀ)
@@ -88,9 +86,8 @@ class WishartDifference:
                 break
             bits *= 2
         above = np.triu_indices(self.dim)
-        sums = np.clip(steps[above].astype(object) + low, _INT64.min, _INT64.max)
-        noisy = np.empty(steps.shape, dtype=np.int64)
-        noisy[above] = noisy.T[above] = sums.astype(np.int64)
+        noisy = np.empty_like(steps)
+        noisy[above] = noisy.T[above] = steps[above] + low
         return noisy
 
 

@@ -1,0 +1,146 @@
+"""The privacy loss of ℓ2-Laplace noise in R^d, density ∝ e^{−|y|/σ}, for a shift of length aσ (MATH.md, B6).
+
+>>> import numpy as np
+>>> from dpmanifolds.privacy.l2_laplace import L2LaplacePair
+>>> round(float(L2LaplacePair(21, 3.0).delta_upper(np.array([1.0]))[0]), 10)
+0.0262247909
+
+In prolate coordinates u = (|y| + |y−v|)/aσ, w = (|y−v| − |y|)/aσ the loss is a·w, and the integral over u is a Bessel
+function: with z = a/2, ν = (d−2)/2 and ∫₁^∞ (u²−1)^{ν−½} e^{−zu} du = Γ(ν+½)/√π·(2/z)^ν K_ν(z), w = sin φ has the law
+
+    ∝ e^{a·sin φ/2}·cos^{d−2}φ·(b + cos²φ),   b = (2ν+1)/z · K_{ν+1}(z)/K_ν(z),   −π/2 ≤ φ ≤ π/2,
+
+so every probability is an integral of one smooth function of φ, and δ(ε) = E[(1 − e^{ε−a·sin φ})₊] subtracts nothing.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from functools import cached_property, lru_cache
+
+import numpy as np
+from scipy import special
+
+from dpmanifolds.privacy._loss_quadrature import LogIntegrals
+from dpmanifolds.privacy._loss_renyi import renyi_divergence
+from dpmanifolds.privacy._loss_supremum import supremum
+from dpmanifolds.privacy._loss_tails import LossTails, probit_of_log
+from dpmanifolds.privacy.rounding import ULP
+
+__all__ = ["L2LaplacePair", "l2_laplace_pair"]
+
+_RULE = LogIntegrals(136)
+_BATCH = 480
+_LEAST = 2.0**-1074
+
+
+class L2LaplacePair:
+    """The two laws at distance aσ in R^d, d ≥ 2: a reflection swaps them."""
+
+    def __init__(self, dim: int, shift: float) -> None:
+        self.dim, self.shift = dim, shift
+        self.largest = shift
+        self._ratio = _bessel_part(dim, shift)
+        # the mass of both signs of w, on w ≥ 0
+        total, error = self._integral(np.zeros(1), lambda rise, sine: np.log1p(np.exp(-shift * sine)))
+        self._log_total = float(total[0])
+        self._rounding = float(error[0]) + ULP * (400 + 40 * dim + 16 * shift)
+
+    def _integral(
+        self, thresholds: np.ndarray, factor: Callable[[np.ndarray, np.ndarray], np.ndarray]
+    ) -> tuple[np.ndarray, np.ndarray]:
+        """log ∫ of the density times e^factor over a·sin φ ≥ t, unnormalised; factor(a·sin φ − t, sin φ)."""
+        turn = np.arcsin(np.minimum(thresholds / self.shift, 1.0))[:, None]
+        # π/2 − φ at the threshold, with its digits where t is close to a
+        length = 2 * np.arcsin(np.sqrt(np.maximum(self.shift - thresholds, 0.0) / (2 * self.shift)))
+
+        def log_integrand(ahead: np.ndarray, rest: np.ndarray) -> np.ndarray:
+            sine, cosine = np.cos(rest), np.sin(rest)
+            rise = 2 * self.shift * np.cos(turn + ahead / 2) * np.sin(ahead / 2)
+            with np.errstate(divide="ignore"):
+                power = (self.dim - 2) * np.log(cosine) if self.dim > 2 else 0.0
+                shape = self.shift * (sine - 1) / 2 + power + np.log(self._ratio + cosine * cosine)
+                return np.asarray(shape + factor(rise, sine))
+
+        return _RULE(log_integrand, length)
+
+    @property
+    def error(self) -> float:
+        return float(self.tails(np.zeros(1)).error[0])
+
+    @cached_property
+    def at_zero(self) -> float:
+        return -2 * float(probit_of_log(self.tails(np.zeros(1)).above_second)[0])
+
+    def tails(self, thresholds: np.ndarray) -> LossTails:
+        flat = np.asarray(thresholds, dtype=np.float64).ravel()
+        parts = [self._tails(flat[i : i + _BATCH]) for i in range(0, max(flat.size, 1), _BATCH)]
+        return LossTails(*(np.concatenate(rows).reshape(np.shape(thresholds)) for rows in zip(*parts, strict=True)))
+
+    def _tails(self, t: np.ndarray) -> LossTails:
+        first, one = self._integral(t, lambda rise, sine: np.zeros_like(sine))
+        second, two = self._integral(t, lambda rise, sine: -self.shift * sine)
+        at_zero = self._integral(np.zeros(1), lambda rise, sine: -self.shift * sine)[0]
+        first, second, behind = (np.minimum(v - self._log_total, 0.0) for v in (first, second, at_zero))
+        # P₁(L < t) = P₁(L < 0) + P₁(0 ≤ L < t), and P₁(L < 0) = P₂(L ≥ 0)
+        middle, three = self._up_to(t)
+        below = np.minimum(np.logaddexp(behind, middle - self._log_total), 0.0)
+        return LossTails(first, below, second, np.maximum(np.maximum(one, two), three) + self._rounding)
+
+    def _up_to(self, t: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+        """log ∫ of the density over 0 ≤ a·sin φ < t, unnormalised."""
+
+        def log_density(ahead: np.ndarray, _: np.ndarray) -> np.ndarray:
+            sine, cosine = np.sin(ahead), np.cos(ahead)
+            with np.errstate(divide="ignore"):
+                power = (self.dim - 2) * np.log(cosine) if self.dim > 2 else 0.0
+            return np.asarray(self.shift * (sine - 1) / 2 + power + np.log(self._ratio + cosine * cosine))
+
+        return _RULE(log_density, np.arcsin(np.minimum(t / self.shift, 1.0)))
+
+    def gaussian_tail(self, mu: float) -> float:
+        return math.inf
+
+    def delta_upper(self, epsilon: np.ndarray) -> np.ndarray:
+        """An upper bound on δ(ε): a positive integrand, so that its error is relative to δ."""
+        flat = np.asarray(epsilon, dtype=np.float64).ravel() * (1 - 2.0**-50)
+        bounds = np.zeros(flat.shape)
+        for i in range(0, flat.size, _BATCH):
+            part = flat[i : i + _BATCH]
+            inside = np.where(part < self.shift, part, 0.0)
+            with np.errstate(divide="ignore"):
+                value, error = self._integral(inside, lambda rise, _: np.log(-np.expm1(-rise)))
+            log_delta = value - self._log_total
+            slack = 1 + error + self._rounding + 4e-15 * np.abs(log_delta)
+            bound = np.clip(np.exp(log_delta) * slack, _LEAST, 1.0)
+            bounds[i : i + _BATCH] = np.where(part < self.shift, bound, 0.0)
+        return bounds.reshape(np.shape(epsilon))
+
+    @cached_property
+    def mu(self) -> float:
+        """The smallest μ of Gaussian DP, rounded up."""
+        return supremum(self).upper
+
+    def renyi(self, alpha: float) -> float:
+        """D_α, rounded up by 1e−9 of itself."""
+        return renyi_divergence(self, alpha) * (1 + 1e-9 + 4 * self.error)
+
+
+def _bessel_part(dim: int, shift: float) -> float:
+    """b = (2ν+1)/z·K_{ν+1}(z)/K_ν(z), z = a/2, by K_{ν+1}/K_ν = 2ν/z + K_{ν−1}/K_ν upwards: sums of positive terms."""
+    z = shift / 2
+    if dim % 2:
+        order, ratio = 0.5, 1 + 1 / z
+    else:
+        order, ratio = 0.0, float(special.k1e(z) / special.k0e(z))
+    while order < (dim - 2) / 2:
+        order += 1
+        ratio = 2 * order / z + 1 / ratio
+    return (dim - 1) / z * ratio
+
+
+@lru_cache(maxsize=256)
+def l2_laplace_pair(dim: int, shift: float) -> L2LaplacePair:
+    """The pair, with what was computed for it."""
+    return L2LaplacePair(dim, shift)

@@ -1,0 +1,303 @@
+"""Integers on a device: those of the host up to a step, and of each record alone, hard ones included.
+
+Without an accelerator PyTorch and JAX on the processor stand in for one: the formulas, and the kernels interpreted.
+"""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from dpmanifolds import SPD
+from dpmanifolds.manifolds import _matrix_log
+from dpmanifolds.statistics import _device_integers
+from dpmanifolds.statistics._device_integers import BallRule, ball_columns, ball_sums
+from dpmanifolds.sums import total
+from dpmanifolds.sums.contribution import DistanceContribution, TangentContribution
+from dpmanifolds.sums.total import integers_of, sum_block
+from tests.sums.device_cases import breaches, hard_records, ordinary_records
+
+METRICS = ["affine-invariant", "log-euclidean"]
+ROOT = Path(__file__).parents[2]
+
+
+@pytest.fixture
+def everywhere(monkeypatch):
+    """Whatever is not NumPy's lives on an accelerator, and pieces are short."""
+    for module in (total, _device_integers, _matrix_log):
+        monkeypatch.setattr(module, "on_accelerator", lambda array: not isinstance(array, np.ndarray))
+    monkeypatch.setattr(_device_integers, "_kernel_works", lambda *_: False)
+    monkeypatch.setattr(_device_integers, "_FORMULA_PIECE", 256)
+    monkeypatch.setattr(total, "_DEVICE_TILE", 300)
+
+
+def pull_at(k, metric, *, substitute=None, exponent=26, offset=None, radius=6.0):
+    base = ordinary_records(k, 1, 3.0, seed=5)[0]
+    return TangentContribution(SPD(k, metric), base, substitute, radius=radius, offset=offset, exponent=exponent)
+
+
+def on_library(pull, put):
+    return lambda records: integers_of(pull, put(records))
+
+
+def small_cases(backend):
+    """JAX compiles for seconds for every size of matrix; one will do."""
+    if backend.name == "numpy":
+        pytest.skip("NumPy has its own path")
+    return [2] if backend.name == "jax" else [1, 2, 3]
+
+
+def has_no_clear_rule(name):
+    """Rounding decides. JAX on a processor takes subnormal numbers for zero, the host does not scale them."""
+    return "normal" in name or name in ("singular", "condition 1e16")
+
+
+@pytest.mark.parametrize("metric", METRICS)
+@pytest.mark.usefixtures("everywhere")
+def test_integers_are_those_of_the_host_up_to_two_steps(metric, backend):
+    for k in small_cases(backend):
+        records = ordinary_records(k, 600, 50.0)
+        for exponent, dtype in ((20, np.float64), (30, np.float64), (26, np.float32)):
+            pull = pull_at(k, metric, exponent=exponent, offset=np.full(k * (k + 1) // 2, 0.1), radius=2.0)
+            expected, _ = integers_of(pull, records.astype(dtype))
+            found, broken = integers_of(pull, backend.array(records.astype(dtype)))
+            assert np.abs(found - expected).max() <= 2
+            assert (np.abs(expected).max(axis=0) > 0).all()
+            assert not broken.any()
+
+
+@pytest.mark.parametrize("metric", METRICS)
+@pytest.mark.usefixtures("everywhere")
+def test_a_record_has_the_same_integers_in_any_company_place_and_cut(metric, backend):
+    if backend.name == "array_api_strict":
+        pytest.skip("NumPy in disguise, and slow")
+    for k in small_cases(backend):
+        assert breaches(on_library(pull_at(k, metric, exponent=30), backend.array), k, 30) == []
+
+
+@pytest.mark.parametrize("metric", METRICS)
+@pytest.mark.usefixtures("everywhere")
+def test_sums_are_those_of_the_integers_and_rules_those_of_the_host(metric, backend):
+    for k in small_cases(backend):
+        named = hard_records(k)
+        names = [name for name in named if not has_no_clear_rule(name)]
+        records = np.concatenate([np.stack([named[name] for name in names]), ordinary_records(k, 700)])
+        for substitute in (None, 2 * np.eye(k)):
+            pull = pull_at(k, metric, substitute=substitute)
+            whole, broken = integers_of(pull, backend.array(records))
+            summed = sum_block(pull, backend.array(records))
+            assert summed.integers == whole.sum(axis=1).tolist()
+            assert summed.rows == len(records)
+            assert summed.broken.tolist() == np.bincount(broken, minlength=8).tolist()
+            assert broken.tolist() == integers_of(pull, records)[1].tolist()
+            at = [row for row, name in enumerate(names) if "not a number" in name or name == "negative"]
+            own = np.zeros(pull.dim, int) if substitute is None else integers_of(pull, substitute[None])[0][:, 0]
+            assert (whole[:, at] == own[:, None]).all()
+
+
+@pytest.mark.parametrize("k", [2, 3])
+def test_very_large_and_very_small_records_have_their_logarithms(k):
+    usual = hard_records(k)["usual"]
+    rule = BallRule(None, np.zeros(k * (k + 1) // 2), radius=2000.0, limit=0.999, exponent=30)
+    for factor in (1e300, 1e-300):
+        found, broken = ball_columns(np.stack([factor * usual, usual]), rule)
+        moved = (found[:, 0] - found[:, 1]) * 2000 / 2**30
+        assert np.allclose(moved, np.repeat([np.log(factor), 0.0], [k, k * (k - 1) // 2]), atol=1e-5)
+        assert not broken.any()
+
+
+def test_rows_that_leave_the_ball_become_zero_by_the_exact_check():
+    """The check alone: shortening is told to leave rows of length up to 2 alone."""
+    rule = BallRule(None, np.zeros(3), radius=1.0, limit=2.0, exponent=30)
+    inside, outside = np.diag(np.exp([1.0, 0.0])), np.diag(np.exp([1.0, 2.0**-29]))
+    whole, broken = ball_columns(np.stack([inside, outside, np.diag(np.exp([1.0, 1.0]))]), rule)
+    assert whole.T.tolist() == [[1 << 30, 0, 0], [0, 0, 0], [0, 0, 0]]
+    assert broken.tolist() == [0, 0, 0]
+    assert ball_sums(np.stack([inside, outside]), rule)[0].tolist() == [1 << 30, 0, 0]
+
+
+def test_shortening_keeps_the_check_from_firing():
+    for k in (1, 2, 3):
+        records = ordinary_records(k, 3000, 1e8)
+        for exponent in (4, 20, 30):
+            pull = pull_at(k, "log-euclidean", exponent=exponent, radius=0.5)
+            rule = BallRule(None, np.zeros(pull.dim), 0.5, _limit(pull), exponent)
+            whole, _ = ball_columns(records, rule)
+            length = np.sqrt((whole.astype(float) ** 2).sum(axis=0)) / 2**exponent
+            assert (length > 1 - 4 * np.sqrt(pull.dim) / 2**exponent).mean() > 0.8
+            assert pull.fits(whole).all()
+
+
+def _limit(pull):
+    from dpmanifolds.sums.integers import shortened_length
+
+    return shortened_length(pull.dim, pull.exponent)
+
+
+@pytest.mark.usefixtures("everywhere")
+def test_what_has_no_kernel_takes_the_general_path(backend):
+    if backend.name != "torch":
+        pytest.skip("a stand-in for an accelerator")
+    records = ordinary_records(2, 40)
+    for pull in (pull_at(2, "log-cholesky"), pull_at(2, "log-euclidean", exponent=31)):
+        assert pull.sum_on_device(backend.array(records)) is None
+        assert sum_block(pull, backend.array(records)).rows == 40
+    away = DistanceContribution(SPD(2), np.eye(2), radius=5.0)
+    assert np.abs(integers_of(away, backend.array(records))[0] - integers_of(away, records)[0]).max() <= 2
+    empty = sum_block(pull_at(2, "log-euclidean"), backend.array(records[:0]))
+    assert (empty.rows, empty.integers) == (0, [0, 0, 0])
+
+
+@pytest.mark.parametrize(("k", "metric"), [(4, "log-euclidean"), (7, "affine-invariant")])
+@pytest.mark.usefixtures("everywhere")
+def test_larger_matrices_by_products_on_the_device_and_hard_ones_on_the_host(k, metric, backend):
+    if backend.name not in ("torch", "jax"):
+        pytest.skip("a stand-in for an accelerator")
+    pull = pull_at(k, metric)
+    rare = 4 if backend.name == "torch" else 16
+    assert breaches(on_library(pull, backend.array), k, 26, every_nth=rare) == []
+    named = hard_records(k)
+    names = [name for name in named if not has_no_clear_rule(name)]
+    records = np.concatenate([np.stack([named[name] for name in names]), ordinary_records(k, 300, 20.0)])
+    expected, rules = integers_of(pull, records)
+    found, broken = integers_of(pull, backend.array(records))
+    # which rule it is, a maximum over numbers that are not numbers may miss
+    assert (broken > 0).tolist() == (rules > 0).tolist()
+    assert np.abs(found - expected)[:, len(names) :].max() <= 2
+    assert (np.abs(expected).max(axis=0) > 0)[len(names) :].all()
+
+
+def test_products_on_a_device_are_for_well_conditioned_matrices_only():
+    torch = pytest.importorskip("torch")
+    from dpmanifolds.manifolds._logarithms import logs_by_products, matrix_logs
+
+    records = np.concatenate([ordinary_records(6, 50, 30.0), ordinary_records(6, 50, 1e9)])
+    logs, right = logs_by_products(torch.asarray(records))
+    assert right[:50].all()
+    assert not right[50:].all()
+    assert np.allclose(logs.numpy()[:50], matrix_logs(records[:50])[0], atol=1e-13)
+
+
+@pytest.mark.parametrize(("k", "whiten"), [(1, False), (2, True)])
+def test_the_pallas_kernels_compute_the_formulas(k, whiten):
+    """Interpreted here; compiled on an accelerator."""
+    jax = pytest.importorskip("jax")
+    jax.config.update("jax_enable_x64", True)
+    from dpmanifolds.statistics._pallas import pallas_integers
+
+    named = hard_records(k)
+    clear = [record for name, record in named.items() if not has_no_clear_rule(name) and name != "condition 1e12"]
+    records = np.concatenate([np.stack(clear), ordinary_records(k, 400)])
+    matrix = np.linalg.inv(np.linalg.cholesky(ordinary_records(k, 1, 3.0, seed=5)[0])) if whiten else None
+    rule = BallRule(matrix, np.full(k * (k + 1) // 2, 0.1), radius=5.0, limit=0.999, exponent=28)
+    whole, broken = ball_columns(records, rule)
+    count = len(records)
+    padded = np.concatenate([records, np.full((1100 - count, k, k), np.nan)])
+    arguments = (padded, rule.numbers(k).flat, np.asarray(count, np.int32))
+    table = np.asarray(pallas_integers(k, whiten=whiten, each=True, interpret=True)(*arguments))[:, :count]
+    assert np.abs(table[:-1] - whole).max() <= 2
+    assert table[-1].tolist() == broken.tolist()
+    totals = np.asarray(pallas_integers(k, whiten=whiten, each=False, interpret=True)(*arguments))
+    assert np.abs(totals[:-3] - whole.sum(axis=1)).max() <= 2 * count
+    assert totals[-3:].tolist() == np.bincount(broken, minlength=4)[1:].tolist()
+
+
+@pytest.mark.parametrize("dtype", [np.float32, np.float64])
+@pytest.mark.parametrize("each", [False, True])
+@pytest.mark.parametrize("k", [1, 2, 3])
+def test_the_pallas_kernels_have_a_triton_form(k, each, dtype):
+    """Everything they use can be lowered for an accelerator."""
+    jax = pytest.importorskip("jax")
+    jax.config.update("jax_enable_x64", True)
+    from dpmanifolds.statistics._pallas import pallas_integers
+
+    numbers = k * k + k * (k + 1) // 2 + 3
+    shapes = [((1100, k, k), dtype), ((numbers,), np.float64), ((), np.int32)]
+    traced = pallas_integers(k, whiten=True, each=each).trace(*(jax.ShapeDtypeStruct(*shape) for shape in shapes))
+    assert "triton" in traced.lower(lowering_platforms=("cuda",)).as_text()
+
+
+INTERPRETED = """
+import sys
+import numpy as np
+import torch
+import triton.language as tl
+from triton.runtime.interpreter import TensorHandle
+from dpmanifolds.statistics import _device, _triton
+from dpmanifolds.statistics._device_integers import BallRule, _by_triton, ball_columns
+from tests.sums.device_cases import breaches, hard_records, ordinary_records
+
+np.seterr(all="ignore")
+
+def lifted(function):
+    return lambda x: tl.core.tensor(TensorHandle(function(x.handle.data), x.handle.dtype), x.type)
+
+class Functions:
+    log, log1p, sqrt, floor = map(lifted, (np.log, np.log1p, np.sqrt, np.floor))
+    rsqrt = lifted(lambda x: 1 / np.sqrt(x))
+
+_triton.libdevice = Functions
+for k in (1, 2, 3):
+    records = np.concatenate([np.stack(list(hard_records(k).values())), ordinary_records(k, 300)])
+    matrix = np.linalg.inv(np.linalg.cholesky(ordinary_records(k, 1, 3.0, seed=5)[0]))
+    for whitener, dtype in ((None, np.float64), (matrix, np.float64), (matrix, np.float32)):
+        rule = BallRule(whitener, np.full(k * (k + 1) // 2, 0.1), 5.0, 0.999, 28)
+        given = records.astype(dtype)
+        whole, broken = ball_columns(given, rule)
+        table = _by_triton(torch.asarray(given), rule, True).numpy()
+        assert np.abs(table[:-1] - whole).max() <= 2
+        assert table[-1].tolist() == broken.tolist()
+        totals = _by_triton(torch.asarray(given), rule, False).numpy()
+        assert totals[:-3].tolist() == table[:-1].sum(axis=1).tolist()
+        assert totals[-3:].tolist() == np.bincount(broken, minlength=4)[1:].tolist()
+rule = BallRule(matrix, np.zeros(6), 5.0, 0.999, 28)
+def integers(records):
+    table = _by_triton(torch.asarray(records), rule, True).numpy()
+    return table[:-1], table[-1]
+assert breaches(integers, 3, 28, every_nth=9) == []
+records, weights = ordinary_records(3, 300), np.full(300, 1 / 300)
+given = _device._Given(matrix, np.full(6, 0.1), 2.0, 1 / 300)
+for hessian in (False, True):
+    call = _device._Call(3, 2.0**-52, True, True, hessian)
+    found = _device._by_triton(call, torch.asarray(records), torch.asarray(weights), given)
+    expected = _device._by_formulas(call, records, weights, given)
+    assert all(np.allclose(*pair, rtol=1e-12, atol=1e-12) for pair in zip(found, expected))
+print("kept")
+"""
+
+
+def test_the_triton_kernels_compute_the_formulas():
+    """Interpreted, in a process of its own: Triton asks at import whether it is to be."""
+    pytest.importorskip("triton")
+    pytest.importorskip("torch")
+    paths = os.pathsep.join([str(ROOT), str(ROOT / "src"), os.environ.get("PYTHONPATH", "")])
+    environment = {**os.environ, "TRITON_INTERPRET": "1", "PYTHONPATH": paths}
+    command = [sys.executable, "-c", INTERPRETED]
+    done = subprocess.run(command, check=False, env=environment, capture_output=True, text=True)
+    assert done.stdout.strip() == "kept", done.stderr[-2000:]
+
+
+@pytest.mark.parametrize("metric", METRICS)
+@pytest.mark.parametrize("k", [1, 2, 3, 6])
+@pytest.mark.parametrize("library", ["torch", "jax"])
+def test_an_accelerator_keeps_the_contract(library, k, metric):
+    """Where there is one."""
+    module = pytest.importorskip(library)
+    if library == "torch":
+        if not module.cuda.is_available():
+            pytest.skip("no accelerator")
+
+        def put(records):
+            return module.asarray(records, device="cuda")
+    else:
+        if module.default_backend() == "cpu":
+            pytest.skip("no accelerator")
+        module.config.update("jax_enable_x64", True)
+        put = module.numpy.asarray
+    pull = pull_at(k, metric, exponent=28)
+    assert breaches(on_library(pull, put), k, 28) == []
