@@ -3,11 +3,11 @@
 >>> from dpmanifolds.auditing.doors import DOORS
 >>> report = DOORS[0].audit(draws=400, rng=0)
 >>> print(DOORS[0].label, report.claim, report.flagged)
-private_mean, one step on SPD(2, metric='affine-invariant'), ε = 1 False
+private_mean, one step on Sphere(2, 1.0), ε = 1 ε = 1 False
 
-Each row moves one record, or one person, or adds one, so that every noisy sum of the release moves as far as it can: from
-a point beyond the edge of the ball to the opposite one, so that clipping shows the same two ends from wherever a later
-step looks.
+Each row moves one record, or one person, or adds one, so that every noisy sum of the release moves as far as it can:
+from a point beyond the edge of the ball to the opposite one, so that clipping shows the same two ends from wherever a
+later step looks.
 """
 
 from __future__ import annotations
@@ -154,44 +154,36 @@ _S1, _S2, _LINE, _SPD = Sphere(1), Sphere(2), Euclidean(1), SPD(2)
 
 
 def _rows() -> tuple[DoorRow, ...]:
-    both: list[tuple[Any, ...]] = [
-        ("private_mean, one step", _SPD, 1.0, _ACROSS, _ONE, _ends),
-        ("private_mean, one record more", _S2, 1.0, "with a record beyond the edge, and without", _ADDED, _one_more),
-        (
-            "private_mean, group_by",
-            _S2,
-            1.0,
-            "a person with seven records at one end, with one at the other",
-            partial(_grouped_mean, steps=1),
-            _persons,
-        ),
-        (
-            "private_class_means, public labels",
-            _S2,
-            1.0,
-            _ACROSS,
-            partial(_class_means, steps=1),
-            partial(_classes, end=-1.3, label=0),
-        ),
-        ("private_class_means, private labels", _S2, 1.0, _ACROSS, _PRIVATE, partial(_classes, end=-1.3, label=0)),
+    grouped, public = partial(_grouped_mean, steps=1), partial(_class_means, steps=1)
+    moved, relabelled, both = (
+        partial(_classes, end=end, label=label) for end, label in ((-1.3, 0), (1.3, 1), (-1.3, 1))
+    )
+    persons = "a person with seven records at one end, with one at the other"
+    # how it is called, where a pure and where a Gaussian promise is attacked, on which neighbours
+    fixed: list[tuple[Any, ...]] = [
+        ("private_mean, one step", _S2, _SPD, _ACROSS, _ONE, _ends),
+        ("private_mean, one record more", _S1, _S2, "with a record beyond the edge, and without", _ADDED, _one_more),
+        ("private_mean, group_by", _S2, _S2, persons, grouped, _persons),
+        ("private_class_means, public labels", _S2, _S2, _ACROSS, public, moved),
+        ("private_class_means, private labels", _LINE, _S2, _ACROSS, _PRIVATE, moved),
         (
             "private_class_means, private labels, label changed",
+            _LINE,
             _S2,
-            1.0,
             "the same record, of the other class",
             _PRIVATE,
-            partial(_classes, end=1.3, label=1),
+            relabelled,
         ),
         (
             "private_class_means, private labels, both changed",
+            _LINE,
             _S2,
-            1.0,
             "from one end of class 0 to the other end of class 1",
             _PRIVATE,
-            partial(_classes, end=-1.3, label=1),
+            both,
         ),
     ]
-    adaptive: list[tuple[Any, ...]] = [
+    adaptive: list[tuple[str, Manifold, float, Budget, str, Any, Any]] = [
         ("private_mean, two steps", _S1, 1.0, _PURE, _ACROSS, _TWO, _ends),
         ("private_mean, two steps", _S2, 1.0, _GAUSSIAN, _ACROSS, _TWO, _ends),
         (
@@ -228,8 +220,12 @@ def _rows() -> tuple[DoorRow, ...]:
             for budget in (_PURE, _GAUSSIAN)
         ),
     ]
-    fixed = [DoorRow(*row[:3], budget, *row[3:]) for row in both for budget in (_PURE, _GAUSSIAN)]
-    return (*fixed, *(DoorRow(*row, adaptive=True) for row in adaptive))
+    made = [
+        DoorRow(name, manifold, 1.0, budget, *row)
+        for name, *manifolds, told, call, pair in fixed
+        for manifold, budget, row in zip(manifolds, (_PURE, _GAUSSIAN), [(told, call, pair)] * 2, strict=True)
+    ]
+    return (*made, *(DoorRow(*row, adaptive=True) for row in adaptive))
 
 
 DOORS = _rows()

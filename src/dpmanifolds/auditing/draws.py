@@ -1,7 +1,7 @@
 """Many releases of one mechanism at once, and the attacker's score of each.
 
-A release is one draw per call. An audit needs 100,000 of them: here the same noise is drawn around the same exact sum as
-often as wanted, and what comes after it (estimate, exp) runs over a whole array of draws. The tests hold it against
+A release is one draw per call. An audit needs 100,000 of them: here the same noise is drawn around the same exact sum
+as often as wanted, and what comes after it (estimate, exp) runs over a whole array of draws. The tests hold it against
 `private_mean` and `Mechanism.release` on the same bits.
 """
 
@@ -34,7 +34,7 @@ from dpmanifolds.noise import as_generator
 
 _PILOT = 1500
 
-__all__ = ["attack", "noisy_sums", "releases", "scores", "worst_of"]
+__all__ = ["adds_to_sums", "attack", "noisy_sums", "reached_points", "releases", "scores", "worst_of"]
 
 
 def adds_to_sums(mechanism: Mechanism) -> TypeGuard[WrappedMechanism]:
@@ -69,7 +69,7 @@ def releases(mechanism: Mechanism, pair: Neighbours, which: int, count: int, rng
     domain = mechanism.facts.domain
     if adds_to_sums(mechanism):
         drawn = noisy_sums(mechanism, pair, which, count, rng) * mechanism.step
-        return _reached(mechanism, drawn)
+        return reached_points(mechanism, drawn)
     statistic = pair.means[which]
     if isinstance(mechanism, WrappedMechanism):
         coordinates = coordinates_at(domain.manifold, host(domain.center), statistic)
@@ -86,7 +86,7 @@ def releases(mechanism: Mechanism, pair: Neighbours, which: int, count: int, rng
     raise ArgumentError(f"no attack is known on {type(mechanism).__name__}.")
 
 
-def _reached(mechanism: WrappedMechanism, drawn: np.ndarray) -> Array:
+def reached_points(mechanism: WrappedMechanism, drawn: np.ndarray) -> Array:
     """`releases.tangent.reached` from the centre, for many noisy coordinates at once."""
     domain = mechanism.facts.domain
     center = host(domain.center)
@@ -99,8 +99,8 @@ def _reached(mechanism: WrappedMechanism, drawn: np.ndarray) -> Array:
 def scores(mechanism: Mechanism, pair: Neighbours, released: Array) -> np.ndarray:
     """The log-likelihood ratio of releases (count, *point_shape) for the first neighbour over the second.
 
-    Exact, up to a constant, for laws around the Fréchet mean and releases that were not projected to the edge of the ball;
-    any score is a valid attack. Noisy sums are scored as they are, by `attack`.
+    Exact, up to a constant, for laws around the Fréchet mean and releases that were not projected to the edge of the
+    ball; any score is a valid attack. Noisy sums are scored as they are, by `attack`.
     """
     manifold, sigma = mechanism.facts.domain.manifold, mechanism.scale
     if isinstance(mechanism, WrappedMechanism):

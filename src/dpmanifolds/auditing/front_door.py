@@ -13,10 +13,10 @@ True
 ('μ', False)
 
 The attacker sees every noisy sum that the release was made of, which is more than the release shows, and scores all of
-them by the exact log-likelihood ratio: what a neighbour would have had to hide behind the same answers is found by calling
-the function on the neighbour with the same answers forced upon it. Then nothing else may differ: not the path, not a
-warning, not an error, not a bit of what is released (`find_difference`). Plans, which are made of public facts and take
-most of the time, are remembered between calls.
+them by the exact log-likelihood ratio: what a neighbour would have had to hide behind the same answers is found by
+calling the function on the neighbour with the same answers forced upon it. Then nothing else may differ: not the path,
+not a warning, not an error, not a bit of what is released (`find_difference`). Plans, which are made of public facts
+and take most of the time, are remembered between calls.
 """
 
 from __future__ import annotations
@@ -74,8 +74,8 @@ def audit_release(
 ) -> AuditReport:
     """Attack `release(records, rng)` on two neighbours with `draws` calls on each.
 
-    `calls` fewer calls are enough where every one adds the same noise to the same sums, whatever was answered before: the
-    other draws are then made of that noise and those sums alone. Where calls differ, that is refused.
+    `calls` fewer calls are enough where every one adds the same noise to the same sums, whatever was answered before:
+    the other draws are then made of that noise and those sums alone. Where calls differ, that is refused.
 
     >>> import numpy as np
     >>> import dpmanifolds as dpm

@@ -9,12 +9,13 @@
 >>> round(pair.moved / float(sensitivity_of_mean(ball, 30)), 3)
 0.998
 
-A sum of integers moves by its whole 2R when a record moves from one point of the edge, or from beyond it, to the opposite
-one, wherever the others stand. For the Fréchet mean: in a plane of the largest curvature κ > 0 the other records stand at ±r·e₂, and the last one moves from r·e₁ to −r·e₁:
-this attains Theorem S1 as n grows. Where κ ≤ 0 the mean moves by the full 2r/n when the others stand at the centre.
-Laws that live on the ball alone are worst off with the mean near its edge. Which plane is the worst is not asked of a
-theorem: axes, diagonals and random directions are tried. `hard_neighbours` are records at which formulas change: at the
-edge and beyond it, off the manifold by 1e−7, nearly singular, equal to the centre.
+A sum of integers moves by its whole 2R when a record moves from one point of the edge, or from beyond it, to the
+opposite one, wherever the others stand. For the Fréchet mean: in a plane of the largest curvature κ > 0 the other
+records stand at ±r·e₂, and the last one moves from r·e₁ to −r·e₁, which attains Theorem S1 as n grows. Where κ ≤ 0 the
+mean moves by the full 2r/n when the others stand at the centre. Laws that live on the ball alone are worst off with the
+mean near its edge. Which plane is the worst is not asked of a theorem: axes, diagonals and random directions are tried.
+`hard_neighbours` are records at which formulas change: at the edge and beyond it, off the manifold by 1e−7, nearly
+singular, equal to the centre.
 """
 
 from __future__ import annotations
@@ -180,8 +181,8 @@ def hard_records(ball: Ball, rng: Any = 0) -> dict[str, Array]:
     >>> import numpy as np
     >>> import dpmanifolds as dpm
     >>> from dpmanifolds.auditing import hard_records
-    >>> sorted(hard_records(dpm.Ball(dpm.Sphere(2), [0.0, 0.0, 1.0], radius=0.5)))
-    ['at the centre', 'at the edge', 'beyond the edge', 'off the manifold', 'opposite', 'opposite and beyond', 'ordinary']
+    >>> sorted(hard_records(dpm.Ball(dpm.Sphere(2), [0.0, 0.0, 1.0], radius=0.5)))[:4]
+    ['at the centre', 'at the edge', 'beyond the edge', 'off the manifold']
     """
     manifold, center, source = ball.manifold, host(ball.center), as_generator(rng)
     axis, other = np.eye(manifold.dim)[0], source.standard_normal(manifold.dim)
@@ -225,8 +226,8 @@ def hard_neighbours(ball: Ball, n: int, rng: Any = 0) -> Iterator[Neighbours]:
     records = hard_records(ball, source)
     company = _stacked([records[name] for name in source.choice(list(records), size=n - 1)])
     for (name, one), (other_name, other) in combinations(records.items(), 2):
-        sets = (_with_last(company, each) for each in (one, other))
-        yield Neighbours(ball, *sets, f"one record moves from {name} to {other_name}")
+        told = f"one record moves from {name} to {other_name}"
+        yield Neighbours(ball, _with_last(company, one), _with_last(company, other), told)
 
 
 def _stacked(points: list[Array]) -> Array:

@@ -9,11 +9,11 @@
 >>> said.values.tolist(), bool(said.noisy[0] * release.step == release.coordinates[0])
 ([0], True)
 
-All noise of all releases is added by four classes of `dpmanifolds.noise`. While `overheard_noise` is open they note down
-the integers that came in (private) and went out (public), and draw with `factor` times their scale: the one place where
-an audit makes noise weaker. A transcript can also be `forced`: the integers that go out are then those of another run, so
-that the same call on a neighbour shows what it would have had to hide there. Meant for audits: while it is open, it is
-open for all threads of the process.
+All noise of means, counts and variances is added by four classes of `dpmanifolds.noise`. While `overheard_noise` is
+open they note down the integers that came in (private) and went out (public), and draw with `factor` times their scale:
+the one place where an audit makes noise weaker. A transcript can also be `forced`: the integers that go out are then
+those of another run, so that the same call on a neighbour shows what it would have had to hide there. Meant for audits:
+while it is open, it is open for all threads of the process.
 """
 
 from __future__ import annotations
