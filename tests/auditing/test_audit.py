@@ -22,18 +22,21 @@ from dpmanifolds import (
     PureDP,
     Sphere,
     ZeroConcentratedDP,
+    private_mean,
 )
-from dpmanifolds.auditing import audit
-from dpmanifolds.auditing.draws import releases
+from dpmanifolds.auditing import audit, hard_neighbours
+from dpmanifolds.auditing.draws import noisy_sums, releases
 from dpmanifolds.auditing.neighbours import worst_neighbours
 from dpmanifolds.auditing.table import ROWS
+from dpmanifolds.auditing.transcripts import overheard_noise
 from dpmanifolds.data import DescriptorDomain
 from dpmanifolds.mechanisms import calibrate, mean_facts
 from dpmanifolds.privacy import sensitivity_of_mean, sensitivity_of_mean_at_center
-from tests.mechanisms.cases import ALL, BALLS
+from tests.mechanisms.cases import BALLS, INTRINSIC, WRAPPED
 
 SPHERE = Ball(Sphere(2), np.array([0.0, 0.0, 1.0]), math.pi / 8)
 SMOKE = [
+    ("direct-laplace", "rounded", SPHERE, PureDP(1.0)),
     ("wrapped-laplace", "rounded", SPHERE, PureDP(1.0)),
     ("wrapped-laplace", "lattice", SPHERE, PureDP(1.0)),
     ("wrapped-gaussian", "rounded", Ball(SPD(2), np.eye(2), 1.0), GaussianDP(1.0)),
@@ -66,19 +69,62 @@ def test_a_full_audit_breaks_nothing_and_sees_30_percent_too_little_noise(row):
         assert weak.lower_bound > weak.claimed
 
 
-@pytest.mark.parametrize(("name", "numerics"), ALL[:4])
+@pytest.mark.parametrize(("name", "numerics"), WRAPPED)
 @pytest.mark.parametrize("where", ["circle", "spd", "shapes", "product", "power"])
-def test_batched_draws_are_releases_bit_for_bit(name, numerics, where):
+def test_batched_draws_are_private_means_bit_for_bit(name, numerics, where):
+    """The same exact sum, the same noise from the same bits, the same point."""
     ball = BALLS[where]
     budget = ZeroConcentratedDP(0.5) if name.endswith("gaussian") else PureDP(1.0)
     mechanism = calibrate(name, mean_facts(ball, 20), budget, numerics)
     pair = worst_neighbours(ball, 20, rng=0)[0]
-    for which in (0, 1):
-        batch = releases(mechanism, pair, which, 40, np.random.default_rng(5))
+    for records, which in ((pair.first, 0), (pair.second, 1)):
+        points = releases(mechanism, pair, which, 10, np.random.default_rng(5))
+        sums = noisy_sums(mechanism, pair, which, 10, np.random.default_rng(5))
         source = np.random.default_rng(5)
-        for number in range(40):
-            alone = mechanism.release(pair.means[which], rng=source)
-            assert_same(row_of(batch, number), alone)
+        for number in range(10):
+            alone = private_mean(records, ball, budget, mechanism=name, numerics=numerics, steps=1, rng=source)
+            assert np.array_equal(sums[number] * mechanism.step, alone.coordinates)
+            assert_same(row_of(points, number), alone.value)
+
+
+@pytest.mark.parametrize("name", ["direct-laplace", "direct-gaussian"])
+def test_batched_draws_around_the_frechet_mean_are_releases_bit_for_bit(name):
+    budget = GaussianDP(1.0) if name.endswith("gaussian") else PureDP(1.0)
+    mechanism = calibrate(name, mean_facts(SPHERE, 20), budget, "rounded")
+    pair = worst_neighbours(SPHERE, 20, rng=0)[0]
+    batch, source = releases(mechanism, pair, 0, 20, np.random.default_rng(5)), np.random.default_rng(5)
+    for number in range(20):
+        assert_same(batch[number], mechanism.release(pair.means[0], rng=source))
+
+
+@pytest.mark.parametrize("factor", [0.5, 2.0])
+@pytest.mark.parametrize(("name", "numerics"), WRAPPED)
+def test_the_noise_factor_is_the_factor_of_the_noise(name, numerics, factor):
+    """800 draws; their spread is told to about 5 %, and the factor is 2."""
+    budget = ZeroConcentratedDP(0.5) if name.endswith("gaussian") else PureDP(1.0)
+    mechanism = calibrate(name, mean_facts(SPHERE, 20), budget, numerics)
+    pair = worst_neighbours(SPHERE, 20, rng=0)[0]
+    rng = np.random.default_rng(0)
+    with overheard_noise(factor):
+        weak = noisy_sums(mechanism, pair, 0, 800, rng)
+    usual = noisy_sums(mechanism, pair, 0, 800, rng)
+    spread = [np.mean(np.abs(each - np.median(each, axis=0))) for each in (weak, usual)]
+    assert spread[0] / spread[1] == pytest.approx(factor, rel=0.25)
+
+
+@pytest.mark.parametrize("where", BALLS)
+def test_no_sum_moves_by_more_than_what_noise_was_made_for(where):
+    """The worst pair attains it; no pair of hard records exceeds it, in exact integers."""
+    ball = BALLS[where]
+    mechanism = calibrate("wrapped-laplace", mean_facts(ball, 9), PureDP(1.0), "rounded")
+    allowed = 4 * 4**mechanism.exponent
+
+    def moved(pair):
+        one, other = pair.sums(mechanism)
+        return sum((a - b) ** 2 for a, b in zip(one, other, strict=True))
+
+    assert 0.999999 * allowed < max(map(moved, worst_neighbours(ball, 9, rng=0))) <= allowed
+    assert 0.9999 * allowed < max(map(moved, hard_neighbours(ball, 9))) <= allowed
 
 
 def row_of(points, number):
@@ -94,7 +140,7 @@ def assert_same(one, other):
         assert np.allclose(one, other, rtol=1e-13, atol=1e-13)
 
 
-@pytest.mark.parametrize(("name", "numerics"), ALL[4:])
+@pytest.mark.parametrize(("name", "numerics"), INTRINSIC)
 def test_batched_intrinsic_draws_have_the_law_of_releases(name, numerics):
     """The first draw is the release itself; 200 of each have the same law (two-sample test, 1e−6)."""
     budget = GaussianDP(1.0) if name.endswith("gaussian") else PureDP(1.0)

@@ -25,6 +25,13 @@ def statistic_in(ball, share=0.5):
     return move(ball.manifold, host(ball.center), share * ball.radius * direction / np.linalg.norm(direction))
 
 
+def noise_on_sum(mechanism, count, rng):
+    """What was added to an exact sum of integers, in coordinates of the mean; the sum is any that records could have."""
+    total = [int(value) for value in np.random.default_rng(5).integers(-(2**34), 2**34, size=mechanism.dim)]
+    noisy = np.stack([mechanism.add_noise(total, rng) for _ in range(count)])
+    return (noisy - np.array(total)) * mechanism.step
+
+
 def noise_at_center(ball, statistic, released):
     """What was added to the coordinates of the statistic at the centre."""
     center = host(ball.center)

@@ -4,7 +4,8 @@ from dpmanifolds.auditing.audit import audit
 from dpmanifolds.auditing.bounds import LowerBound, lower_bound, profile_bands
 from dpmanifolds.auditing.canaries import CanaryReport, audit_descent, one_run_bound
 from dpmanifolds.auditing.claims import Claim
-from dpmanifolds.auditing.neighbours import Neighbours, worst_neighbours
+from dpmanifolds.auditing.front_door import audit_release, find_difference
+from dpmanifolds.auditing.neighbours import Neighbours, hard_neighbours, hard_records, worst_neighbours
 from dpmanifolds.auditing.precision import PrecisionReport, precision_attack
 from dpmanifolds.auditing.report import AuditReport
 
@@ -17,6 +18,10 @@ __all__ = [
     "PrecisionReport",
     "audit",
     "audit_descent",
+    "audit_release",
+    "find_difference",
+    "hard_neighbours",
+    "hard_records",
     "lower_bound",
     "one_run_bound",
     "precision_attack",

@@ -10,7 +10,7 @@ from typing import Any
 
 import numpy as np
 
-from dpmanifolds.auditing.draws import releases, worst_of
+from dpmanifolds.auditing.draws import adds_to_sums, noisy_sums, reached_points, releases, worst_of
 from dpmanifolds.auditing.neighbours import Neighbours, worst_neighbours
 from dpmanifolds.auditing.precision import PrecisionReport, numbers_of, precision_attack
 from dpmanifolds.domains import Ball
@@ -28,6 +28,8 @@ _OURS: tuple[tuple[str, str, Budget], ...] = (
     ("wrapped-laplace", "lattice", _PURE),
     ("wrapped-gaussian", "rounded", _APPROX),
     ("wrapped-gaussian", "lattice", _APPROX),
+    ("direct-laplace", "rounded", _PURE),
+    ("direct-gaussian", "rounded", _APPROX),
     ("riemannian-laplace", "idealized", _PURE),
     ("riemannian-gaussian", "idealized", _APPROX),
     ("k-norm-gradient", "idealized", _PURE),
@@ -39,10 +41,10 @@ def _ball(manifold: Manifold) -> Ball:
     return Ball(manifold, center, math.pi / 8)
 
 
-def _attack(sample: Callable[[int], Any], pair: Neighbours, budget: Budget) -> PrecisionReport:
-    """Draws of both neighbours, with the two means as offsets."""
+def _attack(sample: Callable[[int], Any], exact: tuple[Any, ...], budget: Budget) -> PrecisionReport:
+    """Draws of both neighbours, with what they would be without noise as offsets."""
     first, second = (numbers_of(sample(which)) for which in (0, 1))
-    offsets = [numbers_of(mean[None])[0] for mean in pair.means]
+    offsets = [numbers_of(each[None])[0] for each in exact]
     promise = (budget.epsilon, budget.delta) if isinstance(budget, ApproxDP) else (_PURE.epsilon, 0.0)
     return precision_attack(first, second, epsilon=promise[0], delta=promise[1], offsets=offsets)
 
@@ -55,7 +57,16 @@ def attack_mechanism(
     mechanism = calibrate(name, mean_facts(ball, _N), budget, numerics)
     pair = worst_of(worst_neighbours(ball, _N, rng=0), mechanism)
     source = None if rng is None else as_generator(rng)
-    return _attack(lambda which: releases(mechanism, pair, which, draws, source), pair, budget)
+    if not adds_to_sums(mechanism):
+        return _attack(lambda which: releases(mechanism, pair, which, draws, source), pair.means, budget)
+
+    def shown(sums: np.ndarray) -> np.ndarray:
+        """All numbers of the release: the point, and the noisy coordinates that it was made of."""
+        coordinates = sums * mechanism.step
+        return np.concatenate([numbers_of(reached_points(mechanism, coordinates)), coordinates], axis=1)
+
+    exact = tuple(shown(np.array([total], dtype=np.int64))[0] for total in pair.sums(mechanism))
+    return _attack(lambda which: shown(noisy_sums(mechanism, pair, which, draws, source)), exact, budget)
 
 
 @dataclass(frozen=True)
@@ -81,7 +92,7 @@ def attack_numpy(kind: str, draws: int, rng: Any = None) -> PrecisionReport:
             return np.asarray(mean + source.laplace(scale=line.moved, size=(draws, 1)))
         return np.asarray(mean + source.normal(scale=gaussian_sigma(line.moved, 1.0, 1e-6), size=(draws, 1)))
 
-    return _attack(sample, line.pair, _PURE if kind == "laplace" else _APPROX)
+    return _attack(sample, line.pair.means, _PURE if kind == "laplace" else _APPROX)
 
 
 def attack_opendp(kind: str, draws: int) -> PrecisionReport:
@@ -100,7 +111,7 @@ def attack_opendp(kind: str, draws: int) -> PrecisionReport:
         mean = float(line.pair.means[which][0])
         return np.array([[measure(mean)] for _ in range(draws)])
 
-    return _attack(sample, line.pair, _PURE if kind == "laplace" else _APPROX)
+    return _attack(sample, line.pair.means, _PURE if kind == "laplace" else _APPROX)
 
 
 _DIFFPRIVLIB = """
@@ -124,7 +135,7 @@ def attack_diffprivlib(kind: str, draws: int, python: str) -> PrecisionReport:
     arguments = [python, "-c", _DIFFPRIVLIB, kind, str(draws), repr(line.moved), *map(repr, means)]
     drawn = np.frombuffer(subprocess.run(arguments, check=True, capture_output=True).stdout, dtype="<f8")
     outputs = drawn.reshape((2, draws, 1))
-    return _attack(lambda which: outputs[which], line.pair, _PURE if kind == "laplace" else _APPROX)
+    return _attack(lambda which: outputs[which], line.pair.means, _PURE if kind == "laplace" else _APPROX)
 
 
 def _rows(draws: int, diffprivlib: str | None) -> Iterator[tuple[str, str, PrecisionReport]]:

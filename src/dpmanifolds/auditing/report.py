@@ -7,10 +7,27 @@ from typing import Any
 
 import numpy as np
 
-from dpmanifolds.auditing.bounds import LowerBound
+from dpmanifolds.auditing.bounds import LowerBound, quantised
 from dpmanifolds.auditing.claims import Claim
+from dpmanifolds.privacy import Guarantee
 
-__all__ = ["AuditReport"]
+__all__ = ["AuditReport", "profile_points", "score_histogram"]
+
+_PROFILE_POINTS = 25
+_BINS = 60
+
+
+def profile_points(guarantee: Guarantee) -> np.ndarray:
+    """The ε at which the profile of an attack is told."""
+    return np.linspace(0.0, max(1.5 * min(guarantee.epsilon(1e-3), 20.0), 0.1), _PROFILE_POINTS)
+
+
+def score_histogram(first: np.ndarray, second: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    """Edges, and the shares of both neighbours' scores between them."""
+    pooled = np.concatenate([quantised(first), quantised(second)])
+    edges = np.linspace(pooled.min(), max(pooled.max(), pooled.min() + 1e-9), _BINS + 1)
+    one, other = (np.histogram(each, edges)[0] / each.size for each in (first, second))
+    return edges, one, other
 
 
 @dataclass(frozen=True, eq=False, kw_only=True)
@@ -28,7 +45,8 @@ class AuditReport:
     mechanism: str
     numerics: str
     domain: str
-    n: int
+    n: int | None
+    """None where the number of records is protected."""
     claim: Claim
     """What is promised."""
     bound: LowerBound
@@ -68,8 +86,9 @@ class AuditReport:
 
     def __str__(self) -> str:
         noise = "" if self.noise_factor == 1 else f", noise × {self.noise_factor:g}"
+        count = "" if self.n is None else f", n = {self.n}"
         return (
-            f"{self.mechanism} ({self.numerics}{noise}) on {self.domain}, n = {self.n}\n"
+            f"{self.mechanism} ({self.numerics}{noise}) on {self.domain}{count}\n"
             f"  promised: {self.claim}\n"
             f"  attacked: {self.claim.name} ≥ {self.lower_bound:.4g} with confidence {self.confidence:.0%}, "
             f"{self.draws} releases of each neighbour\n"

@@ -1,0 +1,231 @@
+"""Audits of whole releases, called as everybody calls them.
+
+>>> import numpy as np
+>>> from dpmanifolds import Ball, Euclidean, GaussianDP, private_mean
+>>> ball = Ball(Euclidean(1), [0.0], radius=1.0)
+>>> def released(records, rng):
+...     return private_mean(records, ball, GaussianDP(1.0), rng=rng)
+>>> pair = np.zeros((10, 1)), np.append(np.zeros((9, 1)), [[1.0]], axis=0)
+>>> find_difference(released, *pair) is None
+True
+>>> report = audit_release(released, *pair, draws=200, rng=0)
+>>> report.claim.name, report.flagged
+('μ', False)
+
+The attacker sees every noisy sum that the release was made of, which is more than the release shows, and scores all of
+them by the exact log-likelihood ratio: what a neighbour would have had to hide behind the same answers is found by
+calling the function on the neighbour with the same answers forced upon it. Then nothing else may differ: not the path,
+not a warning, not an error, not a bit of what is released (`find_difference`). Plans, which are made of public facts
+and take most of the time, are remembered between calls.
+"""
+
+from __future__ import annotations
+
+import warnings
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import replace
+from functools import lru_cache
+from types import ModuleType
+from typing import Any, TypeAlias
+
+import numpy as np
+
+from dpmanifolds._validate import positive_integer, positive_number
+from dpmanifolds.auditing.bounds import lower_bound, profile_bands
+from dpmanifolds.auditing.claims import Claim
+from dpmanifolds.auditing.report import AuditReport, profile_points, score_histogram
+from dpmanifolds.auditing.transcripts import Said, log_likelihoods, overheard_noise
+from dpmanifolds.errors import ArgumentError
+from dpmanifolds.noise import as_generator
+from dpmanifolds.releases import ClassMeans, Release, tangent, variance
+
+__all__ = ["Door", "audit_release", "find_difference", "remembered_plans"]
+
+Door: TypeAlias = Callable[[Any, Any], Release | ClassMeans]
+"""A release of records, with a source of noise."""
+_PLANNERS: tuple[tuple[ModuleType, str], ...] = ((tangent, "plan_steps"), (variance, "_cut"))
+
+
+@contextmanager
+def remembered_plans() -> Iterator[None]:
+    """Make each plan once: plans are functions of public facts, and draw nothing."""
+    kept = [(room, name, getattr(room, name)) for room, name in _PLANNERS]
+    for room, name, planner in kept:
+        setattr(room, name, lru_cache(maxsize=64)(planner))
+    try:
+        yield
+    finally:
+        for room, name, planner in kept:
+            setattr(room, name, planner)
+
+
+def audit_release(
+    release: Door,
+    first: Any,
+    second: Any,
+    *,
+    draws: int = 10_000,
+    calls: int | None = None,
+    confidence: float = 0.95,
+    noise_factor: float = 1.0,
+    description: str = "",
+    rng: Any = None,
+) -> AuditReport:
+    """Attack `release(records, rng)` on two neighbours with `draws` calls on each.
+
+    `calls` fewer calls are enough where every one adds the same noise to the same sums, whatever was answered before:
+    the other draws are then made of that noise and those sums alone. Where calls differ, that is refused.
+
+    >>> import numpy as np
+    >>> import dpmanifolds as dpm
+    >>> from dpmanifolds.auditing import audit_release
+    >>> ball = dpm.Ball(dpm.Euclidean(1), [0.0], radius=1.0)
+    >>> def released(records, rng):
+    ...     return dpm.private_mean(records, ball, dpm.PureDP(1.0), rng=rng)
+    >>> ends = np.array([[0.0], [1.0]]), np.array([[0.0], [-1.0]])
+    >>> audit_release(released, *ends, draws=1000, noise_factor=0.4, rng=0).flagged
+    True
+    """
+    draws = positive_integer("draws", draws, at_least=200)
+    factor = positive_number("noise_factor", noise_factor)
+    source = None if rng is None else as_generator(rng)
+    with remembered_plans():
+        made, runs = _runs(release, (first, second), calls or draws, factor, source)
+        if calls is not None:
+            runs = _continued(runs[0], draws, factor, source), _continued(runs[1], draws, factor, source)
+        scores = _scores(release, (first, second), runs, factor)
+    claim = Claim.of(made.guarantee)
+    last = made.releases[-1] if isinstance(made, ClassMeans) else made
+    return AuditReport(
+        mechanism=last.mechanism,
+        numerics=last.numerics,
+        domain=repr(last.domain.manifold),
+        n=last.n,
+        claim=claim,
+        bound=lower_bound(*scores, claim, confidence),
+        confidence=confidence,
+        draws=draws,
+        noise_factor=factor,
+        pair=description,
+        profile=profile_bands(*scores, made.guarantee, profile_points(made.guarantee), confidence),
+        histogram=score_histogram(*scores),
+    )
+
+
+def _runs(
+    release: Door, pair: tuple[Any, Any], draws: int, factor: float, source: Any
+) -> tuple[Release | ClassMeans, tuple[list[list[Said]], list[list[Said]]]]:
+    """What `draws` calls on each neighbour said, and one of the releases, for its promise."""
+    runs: tuple[list[list[Said]], list[list[Said]]] = ([], [])
+    for records, run in zip(pair, runs, strict=True):
+        for _ in range(draws):
+            with overheard_noise(factor) as tap:
+                made = release(records, source)
+            run.append(tap.said)
+    return made, runs
+
+
+def _continued(run: list[list[Said]], draws: int, factor: float, source: Any) -> list[list[Said]]:
+    """The same noise on the same sums, up to so many draws."""
+    laws, values = [each.law for each in run[0]], _fixed_values(run)
+    if values is None or any([each.law for each in said] != laws for said in run):
+        raise ArgumentError("later sums depend on earlier answers, or on chance: leave calls out.")
+    weak = [replace(law, scale=law.scale * factor) for law in laws]
+    more = [
+        [Said(law, value, drawn.release(value, source)) for law, value, drawn in zip(laws, values, weak, strict=True)]
+        for _ in range(draws - len(run))
+    ]
+    return run + more
+
+
+def _scores(
+    release: Door, pair: tuple[Any, Any], runs: tuple[list[list[Said]], list[list[Said]]], factor: float
+) -> tuple[np.ndarray, np.ndarray]:
+    """Log-likelihood ratios of all runs, for the first neighbour over the second."""
+    fixed = [_fixed_values(run) for run in runs]
+    first, second = (_against(release, pair[1 - which], runs[which], fixed[1 - which], factor) for which in (0, 1))
+    return first, -second
+
+
+def _against(
+    release: Door, other: Any, run: list[list[Said]], fixed: list[np.ndarray] | None, factor: float
+) -> np.ndarray:
+    """How much likelier each run is for the neighbour that it came from than for the other one."""
+    ratios = []
+    for said in run:
+        hidden = fixed if fixed is not None else _replayed(release, other, said)
+        own = [log_likelihoods(each.law, each.noisy, each.values, factor) for each in said]
+        others = [
+            log_likelihoods(each.law, each.noisy, values, factor) for each, values in zip(said, hidden, strict=True)
+        ]
+        ratios.append(float(np.sum(own) - np.sum(others)))
+    return np.array(ratios)
+
+
+def _fixed_values(run: list[list[Said]]) -> list[np.ndarray] | None:
+    """The sums without noise, if they are the same in every run; None where later ones depend on earlier answers."""
+    values = [each.values for each in run[0]]
+    for said in run:
+        if len(said) != len(values) or not all(map(np.array_equal, values, (each.values for each in said))):
+            return None
+    return values
+
+
+def _replayed(release: Door, records: Any, said: Sequence[Said]) -> list[np.ndarray]:
+    """The sums that a neighbour would have had to hide behind the same answers."""
+    with overheard_noise(forced=said) as tap:
+        release(records, None)
+    return [each.values for each in tap.said]
+
+
+def find_difference(release: Door, first: Any, second: Any, *, rng: Any = None) -> str | None:
+    """What tells two neighbours apart although their noisy sums are the same; None if nothing does.
+
+    Both must ask for the same noise, release the same bits, warn of the same things and raise the same errors.
+
+    >>> import numpy as np
+    >>> import dpmanifolds as dpm
+    >>> from dpmanifolds.auditing import find_difference
+    >>> ball = dpm.Ball(dpm.Euclidean(1), [0.0], radius=1.0)
+    >>> def careless(records, rng):
+    ...     if records.max() > 1:
+    ...         raise ValueError("a record is too large")
+    ...     return dpm.private_mean(records, ball, dpm.PureDP(1.0), rng=rng)
+    >>> find_difference(careless, np.zeros((5, 1)), np.full((5, 1), 2.0))
+    "it releases on the first, and raises ValueError('a record is too large') on the second"
+    """
+    one, said = _outcome(release, first, rng, None)
+    other, again = _outcome(release, second, None, said)
+    if one != other:
+        return f"it {_told(one)} on the first, and {_told(other)} on the second"
+    if len(again) != len(said):
+        return f"noise is asked for {len(said)} times on the first, and {len(again)} times on the second"
+    return None
+
+
+def _outcome(
+    release: Door, records: Any, rng: Any, forced: Sequence[Said] | None
+) -> tuple[tuple[str, ...], list[Said]]:
+    """Everything that a caller sees, as text, and what was said."""
+    with warnings.catch_warnings(record=True) as heard, overheard_noise(forced=forced) as tap:
+        warnings.simplefilter("always")
+        try:
+            made = release(records, None if rng is None else as_generator(rng))
+            end = "releases", _text(made)
+        except Exception as error:  # an error of any kind is an answer
+            end = "raises", f"{type(error).__name__}({str(error)!r})"
+    return (*end, *(str(each.message) for each in heard)), tap.said
+
+
+def _text(made: Release | ClassMeans) -> str:
+    if isinstance(made, ClassMeans):
+        return repr((made.classes, made.guarantee, [_text(each) for each in made.releases]))
+    text = made.to_json()
+    return text.replace('"reproducible": true', '"reproducible": false')
+
+
+def _told(outcome: tuple[str, ...]) -> str:
+    kind, what, *heard = outcome
+    said = kind if kind == "releases" else f"{kind} {what}"
+    return f"{said}, and warns {heard!r}" if heard else said
