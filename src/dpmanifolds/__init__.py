@@ -85,7 +85,7 @@ if TYPE_CHECKING:
     )
     from dpmanifolds.statistics import MeanResult, ball_from_reference, frechet_mean, frechet_median
 
-__version__ = "0.1.0"
+__version__ = "0.2.0"
 
 __all__ = [
     "SPD",
