@@ -112,6 +112,7 @@ def _shrunk(
     the floor, four times the error with which the point itself was released.
     """
     ball = request.domain
+    assert isinstance(ball, Ball)
     manifold = ball.manifold
     reach = ball.radius + float(manifold.dist(host(ball.center), base))
     edges = reach * 2.0 ** (-np.arange(_EDGES)[::-1] / 2)
@@ -153,7 +154,7 @@ def _possible(counts: np.ndarray, total: float) -> np.ndarray:
     """The nearest counts that are not negative and sum to `total`: (count − shift)⁺ for one shift."""
     falling = np.sort(counts)[::-1]
     shifts = (np.cumsum(falling) - total) / np.arange(1, len(counts) + 1)
-    return np.maximum(counts - shifts[np.flatnonzero(falling > shifts)[-1]], 0.0)
+    return np.asarray(np.maximum(counts - shifts[np.flatnonzero(falling > shifts)[-1]], 0.0))
 
 
 def _counts_release(request: TangentMean, noise: CountsNoise, counts: np.ndarray, n: int) -> Release:

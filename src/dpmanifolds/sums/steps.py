@@ -31,7 +31,7 @@ from dpmanifolds.manifolds import Manifold
 from dpmanifolds.mechanisms import ExpectedError, Facts, Mechanism, calibrate, choose, mean_facts, offered
 from dpmanifolds.privacy import Budget, Guarantee, PureDP, compose, split
 
-__all__ = ["MOST_STEPS", "StepPlan", "average_hessian", "damping", "is_flat", "move_plan", "plan_steps"]
+__all__ = ["MOST_STEPS", "StepPlan", "average_hessian", "damping", "is_flat", "move_plan", "plan_steps", "safe_share"]
 
 MOST_STEPS = 4
 # the root mean square distance of records to their mean, and where that mean lies, as shares of the radius
@@ -42,7 +42,7 @@ _SPREADS = {False: _SPREAD, True: 0.36}
 _UNSURE = 0.5
 _MOST_NOISE = 0.8
 # more steps are for more than this
-_TIE = 1.015
+_TIE = 1.0025
 # each step's part of the budget over that of the step after it
 _RATIOS = (0.02, 0.04, 0.07, 0.1, 0.15, 0.2, 0.3, 0.45, 0.7, 1.0)
 
@@ -154,6 +154,17 @@ def damping(domain: Domain) -> float:
     return 1.0 if reach < 1e-6 else 2 / (1 + reach / math.tanh(reach))
 
 
+def safe_share(domain: Domain) -> float:
+    """1/L over all distances in the ball, at the lowest curvature: such a share of a step overshoots for no records.
+
+    >>> from dpmanifolds import Ball, Hyperbolic
+    >>> round(safe_share(Ball(Hyperbolic(2), Hyperbolic(2).origin, 3.0)), 3)
+    0.167
+    """
+    reach = math.sqrt(max(-domain.manifold.curvature_bounds[0], 0.0)) * 2 * domain.radius
+    return 1.0 if reach < 1e-6 else math.tanh(reach) / reach
+
+
 class _Course(NamedTuple):
     """What a number of steps with these errors comes to."""
 
@@ -221,8 +232,10 @@ def _planned(facts: Facts, budget: Budget, count: int, mechanism: str, numerics:
         chosen = choose(facts, budget, mechanism=mechanism, numerics=numerics)
         law = chosen.mechanism
         course = _course(domain, [law.expected_error.mean])
-        error, parts = law.expected_error, (budget,)
-        return StepPlan((law,), parts, law.guarantee, error, course.bias, course.predicted, *course[:2], chosen.reason)
+        error = law.expected_error
+        return StepPlan(
+            (law,), (budget,), law.guarantee, error, course.bias, course.predicted, *course[:2], chosen.reason
+        )
     found, refusal = [], NotAvailableError(f"no mechanism keeps {count} parts of {budget!r}.")
     for number, (whole,) in enumerate(split(budget, [1.0])):
         try:
