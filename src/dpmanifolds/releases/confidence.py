@@ -58,7 +58,7 @@ class ConfidenceRegion:
         given = host(manifold.as_points(points))
         if self.metric == "distance":
             return np.asarray(manifold.dist(self.release.value, given) <= self.radius)
-        center = host(self.release.domain.center) if self.release.base is None else self.release.base
+        center = self.release.viewpoint
         drawn = self.release.coordinates
         if drawn is None:
             drawn = coordinates_at(manifold, center, self.release.value)
