@@ -1,9 +1,9 @@
 """A radius that is paid for: public balls that are far too large are shrunk before the mean is released.
 
-A round releases a histogram of the distances to a public point, and takes the edge at which the noise of the mean to come
-and what clipping there would move it by are least together. With more than one round a rough mean comes between: the
-next histogram counts distances to that. The last and largest share of the budget goes to the mean in the ball that is
-left. The promise is the composition of all stages (docs/proofs/sums.md, section 6).
+A round releases a histogram of the distances to a public point, and takes the edge at which the noise of the mean to
+come and what clipping there would move it by are least together. With more than one round a rough mean comes between:
+the next histogram counts distances to that. The last and largest share of the budget goes to the mean in the ball that
+is left. The promise is the composition of all stages (docs/proofs/sums.md, section 6).
 """
 
 from __future__ import annotations
@@ -103,13 +103,13 @@ def _shrunk(
     floor: float,
     error: float,
 ) -> tuple[Ball, float, Release]:
-    """The ball around the public point that is best for the mean, what clipping to it moves, and the histogram behind it.
+    """The ball around the public point that suits the mean best, what clipping to it moves, and the histogram behind.
 
     All of this is post-processing of the histogram, whose counts are first projected onto those that are possible: none
     below 0, and n together. Edges e go down from the largest distance by factors of √2. At edge e the noise of the mean
-    errs by `error`·e/r, r the radius of the public ball, and clipping moves it by at most
-    Σ count·(middle of the bin − e)/n over the bins beyond: the edge with the least √(noise² + moved²) is taken. Never below
-    the floor, four times the error with which the point itself was released.
+    errs by `error`·e/r, r the radius of the public ball, and clipping moves it by at most Σ count·(middle of the bin −
+    e)/n over the bins beyond: the edge with the least √(noise² + moved²) is taken. Never below the floor, four times
+    the error with which the point itself was released.
     """
     ball = request.domain
     assert isinstance(ball, Ball)
