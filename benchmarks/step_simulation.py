@@ -1,9 +1,9 @@
 """Tangent steps in floating point: the formulas of `private_mean`, with noise from a table instead of exact integers.
 
-A grid of (manifold, radius, n, budget) and the mean error of 1…4 steps in each cell, over positions of the mean. Records:
-a wrapped Gaussian of root mean square distance `spread`·r around a point at `position`·r from the centre, clipped to the
-ball; the error is the distance to the Fréchet mean of the clipped records. n sets the noise only: `RECORDS` records stand
-for the law, since what they leave of the way to their mean does not depend on their number.
+A grid of (manifold, radius, n, budget) and the mean error of 1…4 steps in each cell, over positions of the mean.
+Records: a wrapped Gaussian of root mean square distance `spread`·r around a point at `position`·r from the centre,
+clipped to the ball; the error is the distance to the Fréchet mean of the clipped records. n sets the noise only:
+`RECORDS` records stand for the law, since what they leave of the way to their mean does not depend on their number.
 """
 
 from __future__ import annotations
@@ -24,7 +24,6 @@ from dpmanifolds import (
     GaussianDP,
     Grassmann,
     Hyperbolic,
-    Manifold,
     PlanarShapes,
     PureDP,
     SpecialOrthogonal,

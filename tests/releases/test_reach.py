@@ -1,7 +1,6 @@
-"""Every manifold, up to its cut locus and to matrices that floating point hardly holds: a release, and no more noise."""
+"""Every manifold, up to its cut locus and to matrices that floating point hardly holds: released, at no more noise."""
 
 from __future__ import annotations
-
 
 import numpy as np
 import pytest

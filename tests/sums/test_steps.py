@@ -1,4 +1,4 @@
-"""Plans of tangent steps: public facts in, parts of the budget out, and the error that they tell is the one that comes."""
+"""Plans of tangent steps: public facts in, parts of the budget out; the error that comes is the one that is told."""
 
 from __future__ import annotations
 

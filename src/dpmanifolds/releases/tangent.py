@@ -130,7 +130,7 @@ class TangentMean:
     def go(
         self, records: RecordSums, domain: Domain, plan: StepPlan, base: Array, first: ExactSum | None
     ) -> tuple[tuple[Release, ...], Array]:
-        """Noise on the first sum, then on the sums at the points that are reached; and where the last one is."""
+        """Noise on the first sum, then on those at the points that are reached: a release for each step, and where it ends."""
         stages: list[Release] = []
         behind, length = base, 0.0
         for number, law in enumerate(plan.mechanisms):
@@ -170,10 +170,10 @@ def step_share(drawn: np.ndarray, back: np.ndarray, before: float, plan: StepPla
     """How much of a later step is taken, for these noisy coordinates: post-processing.
 
     The plan's gain; more where they are longer than noise alone makes them, 1 − noise²/length² (James and Stein) of the
-    most that the plan allows. Less where the curvature is negative and they lead back against the step before by more than
-    its noise explains: that one went |back| of the `before` that it saw and overshot, so that the second derivative on this
-    way is (before + overshot)/|back| (the secant rule), and its inverse is the share that ends where nothing is left; not
-    below what is safe for any records.
+    most that the plan allows. Less where the curvature is negative and they lead back against the step before by more
+    than its noise explains: that one went |back| of the `before` that it saw and overshot, so that the second
+    derivative on this way is (before + overshot)/|back| (the secant rule), and its inverse is the share that ends where
+    nothing is left; not below what is safe for any records.
     """
     noise, length, way = plan.mechanisms[number].expected_error.mean, np.linalg.norm(drawn), np.linalg.norm(back)
     share = max(plan.gains[number], plan.gains[0] * (1 - (noise / max(float(length), noise)) ** 2))
@@ -186,9 +186,9 @@ def step_share(drawn: np.ndarray, back: np.ndarray, before: float, plan: StepPla
 def reached(domain: Domain, base: Array, guess: np.ndarray) -> Array:
     """The point of the domain that coordinates at a public point lead to: post-processing.
 
-    From the centre nothing that is no longer than the radius leaves the ball; from elsewhere it is clipped onto it. Where
-    floating point has no such point, or none that can be looked from, the way there is shortened by quarters: noise is
-    drawn and paid for by now, and the release must not fail.
+    From the centre nothing that is no longer than the radius leaves the ball; from elsewhere it is clipped onto it.
+    Where floating point has no such point, or none that can be looked from, the way there is shortened by quarters:
+    noise is drawn and paid for by now, and the release must not fail.
     """
     length = float(np.linalg.norm(guess))
     guess = guess * min(1.0, domain.radius / max(length, 1e-300))
