@@ -4,7 +4,7 @@ VENV := .venv
 BIN := $(VENV)/bin
 PIP := $(BIN)/python -m pip --disable-pip-version-check -q
 
-.PHONY: demo test lint types check certify test-statistical test-backends test-dask torture audit fuzz reproduce reproduce-quick papers bench freeze-oracles docs test-page \
+.PHONY: demo test lint types check contract certify test-statistical test-backends test-dask torture audit fuzz reproduce reproduce-quick papers bench freeze-oracles docs test-page \
 	stranger clean
 
 demo: $(VENV)/.demo
@@ -25,6 +25,10 @@ test-backends: $(VENV)-backends/.ready
 test-dask: $(VENV)-dask/.ready
 	$(VENV)-dask/bin/python -m pytest -q -n 2 --dist loadfile \
 		tests/statistics/test_dask.py tests/optimize/test_dask_descent.py tests/data/test_lazy_descriptors.py
+
+# that a record's integers depend on that record alone, bit for bit: every manifold and loss, NumPy, PyTorch and JAX
+contract: $(VENV)-backends/.ready
+	DPMANIFOLDS_CONTRACT=400 $(VENV)-backends/bin/python -m pytest -q -n auto tests/sums tests/optimize/test_contract.py
 
 # the last steps of the proofs, by interval arithmetic
 certify: $(VENV)/.test

@@ -12,7 +12,7 @@ import importlib
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from dpmanifolds.auditing import audit
+    from dpmanifolds.auditing.audit import audit
     from dpmanifolds.data import DescriptorDomain, image_descriptors, read_points, square_root_map
     from dpmanifolds.distributions import RiemannianGaussian, RiemannianLaplace, WrappedGaussian, WrappedLaplace
     from dpmanifolds.domains import Ball, Domain, validate
@@ -54,7 +54,7 @@ if TYPE_CHECKING:
     )
     from dpmanifolds.mechanisms import ExpectedError
     from dpmanifolds.optimize import private_descent
-    from dpmanifolds.planning import plan
+    from dpmanifolds.planning.plan import plan
     from dpmanifolds.privacy import (
         ApproxDP,
         Budget,
@@ -85,7 +85,7 @@ if TYPE_CHECKING:
     )
     from dpmanifolds.statistics import MeanResult, ball_from_reference, frechet_mean, frechet_median
 
-__version__ = "0.1.0"
+__version__ = "0.2.0"
 
 __all__ = [
     "SPD",

@@ -106,25 +106,35 @@ def test_sensitivities_agree_with_everything_that_floating_point_adds():
     for (key, ball, n), told in zip(cases, found, strict=True):
         facts = mean_facts(ball, n)
         assert told["atCenter"] == pytest.approx(float(facts.at_center), rel=1e-9), (key, n)
+        facts = facts.of_frechet_mean
         assert told["inDistance"] == pytest.approx(float(facts.in_distance), rel=1e-9), (key, n)
         assert told["ofGradient"] == pytest.approx(float(facts.of_gradient), rel=1e-9), (key, n)
 
 
 @pytest.mark.parametrize("key", ["sphere:2", "shapes:12", "rotations:3", "grassmann:5,2", "sphere:1"])
 def test_a_radius_is_refused_where_the_library_refuses_it(key):
-    limit = SPACES[key].max_radius
-    below, at = ask(*(f"planner.facts({in_js(key)}, {radius!r}, 100)" for radius in (0.9 * limit, limit)))
-    assert "refusal" not in below
+    manifold = SPACES[key]
+    unique, wide, at = ask(
+        *(
+            f"planner.facts({in_js(key)}, {radius!r}, 100)"
+            for radius in (0.9 * manifold.max_radius, 1.1 * manifold.max_radius, manifold.injectivity_radius)
+        )
+    )
+    assert "refusal" not in unique
+    assert "unknown" not in unique
+    assert "unique" in wide["unknown"]
     assert "must be below" in at["refusal"]
     with pytest.raises(dpm.RadiusTooLargeError):
-        ball_of(SPACES[key], 1.0 if limit < 2 else limit / 2)
+        dpm.Ball(manifold, manifold.random_point(rng=0), manifold.injectivity_radius)
 
 
-def test_a_ball_too_large_for_double_precision_is_refused_by_both():
+def test_a_ball_too_large_for_a_solver_is_none_for_sums():
     (told,) = ask("planner.facts(space('hyperbolic', [2]), 20, 100)")
-    assert "double precision" in told["refusal"]
-    with pytest.raises(dpm.ArgumentError):
-        mean_facts(dpm.Ball(dpm.Hyperbolic(2), dpm.Hyperbolic(2).origin, 20.0), 100)
+    assert told["atCenter"] == pytest.approx(0.4)
+    assert "double precision" in told["unknown"]
+    facts = mean_facts(dpm.Ball(dpm.Hyperbolic(2), dpm.Hyperbolic(2).origin, 20.0), 100)
+    with pytest.raises(dpm.NotAvailableError):
+        assert facts.of_frechet_mean
 
 
 def test_what_budgets_afford_agrees():
@@ -156,7 +166,7 @@ def test_expected_errors_of_safe_mechanisms_agree(budget):
     )
     for (key, ball), told in zip(balls.items(), ask(*asked), strict=True):
         ours = {(row["name"], row["numerics"]): row for row in told}
-        for row in plan(ball, 300, budget, mechanisms=("wrapped-laplace", "wrapped-gaussian")).rows:
+        for row in plan(ball, 300, budget, mechanisms=("wrapped-laplace", "wrapped-gaussian"), steps=1).rows:
             mine = ours[row.mechanism, row.numerics]
             assert mine["available"] == row.available, (key, row)
             if row.available:
@@ -201,8 +211,8 @@ def test_the_budget_for_an_error_agrees():
         f"planner.budgetFor({f}, {{kind: 'approx', epsilon: 1, delta: 1e-6}}, 'wrapped-gaussian (rounded)', 0.03)",
         f"planner.budgetFor({f}, {{kind: 'pure', epsilon: 1}}, 'wrapped-gaussian (rounded)', 0.03)",
     )
-    assert pure["epsilon"] == pytest.approx(budget_for(ball, 500, 0.03).epsilon, rel=1e-6)
-    wanted = budget_for(ball, 500, 0.03, dpm.ApproxDP, delta=1e-6, mechanism="wrapped-gaussian")
+    assert pure["epsilon"] == pytest.approx(budget_for(ball, 500, 0.03, steps=1).epsilon, rel=1e-6)
+    wanted = budget_for(ball, 500, 0.03, dpm.ApproxDP, delta=1e-6, mechanism="wrapped-gaussian", steps=1)
     assert approx["epsilon"] == pytest.approx(wanted.epsilon, rel=1e-6)
     assert none is None
 

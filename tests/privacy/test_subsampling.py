@@ -32,7 +32,13 @@ from dpmanifolds.privacy import (
     full_batch_descent,
     poisson_descent,
 )
-from dpmanifolds.privacy.subsampled_profiles import fixed_size_profile, log_profile_upper, poisson_profile
+from dpmanifolds.privacy.subsampled_profiles import (
+    add_profile,
+    fixed_size_profile,
+    log_profile_upper,
+    poisson_profile,
+    remove_profile,
+)
 from dpmanifolds.privacy.terms import GaussianTerm, SubsampledGaussianTerm
 
 REPLACE_ONE = NeighboringRelation.REPLACE_ONE
@@ -340,6 +346,66 @@ def test_renyi_of_a_fixed_size_step_is_that_of_the_explicit_neighbours_at_large_
     ours = SubsampledGaussianTerm(sampling="fixed-size", rate=rate, noise_multiplier=noise).renyi(alpha)
     exact = exact_step_renyi("fixed-size", rate, noise, alpha)
     assert exact * (1 - 1e-6) <= ours <= exact * (1 + 1e-4)
+
+
+@pytest.mark.parametrize(
+    ("rate", "noise", "steps"), [(0.01, 1.0, 1000), (0.01, 0.7, 100), (0.1, 2.0, 500), (0.01, 5.0, 5000), (0.2, 1.0, 1)]
+)
+def test_add_remove_poisson_descent_agrees_with_the_pld_accountant(rate, noise, steps):
+    accountant = PLDAccountant(NeighboringRelation.ADD_OR_REMOVE_ONE)
+    accountant.compose(SelfComposedDpEvent(PoissonSampledDpEvent(rate, GaussianDpEvent(noise)), steps))
+    promise = poisson_descent(
+        n=1000, rate=rate, steps=steps, clip=1.0, sigma=noise / rate / 1000, adjacency="add-remove-one"
+    )
+    for delta in (1e-3, 1e-6, 1e-9):
+        assert promise.epsilon(delta) == pytest.approx(accountant.get_epsilon(delta), rel=1e-3)
+    assert promise.adjacency == "add-remove-one"
+    assert Guarantee.from_json(promise.to_json()) == promise
+
+
+@pytest.mark.parametrize(("rate", "noise"), [(0.01, 1.0), (0.3, 0.5), (1e-4, 2.0), (0.9, 3.0)])
+def test_add_and_remove_profiles_are_above_the_exact_divergences_by_little(rate, noise):
+    with mp.workdps(60):
+        q, s = mp.mpf(rate), mp.mpf(noise)
+
+        def gaussian(level):
+            mu = 1 / s
+            return mp.ncdf(-level / mu + mu / 2) - mp.exp(level) * mp.ncdf(-level / mu - mu / 2)
+
+        for epsilon in (0.0, 1e-3, 0.1 * rate, rate, 1.0, 3.0):
+            grow = mp.exp(mp.mpf(epsilon))
+            removed = q * gaussian(mp.log(1 + (grow - 1) / q))
+            left = 1 - grow * (1 - q)
+            added = left * gaussian(mp.log(grow * q / left)) if left > 0 else mp.mpf(0)
+            assert added <= removed
+            for ours, exact in ((remove_profile, removed), (add_profile, added)):
+                bound = mp.mpf(float(ours(rate, noise, np.asarray(epsilon))))
+                assert exact <= bound <= exact * (1 + mp.mpf("1e-6")) + q * mp.mpf("1e-13")
+
+
+def test_renyi_of_an_add_remove_step_bounds_both_directions():
+    rate, noise, alpha = 0.05, 1.2, 6.0
+    x = np.arange(-40 * noise, 2 * alpha + 40 * noise, noise / 50)
+    base = -x * x / (2 * noise**2) - math.log(50 * math.sqrt(2 * math.pi))
+    ratio = np.logaddexp(math.log1p(-rate), math.log(rate) + (x - 0.5) / noise**2)
+    exact = [math.log(float(np.sum(np.exp(base + power * ratio)))) / (alpha - 1) for power in (alpha, 1 - alpha)]
+    promise = poisson_descent(n=20, rate=rate, steps=1, clip=1.0, sigma=noise, adjacency="add-remove-one")
+    assert max(exact) * (1 - 1e-9) <= promise.as_renyi(alpha).epsilon <= 2 * max(exact)
+
+
+def test_add_remove_where_it_has_other_constants_or_none():
+    common = {"n": 100, "steps": 9, "clip": 2.0, "sigma": 0.5}
+    replaced, removed = (full_batch_descent(**common, adjacency=kind) for kind in ("replace-one", "add-remove-one"))
+    assert removed.as_gaussian().mu == pytest.approx(replaced.as_gaussian().mu / 2, rel=1e-12)
+    full = poisson_descent(rate=1.0, **common, adjacency="add-remove-one")
+    assert full.as_gaussian().mu == pytest.approx(removed.as_gaussian().mu, rel=1e-12)
+    with pytest.raises(ArgumentError, match="public number of records"):
+        fixed_size_descent(batch=10, **common, adjacency="add-remove-one")
+    with pytest.raises(ArgumentError, match="adjacency"):
+        poisson_descent(rate=0.5, **common, adjacency="swap")
+    for sampling, adjacency in (("poisson", "add-remove-one"), ("poisson-add-remove", "replace-one")):
+        with pytest.raises(ArgumentError, match="neighbours; got adjacency"):
+            Guarantee((SubsampledGaussianTerm(sampling=sampling, rate=0.1, noise_multiplier=1.0),), adjacency)
 
 
 def test_the_far_tail_of_a_log_profile_is_above_the_exact_one():

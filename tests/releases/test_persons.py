@@ -10,7 +10,7 @@ from dpmanifolds import ArgumentError, Ball, PureDP
 from dpmanifolds.ledger import Ledger
 from dpmanifolds.mechanisms import host
 from dpmanifolds.privacy import sensitivity_of_mean, sensitivity_of_variance
-from dpmanifolds.releases.entry import by_person, clipped_records
+from dpmanifolds.releases.frechet import by_person, clipped_records
 from dpmanifolds.statistics.persons import persons_of
 
 BALLS = {

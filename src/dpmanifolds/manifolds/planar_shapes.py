@@ -110,11 +110,12 @@ class PlanarShapes(Manifold):
             return super().as_points(array)
         planar = self._planar(array)
         xp = namespace(planar)
-        centred = planar - xp.mean(planar, axis=-1, keepdims=True)
-        size, spread = norm(centred), norm(planar) * 16 * float(xp.finfo(array.dtype).eps)
-        usable = xp.isfinite(size) & (size > spread)
-        size = xp.where(usable, size, xp.full_like(size, math.nan))
-        return centred / xp.astype(size, planar.dtype)[..., None]
+        with np.errstate(all="ignore"):
+            centred = planar - xp.mean(planar, axis=-1, keepdims=True)
+            size, spread = row_norm(centred), row_norm(planar) * 16 * float(xp.finfo(array.dtype).eps)
+            usable = xp.isfinite(size) & (size > spread)
+            size = xp.where(usable, size, xp.full_like(size, math.nan))
+            return centred / xp.astype(size, planar.dtype)[..., None]
 
     def as_points(self, points: Any, name: str = "points") -> Array:
         """Complex points as they are; real landmarks (..., k, 2) through `from_landmarks`."""

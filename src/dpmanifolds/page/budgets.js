@@ -92,8 +92,10 @@ const budgets = (() => {
     }
     if (budget.kind === "gaussian") {
       const p = normalTail(budget.mu / 2);
+      if (onTheLine) return -2 * Math.log(2 * p);
       return Math.log1p(-p) - Math.log(p);
     }
+    if (onTheLine) return largest((epsilon) => epsilon + Math.expm1(-epsilon) - budget.rho);
     return largest((epsilon) => epsilon * Math.tanh(epsilon / 2) - budget.rho);
   }
 

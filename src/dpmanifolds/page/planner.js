@@ -52,26 +52,25 @@ const planner = (() => {
     return Math.min(bound, 2 * radius);
   }
 
-  // The three sensitivities of a mean, with what the solver and rounding add; or why there are none.
+  // How far a mean moves: by sums of integers, 2r/n whatever the space is; around the Fréchet mean itself, with what the
+  // solver and rounding add, or why that is not known.
   function facts(where, radius, n) {
+    if (!(radius < where.injectivity)) {
+      return { refusal: `The radius must be below ${short(where.injectivity, 6)} on ${where.label}, where the farthest ` +
+        "points from a centre lie. Choose a smaller ball; records outside are clipped to it." };
+    }
+    return { where, radius, n, atCenter: (2 * radius) / n, ...aroundMean(where, radius, n) };
+  }
+
+  function aroundMean(where, radius, n) {
     if (!(radius < where.maxRadius)) {
-      return { refusal: `The radius must be below ${short(where.maxRadius, 6)} on ${where.label}: from there on the mean ` +
-        "of some data sets is not unique, and no bound holds. Choose a smaller ball; records outside are clipped to it." };
+      return { unknown: `the mean need not be unique from radius ${short(where.maxRadius, 6)} on` };
     }
     const tolerance = solverTolerance(where, radius, n), rounding = 4 * PRECISION * where.rounding(radius);
-    if (!(tolerance < radius)) {
-      return { refusal: `In double precision no mean is certain enough on ${where.label} with this radius and n. ` +
-        "Choose a smaller ball." };
-    }
+    if (!(tolerance < radius)) return { unknown: "in double precision no mean is certain enough" };
     const angle = Math.sqrt(Math.max(where.upper, 0)) * radius, moved = meanSensitivity(where, radius, n);
-    const stretch = angle > 0 ? angle / Math.sin(angle) : 1;
     const gradient = angle > 0 ? Math.max(2 * radius, (logImageDiameter(angle) * radius) / angle) / n : (2 * radius) / n;
-    return {
-      where, radius, n,
-      atCenter: moved + 2 * tolerance * stretch + 2 * rounding,
-      inDistance: moved + 2 * tolerance + 2 * rounding,
-      ofGradient: gradient + 2 * rounding,
-    };
+    return { inDistance: moved + 2 * tolerance + 2 * rounding, ofGradient: gradient + 2 * rounding };
   }
 
   const gaussianMean = (d) => Math.SQRT2 * Math.exp(lgamma((d + 1) / 2) - lgamma(d / 2));
@@ -102,6 +101,7 @@ const planner = (() => {
   // One mechanism: {scale, mean, law} or {reason}. `law` gives quantiles when they are asked for.
   function mechanism(name, numerics, f, budget) {
     const { where, radius } = f, d = where.dim;
+    if (numerics === "idealized" && f.unknown) return { reason: f.unknown };
     const kernel = name.endsWith("gaussian") ? (s) => (t) => (-t * t) / (2 * s * s) : (s) => (t) => -t / s;
     const flatLaw = (scale) => {
       const log = kernel(scale);

@@ -26,6 +26,8 @@ from dpmanifolds.domains import Ball, Domain
 from dpmanifolds.errors import ArgumentError, DPManifoldsError, NotAvailableError
 from dpmanifolds.mechanisms import choose, mean_facts
 from dpmanifolds.privacy import ApproxDP, Budget, GaussianDP, PureDP, RenyiDP, ZeroConcentratedDP
+from dpmanifolds.releases.tangent import TANGENT
+from dpmanifolds.sums.steps import plan_steps
 
 __all__ = ["budget_for", "radius_for", "records_for"]
 
@@ -50,6 +52,7 @@ def budget_for(
     measure: str = "mean",
     mechanism: str = "auto",
     numerics: str = "safe",
+    steps: int | str = "auto",
     dtype: Any = "float64",
 ) -> Budget:
     """The smallest budget of this kind with which the mean of n records errs at most `error`, as expected.
@@ -67,7 +70,7 @@ def budget_for(
     target = _target(domain, error)
     make = _maker(kind, delta, alpha)
     n, facts = positive_integer("n", n), mean_facts(domain, n, dtype)
-    error_at = _error(mechanism, numerics, measure)
+    error_at = _error(mechanism, numerics, measure, steps)
     # in u = −log of the budget the error grows
     found = _largest_within(
         lambda u: error_at(facts, make(math.exp(-u))),
@@ -92,6 +95,7 @@ def records_for(
     measure: str = "mean",
     mechanism: str = "auto",
     numerics: str = "safe",
+    steps: int | str = "auto",
     dtype: Any = "float64",
 ) -> int:
     """The fewest records whose mean within the budget errs at most `error`, as expected.
@@ -102,7 +106,7 @@ def records_for(
     400
     """
     target = _target(domain, error)
-    measured = _error(mechanism, numerics, measure)
+    measured = _error(mechanism, numerics, measure, steps)
 
     def error_at(n: int) -> float:
         return measured(mean_facts(domain, n, dtype), budget)
@@ -130,6 +134,7 @@ def radius_for(
     measure: str = "mean",
     mechanism: str = "auto",
     numerics: str = "safe",
+    steps: int | str = "auto",
     dtype: Any = "float64",
 ) -> float:
     """The largest radius, around the same centre, at which the mean of n records errs at most `error`, as expected.
@@ -146,7 +151,7 @@ def radius_for(
         raise ArgumentError(f"domain must be a Ball, whose radius is sought; got {type(domain).__name__}.")
     target = positive_number("error", error)
     n = positive_integer("n", n)
-    measured = _error(mechanism, numerics, measure)
+    measured = _error(mechanism, numerics, measure, steps)
     reasons: list[Exception] = []
 
     def error_at(u: float) -> float:
@@ -215,12 +220,15 @@ def _target(domain: Domain, error: float) -> float:
     return target
 
 
-def _error(mechanism: str, numerics: str, measure: str) -> Callable[[Any, Budget], float]:
+def _error(mechanism: str, numerics: str, measure: str, steps: int | str) -> Callable[[Any, Budget], float]:
     choice("measure", measure, _MEASURES)
     # the lattice is never better than rounded noise by more than a hair, and slower to calibrate
     kind = "rounded" if numerics == "safe" else numerics
 
     def error_at(facts: Any, budget: Budget) -> float:
+        if mechanism in TANGENT and kind != "idealized":
+            found = plan_steps(facts.domain, facts.shape.count, budget, steps=steps, mechanism=mechanism, numerics=kind)
+            return float(getattr(found.expected_error, measure))
         chosen = choose(facts, budget, mechanism=mechanism, numerics=kind).mechanism
         return float(getattr(chosen.expected_error, measure))
 

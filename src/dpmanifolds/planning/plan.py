@@ -38,6 +38,8 @@ from dpmanifolds.mechanisms import (
 from dpmanifolds.planning import _show
 from dpmanifolds.planning.inverse import budget_for
 from dpmanifolds.privacy import Budget, PureDP, Sensitivity, split
+from dpmanifolds.releases.tangent import TANGENT
+from dpmanifolds.sums.steps import plan_steps
 
 if TYPE_CHECKING:
     from rich.table import Table
@@ -79,6 +81,8 @@ class PlanRow:
     """Whether `private_mean` would take it (under "all": with its default numerics, "safe")."""
     note: str = ""
     """Why it is not available, or what to know about it."""
+    steps: int = 1
+    """How many tangent steps share the budget; the scale is that of the last one."""
 
     @property
     def available(self) -> bool:
@@ -148,12 +152,13 @@ def plan(
     errors: float | Iterable[float] | None = None,
     mechanisms: str | Iterable[str] = "all",
     numerics: str = "safe",
+    steps: int | str = "auto",
     dtype: Any = "float64",
 ) -> Plan:
     """What `private_mean` of n records in the domain would err, for every mechanism and budget. No data is touched.
 
     `errors` adds, for each, the smallest pure ε that brings the expected error down to it. Without budgets or errors,
-    ε = 0.1, 0.3, 1 and 3 are planned. `numerics` is one that `private_mean` knows, or "all". Expected errors are of
+    ε = 0.1, 0.3, 1 and 3 are planned. `numerics` is one that `private_mean` knows, or "all"; `steps` as there. Expected errors are of
     noise before projection to the domain; what a mechanism cannot do is listed with the reason. Some idealized laws are
     simulated, with a fixed seed, which takes seconds in high dimension.
 
@@ -174,6 +179,7 @@ def plan(
         way = {
             "mechanism": names[0] if len(names) == 1 else "auto",
             "numerics": "safe" if numerics == "all" else numerics,
+            "steps": steps,
             "dtype": dtype,
         }
         planned += [budget_for(domain, n, error, **way) for error in wanted]
@@ -181,7 +187,7 @@ def plan(
         planned = list(_USUAL_BUDGETS)
     rows: list[PlanRow] = []
     for budget in dict.fromkeys(planned):
-        rows += _marked([row for name in names for row in _rows(name, kinds, facts, budget)], numerics)
+        rows += _marked([row for name in names for row in _rows(name, kinds, facts, budget, steps)], numerics)
     return Plan(domain, n, tuple(rows))
 
 
@@ -228,22 +234,33 @@ def _budgets(budgets: Budget | Iterable[Budget]) -> list[Budget]:
     return [budget for budget in found if budget is not None]
 
 
-def _rows(name: str, kinds: Sequence[str], facts: Facts, budget: Budget) -> list[PlanRow]:
+def _rows(name: str, kinds: Sequence[str], facts: Facts, budget: Budget, steps: int | str) -> list[PlanRow]:
     """The mechanism with each of the numerics asked for that it has, or the reason why it is left out."""
     offered = [kind for kind in kinds if kind in numerics_of(name)]
     if offered:
-        return [_row(name, kind, facts, budget) for kind in offered]
+        return [_row(name, kind, facts, budget, steps) for kind in offered]
     own = numerics_of(name)[0]
     return [PlanRow(name, own, budget, note=f"offered with numerics {own!r} only: plan with numerics='all' to see it.")]
 
 
-def _row(name: str, kind: str, facts: Facts, budget: Budget) -> PlanRow:
+def _row(name: str, kind: str, facts: Facts, budget: Budget, steps: int | str) -> PlanRow:
     try:
+        if name in TANGENT:
+            return _stepped_row(name, kind, facts, budget, steps)
         mechanism = calibrate(name, facts, budget, kind)
         error = mechanism.expected_error
     except DPManifoldsError as reason:
         return PlanRow(name, kind, budget, note=str(reason))
     return PlanRow(name, kind, budget, mechanism.scale, mechanism.sensitivity, error, note=_note(mechanism))
+
+
+def _stepped_row(name: str, kind: str, facts: Facts, budget: Budget, steps: int | str) -> PlanRow:
+    """With as many steps as `private_mean` would take."""
+    assert facts.shape is not None
+    found = plan_steps(facts.domain, facts.shape.count, budget, steps=steps, mechanism=name, numerics=kind)
+    law, count = found.last, len(found.mechanisms)
+    note = "; ".join(filter(None, [f"{count} steps" if count > 1 else "", _note(law)]))
+    return PlanRow(name, kind, budget, law.scale, law.sensitivity, found.expected_error, note=note, steps=count)
 
 
 def _note(mechanism: Mechanism) -> str:

@@ -183,13 +183,14 @@ def _interval(terms: list[Term], tail: float) -> float:
     return epsilon / math.ceil(epsilon / interval) if epsilon >= interval / 2 else interval
 
 
-def composed_grid(terms: tuple[Term, ...]) -> LossGrid:
-    """One privacy-loss distribution for all terms, pessimistic in every step."""
+def composed_grid(terms: tuple[Term, ...], *, backward: bool = False) -> LossGrid:
+    """One privacy-loss distribution for all terms in one direction, pessimistic in every step."""
     merged = _merged(terms)
     copies = sum(term.count for term in merged)
     interval = _interval(merged, _TAIL / copies)
     grids = [
-        power(term.grid(interval, _TAIL / copies), term.count, tail=_TAIL * term.count / copies) for term in merged
+        power(term.grid(interval, _TAIL / copies, backward=backward), term.count, tail=_TAIL * term.count / copies)
+        for term in merged
     ]
     result = grids[0]
     for grid in grids[1:]:
@@ -197,16 +198,18 @@ def composed_grid(terms: tuple[Term, ...]) -> LossGrid:
     return result
 
 
-def tail_law(terms: tuple[Term, ...], tail: float, widening: int = 1) -> TailLaw | None:
+def tail_law(terms: tuple[Term, ...], tail: float, *, backward: bool = False, widening: int = 1) -> TailLaw | None:
     """The law of all losses for `TailLaw`, cut off where `tail` is left; None where no grid can hold it."""
     merged = _merged(terms)
     copies = sum(term.count for term in merged)
     interval = _interval(merged, tail / copies) * widening
     try:
-        parts = [(term.grid(interval, tail / copies), term.count) for term in merged]
+        parts = [(term.grid(interval, tail / copies, backward=backward), term.count) for term in merged]
     except ScaleOutOfRangeError:
         return None
-    return TailLaw(parts, None if widening > _WIDEST else lambda: tail_law(terms, tail, 4 * widening))
+    if widening > _WIDEST:
+        return TailLaw(parts)
+    return TailLaw(parts, lambda: tail_law(terms, tail, backward=backward, widening=4 * widening))
 
 
 def reading_points(terms: tuple[Term, ...], top: float) -> np.ndarray:

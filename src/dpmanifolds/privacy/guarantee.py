@@ -43,6 +43,7 @@ from dpmanifolds.privacy.terms import (
     ProfileTerm,
     PureTerm,
     RiemannianGaussianTerm,
+    SubsampledGaussianTerm,
     Term,
     ZcdpTerm,
     term_from_dict,
@@ -83,6 +84,12 @@ class Guarantee:
             raise ArgumentError(
                 "terms must be one or more terms; use Guarantee.pure, .gaussian, .zcdp, … to make them."
             )
+        for term in given:
+            if isinstance(term, SubsampledGaussianTerm) and term.adjacency != self.adjacency:
+                raise ArgumentError(
+                    f"a term with sampling {term.sampling!r} holds for {term.adjacency!r} neighbours; got adjacency "
+                    f"{self.adjacency!r}."
+                )
         object.__setattr__(self, "terms", _collected(tuple(given)))
 
     def __getstate__(self) -> dict[str, Any]:
@@ -154,34 +161,46 @@ class Guarantee:
         bound = np.ones_like(values)
         for account in self._simple:
             bound = np.minimum(bound, account.delta(values))
-        if self.loss_grid is not None:
-            bound = np.minimum(bound, self.loss_grid.delta(values))
         if not _accounts.is_exact(self.terms):
-            bound = np.asarray(bound)
-            floor = 1.0 if self.loss_grid is None else self.loss_grid.infinity
-            for level in _TAILS:
-                # below its mass at infinity the grid answers nothing
-                unresolved = bound < _RESOLVED * floor
-                if not np.any(unresolved) or (law := self._tail_law(level)) is None:
-                    break
-                bound[unresolved] = np.minimum(bound[unresolved], law.delta(values[unresolved]))
-                floor = law.infinity
+            by_direction = [self._delta_by_grid(values, np.asarray(bound), backward=way) for way in self._directions]
+            bound = np.maximum.reduce(by_direction)
         return like_input(np.asarray(bound))
+
+    @property
+    def _directions(self) -> tuple[bool, ...]:
+        """Both directions between neighbours, where a term tells them apart."""
+        return (False,) if all(term.is_symmetric for term in self.terms) else (False, True)
+
+    def _delta_by_grid(self, values: np.ndarray, bound: np.ndarray, *, backward: bool) -> np.ndarray:
+        """δ in one direction, by privacy-loss distributions, where that is below `bound`."""
+        grid = self._loss_grid_backward if backward else self.loss_grid
+        found = np.array(bound if grid is None else np.minimum(bound, grid.delta(values)))
+        floor = 1.0 if grid is None else grid.infinity
+        for level in _TAILS:
+            # below its mass at infinity the grid answers nothing
+            unresolved = found < _RESOLVED * floor
+            if not np.any(unresolved) or (law := self._tail_law(level, backward)) is None:
+                break
+            found[unresolved] = np.minimum(found[unresolved], law.delta(values[unresolved]))
+            floor = law.infinity
+        return np.asarray(found)
 
     def epsilon(self, delta: float) -> float:
         """An upper bound on the smallest ε ≥ 0 with (ε, δ)-DP; infinity where none is known."""
         delta = probability("delta", delta)
         found = [account.epsilon(delta) for account in self._simple]
-        if self.loss_grid is not None:
-            found.append(self.loss_grid.epsilon(delta))
-        if not _accounts.is_exact(self.terms) and not (
-            self.loss_grid is not None and delta >= _RESOLVED * self.loss_grid.infinity
-        ):
-            level = next((level for level in _TAILS if delta >= _RESOLVED * level), _TAILS[-1])
-            law = self._tail_law(level)
-            if law is not None:
-                found.append(law.epsilon(delta))
+        if not _accounts.is_exact(self.terms):
+            found.append(max(self._epsilon_by_grid(delta, backward=way) for way in self._directions))
         return min(found)
+
+    def _epsilon_by_grid(self, delta: float, *, backward: bool) -> float:
+        grid = self._loss_grid_backward if backward else self.loss_grid
+        found = math.inf if grid is None else grid.epsilon(delta)
+        if grid is not None and delta >= _RESOLVED * grid.infinity:
+            return found
+        level = next((level for level in _TAILS if delta >= _RESOLVED * level), _TAILS[-1])
+        law = self._tail_law(level, backward)
+        return found if law is None else min(found, law.epsilon(delta))
 
     def tradeoff(self, alpha: ArrayLike) -> Any:
         """f(α): a lower bound on the type II error of any test between neighbours at type I error α.
@@ -269,22 +288,34 @@ class Guarantee:
         """The composed privacy-loss distribution, from above; None where a formula is exact or no grid can hold it."""
         if _accounts.is_exact(self.terms):
             return None
+        return self._composed(backward=False)
+
+    @cached_property
+    def _loss_grid_backward(self) -> LossGrid | None:
+        return self._composed(backward=True)
+
+    def _composed(self, *, backward: bool) -> LossGrid | None:
         try:
-            return _accounts.composed_grid(self.terms)
+            return _accounts.composed_grid(self.terms, backward=backward)
         except ScaleOutOfRangeError:
             return None
 
-    def _tail_law(self, level: float) -> TailLaw | None:
-        """The law of all losses in the far tail, cut off where `level` is left."""
-        laws = self.__dict__.setdefault("_tail_laws", {})
-        if level not in laws:
-            laws[level] = _accounts.tail_law(self.terms, level)
-        return laws[level]  # type: ignore[no-any-return]
+    def _tail_law(self, level: float, backward: bool) -> TailLaw | None:
+        """The law of all losses in the far tail of one direction, cut off where `level` is left."""
+        laws: dict[tuple[float, bool], TailLaw | None] = self.__dict__.setdefault("_tail_laws", {})
+        if (level, backward) not in laws:
+            laws[level, backward] = _accounts.tail_law(self.terms, level, backward=backward)
+        return laws[level, backward]
 
     def to_dp_accounting(self) -> Any:
         """This promise as dp-accounting's pessimistic `PrivacyLossDistribution`, to compose with that library's own."""
         from dp_accounting.pld.privacy_loss_distribution import PrivacyLossDistribution
 
+        if len(self._directions) > 1:
+            raise NotAvailableError(
+                "a promise that differs between the two directions is not handed over. Compose dp-accounting's own "
+                "events."
+            )
         grid = _accounts.composed_grid(self.terms)
         masses = {grid.lower + i: float(mass) for i, mass in enumerate(grid.masses)}
         return PrivacyLossDistribution.create_from_rounded_probability(masses, grid.infinity, grid.interval)

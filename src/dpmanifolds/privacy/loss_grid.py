@@ -82,10 +82,24 @@ class LossGrid:
         return high
 
 
-def from_profile(profile: Callable[[np.ndarray], np.ndarray], *, interval: float, nodes: np.ndarray) -> LossGrid:
-    """The law that connects the dots (ε, δ(ε)) at ε = nodes·interval, for increasing integer nodes from 0."""
+def from_profile(
+    profile: Callable[[np.ndarray], np.ndarray],
+    *,
+    interval: float,
+    nodes: np.ndarray,
+    other: Callable[[np.ndarray], np.ndarray] | None = None,
+) -> LossGrid:
+    """The law that connects the dots (ε, δ(ε)) at ε = nodes·interval, for increasing integer nodes from 0.
+
+    `other` is the profile of the same pair in the other direction, where the two differ: what it puts at the loss ε
+    lies at −ε in this one, e^−ε as much. Its mass at +∞ is none here.
+    """
     right, infinity = connect_dots(nodes * interval, np.asarray(profile(nodes * interval), dtype=np.float64))
-    left = right * np.exp(-nodes[1:] * interval)
+    if other is None:
+        back = right
+    else:
+        back, _ = connect_dots(nodes * interval, np.asarray(other(nodes * interval), dtype=np.float64))
+    left = back * np.exp(-nodes[1:] * interval)
     top = int(nodes[-1])
     masses = np.zeros(2 * top + 1)
     masses[top + nodes[1:]] = right

@@ -27,7 +27,14 @@ from scipy import special
 from dpmanifolds.privacy._normal import log_delta_upper
 from dpmanifolds.privacy.rounding import down, float_above, up
 
-__all__ = ["fixed_size_profile", "log_profile_upper", "poisson_profile", "subsampled_renyi"]
+__all__ = [
+    "add_profile",
+    "fixed_size_profile",
+    "log_profile_upper",
+    "poisson_profile",
+    "remove_profile",
+    "subsampled_renyi",
+]
 
 _RELATIVE = 2.0**-44
 _MARGIN = 120.0
@@ -70,12 +77,35 @@ def fixed_size_profile(share: float, noise: float, epsilon: np.ndarray) -> np.nd
     return np.asarray(up(share * np.exp(log_delta_upper(float_above(2 / Fraction(noise)), down(base, 50))), 50))
 
 
+def remove_profile(rate: float, noise: float, epsilon: np.ndarray) -> np.ndarray:
+    """δ(ε), ε ≥ 0, of a Poisson-sampled step with a record against the same without it; an upper bound.
+
+    ∫((1 − q)P₀ + qP₁ − e^ε P₀)₊ = q·δ_{1/σ}(log(1 + (e^ε − 1)/q)), exactly. By advanced joint convexity the other
+    direction is no larger at any ε ≥ 0 (Balle, Barthe and Gaboardi 2018, Theorem 8).
+    """
+    return fixed_size_profile(rate, 2 * noise, epsilon)
+
+
+def add_profile(rate: float, noise: float, epsilon: np.ndarray) -> np.ndarray:
+    """δ(ε), ε ≥ 0, of a Poisson-sampled step without a record against the same with it; an upper bound.
+
+    ∫(P₀ − e^ε((1 − q)P₀ + qP₁))₊ = k·δ_{1/σ}(log(e^ε q/k)), k = 1 − e^ε(1 − q), and 0 where k ≤ 0.
+    """
+    with np.errstate(over="ignore", divide="ignore"):
+        # k rounded up makes both factors larger
+        share = np.maximum(rate - (1 - rate) * np.expm1(np.minimum(epsilon, 700.0)), 0.0) + 2.0**-48 * rate
+        base = np.maximum(epsilon + math.log(rate) - np.log(share) - 2.0**-46 * (1 + epsilon), 0.0)
+    return np.asarray(up(share * np.exp(log_delta_upper(float_above(1 / Fraction(noise)), base)), 48))
+
+
 def log_profile_upper(sampling: str, rate: float, noise: float, epsilon: np.ndarray) -> np.ndarray:
     """log δ(ε) of one step for any ε ≥ 0, however small δ is: by Theorem 9 for a fixed size; for Poisson sampling the
     profile where that is a floating-point number, and beyond q·δ_{1/σ}(log c), c = (1 − q)(e^ε − 1)/q, where c ≥ 1.
 
     For Q ≥ (1 − q)P₀, so that ∫(P − e^ε Q)₊ ≤ ∫(qP₁ − (1 − q)(e^ε − 1)P₀)₊.
     """
+    if sampling == "poisson-add-remove":
+        return log_profile_upper("fixed-size", rate, 2 * noise, epsilon)
     if sampling == "fixed-size":
         base = down(epsilon + np.log1p((1 / rate - 1) * -np.expm1(-epsilon)), 50)
         return np.asarray(math.log(rate) + log_delta_upper(float_above(2 / Fraction(noise)), base) + _RELATIVE)

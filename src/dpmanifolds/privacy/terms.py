@@ -28,9 +28,11 @@ from dpmanifolds.privacy.l2_laplace import L2LaplacePair, l2_laplace_pair
 from dpmanifolds.privacy.loss_grid import LossGrid, from_profile, nodes_around, where_below
 from dpmanifolds.privacy.rounding import float_above, up
 from dpmanifolds.privacy.subsampled_profiles import (
+    add_profile,
     fixed_size_profile,
     log_profile_upper,
     poisson_profile,
+    remove_profile,
     subsampled_renyi,
 )
 
@@ -117,11 +119,31 @@ class Term:
             return self.pure_epsilon
         return where_below(self.profile, tail, start=self.spread)
 
-    def grid(self, interval: float, tail: float) -> LossGrid:
-        """One copy's privacy-loss law on a grid, refused where the cells would be too many or too wide."""
+    @property
+    def is_symmetric(self) -> bool:
+        """Whether the profile is the same, or claimed to be, in both directions between neighbours."""
+        return True
+
+    def directed(self, epsilon: np.ndarray, *, backward: bool) -> np.ndarray:
+        """The profile in one direction; `profile` bounds both."""
+        return self.profile(epsilon)
+
+    def grid(self, interval: float, tail: float, *, backward: bool = False) -> LossGrid:
+        """One copy's privacy-loss law on a grid, refused where the cells would be too many or too wide.
+
+        `backward` is the other direction between neighbours, where the two differ.
+        """
         if interval > _LARGEST_INTERVAL or self.reach(tail) > _MOST_CELLS * interval:
             raise ScaleOutOfRangeError("the terms of a guarantee are too large, or too unequal, for one common grid.")
-        return from_profile(self.profile, interval=interval, nodes=self._nodes(interval, tail))
+        nodes = self._nodes(interval, tail)
+        if self.is_symmetric:
+            return from_profile(self.profile, interval=interval, nodes=nodes)
+        return from_profile(
+            lambda at: self.directed(at, backward=backward),
+            other=lambda at: self.directed(at, backward=not backward),
+            interval=interval,
+            nodes=nodes,
+        )
 
     def _nodes(self, interval: float, tail: float) -> np.ndarray:
         return np.arange(math.ceil(self.reach(tail) / interval) + 2)
@@ -413,7 +435,8 @@ class RiemannianGaussianTerm(Term):
 class SubsampledGaussianTerm(Term):
     """One noisy sum of gradients clipped to C over a random batch; `noise_multiplier` is the noise on the sum over C.
 
-    Poisson: each record with probability `rate`. Fixed size: a share `rate` of the records, without replacement.
+    Poisson: each record with probability `rate`. Fixed size: a share `rate` of the records, without replacement. Both
+    are for replace-one neighbours; "poisson-add-remove" is Poisson sampling where one neighbour has a record more.
     """
 
     sampling: str
@@ -423,27 +446,43 @@ class SubsampledGaussianTerm(Term):
 
     def __post_init__(self) -> None:
         super().__post_init__()
-        choice("sampling", self.sampling, ("poisson", "fixed-size"))
+        choice("sampling", self.sampling, ("poisson", "fixed-size", "poisson-add-remove"))
         object.__setattr__(self, "rate", number_between("rate", positive_number("rate", self.rate), 0, 1))
         object.__setattr__(self, "noise_multiplier", _within_floats("noise_multiplier", self.noise_multiplier))
 
     @property
     def gaussian_mu(self) -> float:
-        """That of the full batch, 2/noise: sampling only helps, though by no known μ."""
-        return float_above(2 / Fraction(self.noise_multiplier))
+        """That of the full batch, 2/noise (1/noise for add/remove): sampling only helps, though by no known μ."""
+        return float_above((2 if self.is_symmetric else 1) / Fraction(self.noise_multiplier))
+
+    @property
+    def is_symmetric(self) -> bool:
+        return self.sampling != "poisson-add-remove"
+
+    @property
+    def adjacency(self) -> str:
+        """The neighbours it holds for."""
+        return "replace-one" if self.is_symmetric else "add-remove-one"
+
+    def directed(self, epsilon: np.ndarray, *, backward: bool) -> np.ndarray:
+        if self.is_symmetric:
+            return self.profile(epsilon)
+        return (add_profile if backward else remove_profile)(self.rate, self.noise_multiplier, epsilon)
 
     def renyi(self, alpha: float) -> float:
         def log_profile(epsilon: np.ndarray) -> np.ndarray:
             return log_profile_upper(self.sampling, self.rate, self.noise_multiplier, epsilon)
 
-        return subsampled_renyi(log_profile, self.noise_multiplier, self.rate, alpha)
+        wide = 1 if self.is_symmetric else 2
+        return subsampled_renyi(log_profile, wide * self.noise_multiplier, self.rate, alpha)
 
     @property
     def spread(self) -> float:
-        return 2 * self.rate / self.noise_multiplier
+        return (2 if self.is_symmetric else 1) * self.rate / self.noise_multiplier
 
     def profile(self, epsilon: np.ndarray) -> np.ndarray:
-        law = poisson_profile if self.sampling == "poisson" else fixed_size_profile
+        laws = {"poisson": poisson_profile, "fixed-size": fixed_size_profile, "poisson-add-remove": remove_profile}
+        law = laws[self.sampling]
         return law(self.rate, self.noise_multiplier, epsilon)
 
 

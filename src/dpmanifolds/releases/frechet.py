@@ -9,14 +9,28 @@ from __future__ import annotations
 
 from typing import Any
 
+import numpy as np
+
+from dpmanifolds._arrays import Array, namespace
+from dpmanifolds._validate import choice
+from dpmanifolds.distributions import move
 from dpmanifolds.domains import Domain
-from dpmanifolds.mechanisms import choose, mean_facts
-from dpmanifolds.privacy import Budget
-from dpmanifolds.releases.entry import Account, by_person, clipped_records, computed_mean, precision_of
+from dpmanifolds.errors import ConvergenceError
+from dpmanifolds.manifolds import Product
+from dpmanifolds.mechanisms import choose, host, mean_facts
+from dpmanifolds.privacy import Budget, solver_tolerance
+from dpmanifolds.releases._placing import is_near, mended, placed
+from dpmanifolds.releases.entry import ON_INVALID, Account, stacked
 from dpmanifolds.releases.release import Release, release_of
 from dpmanifolds.releases.tangent import TangentMean
+from dpmanifolds.statistics import MeanResult, frechet_mean
+from dpmanifolds.statistics.persons import Persons, persons_of
+from dpmanifolds.statistics.records import check_block, record_array
+from dpmanifolds.statistics.sources import source_of
+from dpmanifolds.sums.steps import is_flat
+from dpmanifolds.sums.total import taken
 
-__all__ = ["private_frechet_mean"]
+__all__ = ["by_person", "clipped_records", "computed_mean", "private_frechet_mean"]
 
 
 def private_frechet_mean(
@@ -33,15 +47,15 @@ def private_frechet_mean(
 ) -> Release:
     """The mechanism with the smallest expected error among those asked for; called by `private_mean`."""
     records = by_person(domain, clipped_records(points, domain, on_invalid), group_by)
-    dtype, n = precision_of(records), domain.manifold.batch_shape(records)[0]
-    chosen = choose(mean_facts(domain, n, dtype, unit=unit), budget, mechanism=mechanism, numerics=numerics)
+    n = domain.manifold.batch_shape(records)[0]
+    chosen = choose(mean_facts(domain, n, unit=unit), budget, mechanism=mechanism, numerics=numerics)
     law = chosen.mechanism
     if law.facts.shape is not None:
         sums = TangentMean(
             domain, budget, law.name, law.numerics, "auto", "replace-one", None, on_invalid, unit, account
         )
         return sums.release(points, group_by, 0)
-    statistic = computed_mean(domain, records, dtype).point
+    statistic = computed_mean(domain, records).point
     account.spend("mean", law.guarantee, n=n, mechanism=law.name, numerics=law.numerics, domain=repr(domain))
     return release_of(
         law,
@@ -52,3 +66,82 @@ def private_frechet_mean(
         reason=chosen.reason,
         reproducible=account.reproducible,
     )
+
+
+def clipped_records(points: Any, domain: Domain, on_invalid: str) -> Array:
+    """All records in memory, NumPy in double precision, on the manifold and in the domain, each by itself.
+
+    Malformed ones raise, or become the centre.
+    """
+    manifold = domain.manifold
+    if not isinstance(manifold, Product):
+        source = source_of(manifold, points)
+        source.refuse_single_use()
+        points = np.concatenate(source.reduce(_as_list, _joined))
+    records = host(record_array(manifold, points))
+    if choice("on_invalid", on_invalid, ON_INVALID) == "center":
+        return mended(domain, records)
+    check_block(manifold, records)
+    return domain.clip(placed(manifold, records))
+
+
+def _as_list(_: int, __: int, block: Array) -> list[np.ndarray]:
+    return [host(block)]
+
+
+def _joined(a: list[np.ndarray], b: list[np.ndarray]) -> list[np.ndarray]:
+    return a + b
+
+
+def _grouped(domain: Domain, records: Array, persons: Persons) -> Array:
+    """One point per person: the Fréchet mean of that person's clipped records, which lies in the domain like them.
+
+    Balls up to `max_radius` are convex, and so is every other domain here: whatever a person's records are, they become
+    one point of the domain, and replacing a person replaces one point. Every theorem for n records holds for n persons.
+    """
+    parts = [taken(records, persons.rows(each)) for each in np.flatnonzero(persons.sizes > 1).tolist()]
+    points = taken(records, persons.order[persons.starts[:-1][persons.sizes == 1]])
+    if parts:
+        means = stacked([frechet_mean(domain.manifold, part).point for part in parts])
+        places = np.argsort(np.argsort(persons.sizes > 1, kind="stable"))
+        points = taken(_concatenated(points, means), places)
+    return domain.clip(points)
+
+
+def _concatenated(first: Array, second: Array) -> Array:
+    if isinstance(first, tuple):
+        return tuple(map(_concatenated, first, second))
+    return namespace(first, second).concat([first, second], axis=0)
+
+
+def by_person(domain: Domain, records: Array, group_by: Any) -> Array:
+    """Clipped records as they are, or one point per person where `group_by` names the persons."""
+    if group_by is None:
+        return records
+    return _grouped(domain, records, persons_of(group_by, domain.manifold.batch_shape(records)[0]))
+
+
+def computed_mean(domain: Domain, records: Array) -> MeanResult:
+    """The Fréchet mean of clipped records to the public tolerance that the sensitivity pays for.
+
+    Where the metric is flat it is a mean of coordinates at the centre, whose rounding is in units of the radius
+    wherever the centre lies, and below that tolerance for all records.
+    """
+    manifold = domain.manifold
+    if is_flat(manifold):
+        center = host(domain.center)
+        mean = np.mean(manifold.log_coordinates(center, records), axis=0)
+        return MeanResult(move(manifold, center, mean), 0.0, solver_tolerance(domain, len(records)) / 2, 1, True, True)
+    n = domain.manifold.batch_shape(records)[0]
+    return _certain(frechet_mean(domain.manifold, records), domain, n)
+
+
+def _certain(result: MeanResult, domain: Domain, n: int) -> MeanResult:
+    """The result, or an error where it is not certain to be within the public tolerance."""
+    error = solver_tolerance(domain, n) / 2
+    if result.error_bound > error or not (domain.manifold.is_hadamard or is_near(domain, result.point, error)):
+        raise ConvergenceError(
+            "the mean was not found to the public tolerance, and nothing was released. Use double precision or a "
+            "smaller ball."
+        )
+    return result

@@ -13,14 +13,12 @@ from typing import Any, TypeVar
 
 import numpy as np
 
-from dpmanifolds._arrays import Array, is_numpy, leaves
+from dpmanifolds._arrays import Array
 
 __all__ = [
     "TINY",
     "block_size",
     "cores",
-    "longest_sum",
-    "map_blocks",
     "ordered_map",
     "records_at",
     "total_of",
@@ -36,26 +34,6 @@ TINY = 1 << 15
 # is some 300 times the data
 _DEVICE_BLOCK_BYTES = 1 << 25
 _LARGEST_DEVICE_BLOCK = 1 << 17
-
-
-def map_blocks(function: Callable[[int, Array, Array], Partial], points: Array, weights: Array) -> Iterator[Partial]:
-    """function(number, block, its weights) for consecutive blocks of records, results in the order of the blocks.
-
-    Blocks depend on the shape of the data alone, so that the sum does not depend on the number of threads. NumPy
-    blocks run on a thread pool, with the linear algebra inside each at one thread; other libraries run their own
-    threads or a device, and get larger blocks one after the other.
-    """
-    count, size = _extent(points)
-
-    def run(start: int) -> Partial:
-        part = slice(start, min(start + size, count))
-        return function(start // size, records_at(points, part), weights[part])
-
-    starts = range(0, count, size)
-    if all(map(is_numpy, leaves(points))):
-        tiny = sum(part.nbytes for part in leaves(points)) <= TINY
-        return ordered_map(run, starts, min(len(starts), cores()), tiny=tiny)
-    return map(run, starts)
 
 
 def ordered_map(
@@ -100,13 +78,6 @@ def total_of(parts: Iterable[Partial], merge: Callable[[Partial, Partial], Parti
     return total
 
 
-def longest_sum(points: Array, count: int | None = None) -> int:
-    """How many numbers one total of a pass over `count` such records adds up, at most: a block, and the blocks."""
-    rows, size = _extent(points)
-    count = rows if count is None else count
-    return min(count, size) + -(-count // size)
-
-
 def block_size(record_bytes: int) -> int:
     """How many NumPy records of so many bytes make a block that stays in the cache."""
     return max(1, min(_LARGEST_BLOCK, _BLOCK_BYTES // record_bytes))
@@ -115,14 +86,6 @@ def block_size(record_bytes: int) -> int:
 def device_block_size(record_bytes: int) -> int:
     """How many records of so many bytes make a block that fills a device."""
     return max(1, min(_LARGEST_DEVICE_BLOCK, _DEVICE_BLOCK_BYTES // record_bytes))
-
-
-def _extent(points: Array) -> tuple[int, int]:
-    """Number of records, and of records in a block."""
-    parts = leaves(points)
-    count = int(parts[0].shape[0])
-    record_bytes = sum(bytes_per_record(part) for part in parts)
-    return count, (block_size if all(map(is_numpy, parts)) else device_block_size)(record_bytes)
 
 
 def bytes_per_record(array: Array) -> int:

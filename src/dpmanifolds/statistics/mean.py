@@ -20,7 +20,7 @@ from dpmanifolds.statistics._linearize_spd import linearize_on_device
 from dpmanifolds.statistics._start import extrinsic_mean
 from dpmanifolds.statistics.records import record_array
 from dpmanifolds.statistics.sources import ArraySource
-from dpmanifolds.statistics.streaming import Preparation, Records, materialised, records_of
+from dpmanifolds.statistics.streaming import Preparation, Records, records_of
 
 __all__ = ["MeanResult", "frechet_mean", "mean_of"]
 
@@ -174,8 +174,9 @@ def _newton_on_device(manifold: Manifold, records: Records, tolerance: float) ->
     source = records.source
     if not isinstance(manifold, SPDAffineInvariant) or not fits_device(getattr(source, "array", None), manifold.k):
         return None
+    points = manifold.as_points(getattr(source, "array", None))
     try:
-        result = _newton(manifold, _DevicePasses(manifold, materialised(records), records.weights), tolerance)
+        result = _newton(manifold, _DevicePasses(manifold, points, records.weights), tolerance)
     except _NeedsCareError:
         return None
     return replace(result, point=like(result.point, records.reference))

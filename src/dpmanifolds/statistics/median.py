@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
-from itertools import pairwise
 from typing import Any
 
 from dpmanifolds._arrays import Array, eps, eye, namespace, norm, safe_divide, x_cot_x, x_coth_x
@@ -12,9 +11,10 @@ from dpmanifolds._validate import positive_number
 from dpmanifolds.errors import ConvergenceError
 from dpmanifolds.manifolds import Hyperbolic, Manifold, Sphere
 from dpmanifolds.statistics._linearize import certificate_step, outer_sum, weighted_sum
-from dpmanifolds.statistics.blocks import map_blocks, records_at
+from dpmanifolds.statistics.blocks import records_at
 from dpmanifolds.statistics.mean import MeanResult, frechet_mean
 from dpmanifolds.statistics.records import check_block, record_array, record_weights
+from dpmanifolds.statistics.sources import ArraySource
 
 __all__ = ["frechet_median"]
 
@@ -40,6 +40,21 @@ class _View:
     farthest: float
     nearest: float
     nearest_record: int
+
+    def plus(self, other: _View) -> _View:
+        """What two blocks together see."""
+        nearer = min(self, other, key=lambda view: view.nearest)
+        return _View(
+            value=self.value + other.value,
+            pull=self.pull + other.pull,
+            resting=self.resting + other.resting,
+            nearness=self.nearness + other.nearness,
+            bend=self.bend + other.bend,
+            grip=self.grip + other.grip,
+            farthest=max(self.farthest, other.farthest),
+            nearest=nearer.nearest,
+            nearest_record=nearer.nearest_record,
+        )
 
     @property
     def gradient(self) -> float:
@@ -128,25 +143,14 @@ def _look(manifold: Manifold, base: Array, points: Array, weights: Array) -> _Vi
     """One pass over the records."""
     reach = certificate_step(manifold, weights)
 
-    def block_view(number: int, block: Array, block_weights: Array) -> tuple[int, _View]:
+    def block_view(_: int, first: int, block: Array) -> _View:
         check_block(manifold, block)
-        return block_weights.shape[0], _view(manifold, base, block, block_weights, reach)
+        own = weights[first : first + manifold.batch_shape(block)[0]]
+        view = _view(manifold, base, block, own, reach)
+        view.nearest_record += first
+        return view
 
-    views = list(map_blocks(block_view, points, weights))
-    total = views[0][1]
-    first = 0
-    for (size, _), (_, view) in pairwise(views):
-        first += size
-        if view.nearest < total.nearest:
-            total.nearest, total.nearest_record = view.nearest, first + view.nearest_record
-        total.value += view.value
-        total.pull = total.pull + view.pull
-        total.resting += view.resting
-        total.nearness += view.nearness
-        total.bend = total.bend + view.bend
-        total.grip = total.grip + view.grip
-        total.farthest = max(total.farthest, view.farthest)
-    return total
+    return ArraySource(points).reduce(block_view, _View.plus)
 
 
 def _view(manifold: Manifold, base: Array, block: Array, weights: Array, reach: float) -> _View:

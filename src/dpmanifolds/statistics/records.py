@@ -7,14 +7,14 @@ from typing import Any
 
 import numpy as np
 
-from dpmanifolds._arrays import Array, dot, eps, is_numpy, leaves, like, namespace, to_numpy, transpose
+from dpmanifolds._arrays import Array, eps, is_numpy, leaves, like, namespace, to_numpy, transpose
 from dpmanifolds._validate import numeric_array
 from dpmanifolds.errors import ArgumentError, NotOnManifoldError
-from dpmanifolds.manifolds import Manifold, Power, Product, Sphere
+from dpmanifolds.manifolds import Manifold, Power, Product
 from dpmanifolds.manifolds.base import default_tolerance
 from dpmanifolds.manifolds.spd import SPDBase
 
-__all__ = ["check_block", "is_exact", "record_array", "record_weights"]
+__all__ = ["check_block", "record_array", "record_weights"]
 
 
 def record_array(manifold: Manifold, points: Any) -> Array:
@@ -54,19 +54,6 @@ def check_block(manifold: Manifold, block: Array) -> None:
             f"records must lie on {manifold!r}, and at least one does not: {rule}. Check them with "
             "dpmanifolds.validate; repair, project or drop such records."
         )
-
-
-@singledispatch
-def is_exact(manifold: Manifold, block: Array) -> bool:
-    """Whether a cheap look finds all records on the manifold up to rounding, so that none needs to be put there."""
-    return False
-
-
-@is_exact.register
-def _(manifold: Sphere, block: Array) -> bool:
-    xp = namespace(block)
-    slack = (block.shape[-1] + 4) * eps(block)
-    return bool(xp.all(xp.abs(manifold.curvature * dot(block, block) - 1) <= slack))
 
 
 @singledispatch
