@@ -38,9 +38,9 @@ certify: $(VENV)/.test
 torture: $(VENV)/.test
 	$(BIN)/python -m tests.ledger.torture
 
-# attacks on every mechanism and release, 20,000 draws each and more in many dimensions; writes the tables of docs/audits.md
+# attacks on every mechanism and release, thousands of draws each; writes the tables of docs/audits.md
 audit: $(VENV)/.test
-	$(BIN)/python -m dpmanifolds.auditing.table --draws 20000 --write docs/audits.md
+	$(BIN)/python -m dpmanifolds.auditing.table --draws 8000 --write docs/audits.md
 
 # 100,000 generated calls of the public functions and readers
 fuzz: $(VENV)/.test

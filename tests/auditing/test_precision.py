@@ -16,6 +16,8 @@ SAFE = [
     ("wrapped-laplace", "lattice", PURE),
     ("wrapped-gaussian", "rounded", APPROX),
     ("wrapped-gaussian", "lattice", APPROX),
+    ("direct-laplace", "rounded", PURE),
+    ("direct-gaussian", "rounded", APPROX),
 ]
 IDEALIZED = [
     ("riemannian-laplace", "idealized", PURE),

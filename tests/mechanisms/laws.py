@@ -26,7 +26,7 @@ def statistic_in(ball, share=0.5):
 
 
 def noise_on_sum(mechanism, count, rng):
-    """What was added to an exact sum of integers, in coordinates of the mean; the sum is any that records could have."""
+    """What was added to an exact sum of integers, in coordinates of the mean; the sum is any that records can have."""
     total = [int(value) for value in np.random.default_rng(5).integers(-(2**34), 2**34, size=mechanism.dim)]
     noisy = np.stack([mechanism.add_noise(total, rng) for _ in range(count)])
     return (noisy - np.array(total)) * mechanism.step

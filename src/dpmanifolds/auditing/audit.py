@@ -65,7 +65,7 @@ def audit(
     if pair is None:
         pair = worst_of(worst_neighbours(domain, n, rng=0), chosen)
     source = None if rng is None else as_generator(rng)
-    first, second = (attack(chosen, pair, which, draws, source, factor) for which in (0, 1))
+    first, second = attack(chosen, pair, draws, source, factor)
     return AuditReport(
         mechanism=chosen.name,
         numerics=chosen.numerics,

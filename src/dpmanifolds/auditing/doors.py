@@ -3,7 +3,7 @@
 >>> from dpmanifolds.auditing.doors import DOORS
 >>> report = DOORS[0].audit(draws=400, rng=0)
 >>> print(DOORS[0].label, report.claim, report.flagged)
-private_mean, one step on Sphere(2, 1.0), ε = 1 ε = 1 False
+private_mean, one step on Sphere(2, 1.0), pure ε = 1 False
 
 Each row moves one record, or one person, or adds one, so that every noisy sum of the release moves as far as it can:
 from a point beyond the edge of the ball to the opposite one, so that clipping shows the same two ends from wherever a
@@ -32,6 +32,8 @@ __all__ = ["DOORS", "DoorRow"]
 
 _N = 20
 _PURE, _GAUSSIAN = PureDP(1.0), GaussianDP(1.0)
+# larger budgets are told apart by fewer draws, where a draw is dear
+_MORE_PURE, _MORE_GAUSSIAN = PureDP(2.0), GaussianDP(2.0)
 Data: TypeAlias = tuple[Any, Any]
 """Records, and the labels or the names of persons that go with them."""
 
@@ -47,13 +49,15 @@ class DoorRow:
     neighbours: str
     call: Callable[[Ball, Budget, Data, Any], Any]
     pair: Callable[[Ball], tuple[Data, Data]]
+    effort: float = 1.0
+    """How many times the usual draws: pure promises of several sums need more, Gaussian ones fewer."""
     adaptive: bool = False
-    """Whether later sums depend on earlier answers: then each draw costs two calls, and fewer are made."""
+    """Whether later sums depend on earlier answers: then each draw costs two calls."""
 
     @property
     def label(self) -> str:
-        budget = "ε = 1" if self.budget is _PURE else "μ = 1"
-        return f"{self.function} on {self.manifold!r}, {budget}"
+        kind = "pure" if isinstance(self.budget, PureDP) else "Gaussian"
+        return f"{self.function} on {self.manifold!r}, {kind}"
 
     @property
     def ball(self) -> Ball:
@@ -65,8 +69,8 @@ class DoorRow:
         return partial(_called, self.call, ball, self.budget), *self.pair(ball)
 
     def draws(self, wanted: int) -> int:
-        """How many are affordable; pure promises need more to be told apart than Gaussian ones."""
-        return wanted if not self.adaptive else max(200, wanted // (8 if self.budget is _PURE else 20))
+        """How many are made where so many are usual."""
+        return max(200, round(self.effort * wanted))
 
     def audit(self, draws: int, noise_factor: float = 1.0, rng: Any = None, *, confidence: float = 0.95) -> AuditReport:
         """Attack with `draws` calls on each neighbour, or with draws from what every call says."""
@@ -76,7 +80,7 @@ class DoorRow:
             first,
             second,
             draws=draws,
-            calls=None if self.adaptive else 50,
+            calls=None if self.adaptive else 20,
             confidence=confidence,
             noise_factor=noise_factor,
             description=self.neighbours,
@@ -109,6 +113,12 @@ def _at(ball: Ball, *shares: float) -> np.ndarray:
 def _ends(ball: Ball, first: float = 1.3, second: float = -1.3) -> tuple[Data, Data]:
     """One record moves, the others stand at the centre."""
     one, other = (_at(ball, *[0.0] * (_N - 1), end) for end in (first, second))
+    return (one, None), (other, None)
+
+
+def _crowded(ball: Ball) -> tuple[Data, Data]:
+    """The others stand at one end, where the mean is: a record there has distance 0 to it, one at the other end 2r."""
+    one, other = (_at(ball, *[-1.0] * (_N - 1), end) for end in (3.0, -1.0))
     return (one, None), (other, None)
 
 
@@ -158,73 +168,37 @@ def _rows() -> tuple[DoorRow, ...]:
     moved, relabelled, both = (
         partial(_classes, end=end, label=label) for end, label in ((-1.3, 0), (1.3, 1), (-1.3, 1))
     )
+    one_more = "with a record beyond the edge, and without"
     persons = "a person with seven records at one end, with one at the other"
-    # how it is called, where a pure and where a Gaussian promise is attacked, on which neighbours
-    fixed: list[tuple[Any, ...]] = [
-        ("private_mean, one step", _S2, _SPD, _ACROSS, _ONE, _ends),
-        ("private_mean, one record more", _S1, _S2, "with a record beyond the edge, and without", _ADDED, _one_more),
-        ("private_mean, group_by", _S2, _S2, persons, grouped, _persons),
-        ("private_class_means, public labels", _S2, _S2, _ACROSS, public, moved),
-        ("private_class_means, private labels", _LINE, _S2, _ACROSS, _PRIVATE, moved),
-        (
-            "private_class_means, private labels, label changed",
-            _LINE,
-            _S2,
-            "the same record, of the other class",
-            _PRIVATE,
-            relabelled,
-        ),
-        (
-            "private_class_means, private labels, both changed",
-            _LINE,
-            _S2,
-            "from one end of class 0 to the other end of class 1",
-            _PRIVATE,
-            both,
-        ),
+    other_label, other_both = "the same record, of the other class", "from one end of class 0 to the other of class 1"
+    bins, reach = (
+        "across, from the last bin of the histogram to another",
+        "from the others at the edge to beyond the other",
+    )
+    # how it is called, where a pure and where a Gaussian promise is attacked, on which neighbours, how often
+    fixed: list[tuple[str, Manifold, Manifold, str, Any, Any, float]] = [
+        ("private_mean, one step", _S2, _SPD, _ACROSS, _ONE, _ends, 1.0),
+        ("private_mean, one record more", _S1, _S2, one_more, _ADDED, _one_more, 1.0),
+        ("private_mean, group_by", _S2, _S2, persons, grouped, _persons, 1.0),
+        ("private_class_means, public labels", _S2, _S2, _ACROSS, public, moved, 1.5),
+        ("private_class_means, private labels", _LINE, _S2, _ACROSS, _PRIVATE, moved, 3.0),
+        ("private_class_means, private labels, label changed", _LINE, _S2, other_label, _PRIVATE, relabelled, 3.0),
+        ("private_class_means, private labels, both changed", _LINE, _S2, other_both, _PRIVATE, both, 3.0),
     ]
-    adaptive: list[tuple[str, Manifold, float, Budget, str, Any, Any]] = [
-        ("private_mean, two steps", _S1, 1.0, _PURE, _ACROSS, _TWO, _ends),
-        ("private_mean, two steps", _S2, 1.0, _GAUSSIAN, _ACROSS, _TWO, _ends),
-        (
-            "private_mean, two steps",
-            Hyperbolic(2),
-            1.5,
-            _GAUSSIAN,
-            _ACROSS,
-            _TWO,
-            partial(_ends, first=3.0, second=-3.0),
-        ),
-        *(
-            (
-                "private_mean, refine=1",
-                _LINE,
-                1.0,
-                budget,
-                "across, from the last bin of the histogram to another",
-                _REFINED,
-                partial(_ends, first=1.3, second=-0.6),
-            )
-            for budget in (_PURE, _GAUSSIAN)
-        ),
-        *(
-            (
-                "private_variance",
-                _LINE,
-                1.0,
-                budget,
-                "from beyond the edge to the centre",
-                _variance,
-                partial(_ends, first=5.0, second=0.0),
-            )
-            for budget in (_PURE, _GAUSSIAN)
-        ),
+    far, inner = partial(_ends, first=3.0, second=-3.0), partial(_ends, first=1.3, second=-0.6)
+    adaptive: list[tuple[str, Manifold, float, Budget, str, Any, Any, float]] = [
+        ("private_mean, two steps", _S1, 1.0, _MORE_PURE, _ACROSS, _TWO, _ends, 0.25),
+        ("private_mean, two steps", _S2, 1.0, _MORE_GAUSSIAN, _ACROSS, _TWO, _ends, 0.075),
+        ("private_mean, two steps", Hyperbolic(2), 1.5, _MORE_GAUSSIAN, _ACROSS, _TWO, far, 0.075),
+        ("private_mean, refine=1", _LINE, 1.0, _MORE_PURE, bins, _REFINED, inner, 0.25),
+        ("private_mean, refine=1", _LINE, 1.0, _MORE_GAUSSIAN, bins, _REFINED, inner, 0.075),
+        ("private_variance", _LINE, 1.0, _MORE_PURE, reach, _variance, _crowded, 0.3),
+        ("private_variance", _LINE, 1.0, _MORE_GAUSSIAN, reach, _variance, _crowded, 0.075),
     ]
-    made = [
-        DoorRow(name, manifold, 1.0, budget, *row)
-        for name, *manifolds, told, call, pair in fixed
-        for manifold, budget, row in zip(manifolds, (_PURE, _GAUSSIAN), [(told, call, pair)] * 2, strict=True)
-    ]
+    made = []
+    for name, pure, gaussian, told, call, pair, effort in fixed:
+        made.append(DoorRow(name, pure, 1.0, _PURE, told, call, pair, effort))
+        made.append(DoorRow(name, gaussian, 1.0, _GAUSSIAN, told, call, pair, 0.5))
     return (*made, *(DoorRow(*row, adaptive=True) for row in adaptive))
 
 

@@ -43,18 +43,26 @@ def adds_to_sums(mechanism: Mechanism) -> TypeGuard[WrappedMechanism]:
 
 
 def attack(
-    mechanism: Mechanism, pair: Neighbours, which: int, count: int, rng: Any = None, noise_factor: float = 1.0
-) -> np.ndarray:
-    """Scores of `count` releases of the first (0) or the second (1) neighbour, with so much of the noise."""
+    mechanism: Mechanism, pair: Neighbours, count: int, rng: Any = None, noise_factor: float = 1.0
+) -> tuple[np.ndarray, np.ndarray]:
+    """Scores of `count` releases of the first and of the second neighbour, with so much of the noise.
+
+    Where noise is added to sums both neighbours get the same: either error rate is bounded on its own, and no bound
+    needs the two to be independent.
+    """
     if not isinstance(mechanism, WrappedMechanism):
         weakened = replace(mechanism, scale=mechanism.scale * noise_factor)
-        return scores(weakened, pair, releases(weakened, pair, which, count, rng))
+        first, second = (scores(weakened, pair, releases(weakened, pair, which, count, rng)) for which in (0, 1))
+        return first, second
     with overheard_noise(noise_factor):
         if not adds_to_sums(mechanism):
-            return scores(mechanism, pair, releases(mechanism, pair, which, count, rng)) / noise_factor
-        drawn = noisy_sums(mechanism, pair, which, count, rng)
-    totals = _totals(mechanism, pair)
-    return _ratio(mechanism, drawn - totals[0], drawn - totals[1], _sigma_steps(mechanism) * noise_factor)
+            made = [releases(mechanism, pair, which, count, rng) for which in (0, 1)]
+            first, second = (scores(mechanism, pair, each) / noise_factor for each in made)
+            return first, second
+        drawn = noisy_sums(mechanism, pair, 0, count, rng)
+    one, other = _totals(mechanism, pair)
+    noise, sigma = drawn - one, _sigma_steps(mechanism) * noise_factor
+    return _ratio(mechanism, noise, drawn - other, sigma), _ratio(mechanism, noise + other - one, noise, sigma)
 
 
 def noisy_sums(mechanism: WrappedMechanism, pair: Neighbours, which: int, count: int, rng: Any = None) -> np.ndarray:

@@ -44,6 +44,8 @@ __all__ = ["Door", "audit_release", "find_difference", "remembered_plans"]
 
 Door: TypeAlias = Callable[[Any, Any], Release | ClassMeans]
 """A release of records, with a source of noise."""
+_Runs: TypeAlias = tuple[list[list[Said]], list[list[Said]]]
+"""What every call said, on the first neighbour and on the second."""
 _PLANNERS: tuple[tuple[ModuleType, str], ...] = ((tangent, "plan_steps"), (variance, "_cut"))
 
 
@@ -93,7 +95,7 @@ def audit_release(
     with remembered_plans():
         made, runs = _runs(release, (first, second), calls or draws, factor, source)
         if calls is not None:
-            runs = _continued(runs[0], draws, factor, source), _continued(runs[1], draws, factor, source)
+            runs = _continued(runs, draws, factor, source)
         scores = _scores(release, (first, second), runs, factor)
     claim = Claim.of(made.guarantee)
     last = made.releases[-1] if isinstance(made, ClassMeans) else made
@@ -115,9 +117,9 @@ def audit_release(
 
 def _runs(
     release: Door, pair: tuple[Any, Any], draws: int, factor: float, source: Any
-) -> tuple[Release | ClassMeans, tuple[list[list[Said]], list[list[Said]]]]:
+) -> tuple[Release | ClassMeans, _Runs]:
     """What `draws` calls on each neighbour said, and one of the releases, for its promise."""
-    runs: tuple[list[list[Said]], list[list[Said]]] = ([], [])
+    runs: _Runs = ([], [])
     for records, run in zip(pair, runs, strict=True):
         for _ in range(draws):
             with overheard_noise(factor) as tap:
@@ -126,22 +128,26 @@ def _runs(
     return made, runs
 
 
-def _continued(run: list[list[Said]], draws: int, factor: float, source: Any) -> list[list[Said]]:
-    """The same noise on the same sums, up to so many draws."""
-    laws, values = [each.law for each in run[0]], _fixed_values(run)
-    if values is None or any([each.law for each in said] != laws for said in run):
+def _continued(runs: _Runs, draws: int, factor: float, source: Any) -> _Runs:
+    """More noise of the same laws on the same sums, up to so many draws: the same for both neighbours.
+
+    Either error rate is bounded on its own, and no bound needs the two to be independent.
+    """
+    laws = [each.law for each in runs[0][0]]
+    first, second = (_fixed_values(run) for run in runs)
+    if first is None or second is None or any([each.law for each in said] != laws for run in runs for said in run):
         raise ArgumentError("later sums depend on earlier answers, or on chance: leave calls out.")
     weak = [replace(law, scale=law.scale * factor) for law in laws]
-    more = [
-        [Said(law, value, drawn.release(value, source)) for law, value, drawn in zip(laws, values, weak, strict=True)]
-        for _ in range(draws - len(run))
-    ]
-    return run + more
+    nothing = [np.zeros_like(value) for value in first]
+    more: _Runs = ([], [])
+    for _ in range(draws - len(runs[0])):
+        noise = [law.release(zeros, source) for law, zeros in zip(weak, nothing, strict=True)]
+        for run, values in zip(more, (first, second), strict=True):
+            run.append([Said(*each) for each in zip(laws, values, map(np.add, values, noise), strict=True)])
+    return runs[0] + more[0], runs[1] + more[1]
 
 
-def _scores(
-    release: Door, pair: tuple[Any, Any], runs: tuple[list[list[Said]], list[list[Said]]], factor: float
-) -> tuple[np.ndarray, np.ndarray]:
+def _scores(release: Door, pair: tuple[Any, Any], runs: _Runs, factor: float) -> tuple[np.ndarray, np.ndarray]:
     """Log-likelihood ratios of all runs, for the first neighbour over the second."""
     fixed = [_fixed_values(run) for run in runs]
     first, second = (_against(release, pair[1 - which], runs[which], fixed[1 - which], factor) for which in (0, 1))
