@@ -137,7 +137,7 @@ def best_radius(
 ) -> tuple[float, float]:
     """Where noise and clipping cost least together, and what clipping moves the mean by at most; see `_shrunk`.
 
-    >>> best_radius(np.array([2.0, 98.0, 1.0, -3.0]), np.array([1.0, 2.0, 4.0, 8.0]), 100.0, error=0.1)
+    >>> best_radius(np.array([2.0, 98.0, -1.0, -3.0]), np.array([1.0, 2.0, 4.0, 8.0]), 100.0, error=0.1)
     (2.0, 0.0)
     """
     likely = _possible(counts, total)

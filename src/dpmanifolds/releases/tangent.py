@@ -130,7 +130,7 @@ class TangentMean:
     def go(
         self, records: RecordSums, domain: Domain, plan: StepPlan, base: Array, first: ExactSum | None
     ) -> tuple[tuple[Release, ...], Array]:
-        """Noise on the first sum, then on those at the points that are reached: a release for each step, and where it ends."""
+        """Noise on the first sum, then on those at points that are reached: a release for each step, and where they lead."""
         stages: list[Release] = []
         behind, length = base, 0.0
         for number, law in enumerate(plan.mechanisms):
