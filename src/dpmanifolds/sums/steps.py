@@ -3,7 +3,7 @@
 >>> import numpy as np
 >>> from dpmanifolds import Ball, PureDP, Sphere
 >>> ball = Ball(Sphere(2), np.array([0.0, 0.0, 1.0]), radius=1.2)
->>> plan = plan_steps(ball, 10_000, PureDP(1.0))
+>>> plan = plan_steps(ball, 1_000, PureDP(1.0))
 >>> len(plan.mechanisms), plan.guarantee.fits(PureDP(1.0))
 (4, True)
 
