@@ -2,8 +2,8 @@
 
 Wrapped mechanisms add noise to a sum of integers, and their law is that of the noise on the sum; the others release a
 point, whose law is read back from it. 1,500 releases per case here and 20,000 in the long run, for every kind of
-budget; 10,000 for intrinsic laws. The false-alarm rate is 1e−6 per p-value, and 30 % more or less noise is rejected. Large
-manifolds (d = 20, 24, 55), where an audit has no power, run through the same code.
+budget; 10,000 for intrinsic laws. The false-alarm rate is 1e−6 per p-value, and 30 % more or less noise is rejected.
+Large manifolds (d = 20, 24, 55), where an audit has no power, run through the same code.
 """
 
 from __future__ import annotations
