@@ -1,9 +1,9 @@
 """Tangent steps in floating point: the formulas of `private_mean`, with noise from a table instead of exact integers.
 
-A grid of (manifold, radius, n, budget) and the mean error of 1…4 steps in each cell, over positions of the mean. Records:
-a wrapped Gaussian of root mean square distance `spread`·r around a point at `position`·r from the centre, clipped to the
-ball; the error is the distance to the Fréchet mean of the clipped records. n sets the noise only: `RECORDS` records stand
-for the law, since what they leave of the way to their mean does not depend on their number.
+A grid of (manifold, radius, n, budget) and the mean error of 1…4 steps in each cell, over positions of the mean.
+Records: a wrapped Gaussian of root mean square distance `spread`·r around a point at `position`·r from the centre,
+clipped to the ball; the error is the distance to the Fréchet mean of the clipped records. n sets the noise only:
+`RECORDS` records stand for the law, since what they leave of the way to their mean does not depend on their number.
 """
 
 from __future__ import annotations
@@ -24,7 +24,6 @@ from dpmanifolds import (
     GaussianDP,
     Grassmann,
     Hyperbolic,
-    Manifold,
     PlanarShapes,
     PureDP,
     SpecialOrthogonal,
@@ -100,25 +99,39 @@ def step_errors(data: Data, plan: StepPlan, count: int, seed: int) -> np.ndarray
         law.scale * noise_table(manifold.dim, count, isinstance(law, WrappedGaussianMechanism), generator)
         for law, generator in zip(laws[::-1], np.random.default_rng(seed).spawn(len(laws)), strict=True)
     ][::-1]
-    starts = laws[0].shrink(data.first + tables[0])
-    ends = [move(manifold, host(ball.center), plan.gains[0] * start) for start in starts]
+    center = host(ball.center)
+    first = data.first + tables[0]
+    ends = [move(manifold, center, plan.gains[0] * start) for start in laws[0].shrink(first)]
+    behind, lengths = [center] * count, np.linalg.norm(first, axis=-1).tolist()
     for number in range(1, len(laws)):
-        ends = [_next(data, plan, number, base, noise) for base, noise in zip(ends, tables[number], strict=True)]
-        seen = np.stack([coordinates_at(manifold, host(ball.center), end) for end in ends])
+        looks = [_look(data, base, noise) for base, noise in zip(ends, tables[number], strict=True)]
+        seen = np.stack(
+            [
+                coordinates_at(manifold, center, _next(data, plan, number, *way))
+                for way in zip(ends, behind, lengths, looks, strict=True)
+            ]
+        )
+        behind, lengths = ends, np.linalg.norm(looks, axis=-1).tolist()
         law = laws[number]
         guesses = replace(law, scale=law.scale * plan.noises[number] / law.expected_error.mean).shrink(seen)
-        ends = [move(manifold, host(ball.center), guess) for guess in guesses]
+        ends = [move(manifold, center, guess) for guess in guesses]
     return np.array([float(manifold.dist(data.mean, end)) for end in ends])
 
 
-def _next(data: Data, plan: StepPlan, number: int, base: Any, noise: np.ndarray) -> Any:
+def _look(data: Data, base: Any, noise: np.ndarray) -> np.ndarray:
+    """The noisy mean of the records as seen from `base`."""
     ball, manifold = data.ball, data.ball.manifold
     offset = coordinates_at(manifold, base, host(ball.center)) if manifold.is_hadamard else 0.0
     seen = manifold.log_coordinates(base, data.records) - offset
     lengths = np.linalg.norm(seen, axis=-1, keepdims=True)
     seen = seen * np.minimum(1.0, ball.radius / np.maximum(lengths, 1e-300))
-    drawn = np.mean(seen, axis=0) + offset + noise
-    drawn = drawn * step_share(float(np.linalg.norm(drawn)), plan, number)
+    return np.asarray(np.mean(seen, axis=0) + offset + noise)
+
+
+def _next(data: Data, plan: StepPlan, number: int, base: Any, behind: Any, before: float, drawn: np.ndarray) -> Any:
+    """The point that is reached from there, clipped onto the ball."""
+    ball, manifold = data.ball, data.ball.manifold
+    drawn = drawn * step_share(drawn, coordinates_at(manifold, base, behind), before, plan, number)
     length = float(np.linalg.norm(drawn))
     point = move(manifold, base, drawn * min(1.0, ball.radius / max(length, 1e-300)))
     distance = float(manifold.dist(host(ball.center), point))

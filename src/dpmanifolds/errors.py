@@ -28,7 +28,7 @@ class DPManifoldsError(Exception):
     >>> import dpmanifolds as dpm
     >>> from dpmanifolds.errors import DPManifoldsError
     >>> try:
-    ...     dpm.Ball(dpm.Sphere(2), [0.0, 0.0, 1.0], radius=2.0)
+    ...     dpm.Ball(dpm.Sphere(2), [0.0, 0.0, 1.0], radius=4.0)
     ... except DPManifoldsError as error:
     ...     print(type(error).__name__)
     RadiusTooLargeError
@@ -60,14 +60,14 @@ class NotOnManifoldError(DPManifoldsError, ValueError):
 
 
 class RadiusTooLargeError(DPManifoldsError, ValueError):
-    """A ball is larger than the radius up to which the Fréchet mean is unique.
+    """A ball reaches the cut locus of its centre, or is too large for a bound that needs a unique Fréchet mean.
 
     >>> import dpmanifolds as dpm
     >>> try:
-    ...     dpm.Ball(dpm.PlanarShapes(10), dpm.PlanarShapes(10).random_point(rng=0), radius=1.0)
+    ...     dpm.Ball(dpm.PlanarShapes(10), dpm.PlanarShapes(10).random_point(rng=0), radius=1.6)
     ... except dpm.RadiusTooLargeError:
-    ...     print(round(dpm.PlanarShapes(10).max_radius, 4))
-    0.7854
+    ...     print(round(dpm.PlanarShapes(10).injectivity_radius, 4))
+    1.5708
     """
 
 

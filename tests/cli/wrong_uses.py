@@ -65,8 +65,8 @@ WRONG_USES = (
         "mean directions.npy --manifold sphere:2 --center 0,0,0 --radius 0.5 --epsilon 1 --yes",
     ),
     WrongUse(
-        "a ball in which the mean need not be unique",
-        "mean directions.npy --manifold sphere:2 --center 0,0,1 --radius 2 --epsilon 1 --yes",
+        "a ball that goes around the sphere",
+        "mean directions.npy --manifold sphere:2 --center 0,0,1 --radius 3.2 --epsilon 1 --yes",
     ),
     WrongUse(
         "eigenvalues in the wrong order",

@@ -75,7 +75,7 @@ def test_public_labels_promise_less_than_private_ones():
     hidden = PrivateMDM(BALL, dpm.PureDP(1.0), private_labels=True, classes=[10, 20, 30]).fit(records, labels)
     assert hidden.guarantee_.unit == "person"
     assert hidden.guarantee_.fits(dpm.PureDP(1.0))
-    assert hidden.class_means_.counts is not None
+    assert hidden.class_means_.private_labels
     with pytest.raises(dpm.ArgumentError, match="needs classes"):
         PrivateMDM(BALL, dpm.PureDP(1.0), private_labels=True).fit(records, labels)
 

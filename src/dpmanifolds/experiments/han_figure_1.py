@@ -183,7 +183,7 @@ def _mean(setting: Setting, numbers: Numbers) -> list[Claim]:
         records = wishart_records(0.5, (1, n), rng)
         best = means_of(space, records)[0]
         published = math.sqrt(n * _LOG) / (n * _BUDGET.epsilon)
-        ours = calibrate("wrapped-gaussian", mean_facts(ball, n), _BUDGET, "rounded")
+        ours = calibrate("direct-gaussian", mean_facts(ball, n), _BUDGET, "rounded")
         draws: dict[str, Callable[[], Any]] = {
             _RIEMANNIAN: _descent(loss, records[0], n, rng, noise=published),
             _HONEST: _descent(loss, records[0], n, rng, budget=_BUDGET),

@@ -70,7 +70,7 @@ def _moves(space: Any, records: np.ndarray, spare: np.ndarray) -> np.ndarray:
 
 def _our_errors(ball: Ball, n: int, means: np.ndarray, rng: Any, flat: Any) -> np.ndarray:
     """Euclidean errors of releases of the default mechanism, with its shrinkage towards the centre of the ball."""
-    mechanism = calibrate("wrapped-laplace", mean_facts(ball, n), PureDP(1.0), "rounded")
+    mechanism = calibrate("direct-laplace", mean_facts(ball, n), PureDP(1.0), "rounded")
     return np.array([np.linalg.norm(flat(mechanism.release(mean, rng=rng)) - flat(mean)) for mean in means[:_OURS]])
 
 

@@ -85,7 +85,7 @@ def _sphere(setting: Setting, numbers: Numbers, sizes: Any, data_sets: int) -> l
         records = polar_records(radius, (data_sets, n), rng)
         means = means_of(space, records)
         published = float(sensitivity_of_mean_gradient(ball, n, bound="published"))
-        ours = calibrate("wrapped-laplace", mean_facts(ball, n), PureDP(1.0), "rounded")
+        ours = calibrate("direct-laplace", mean_facts(ball, n), PureDP(1.0), "rounded")
         honest = calibrate("k-norm-gradient", mean_facts(ball, n), PureDP(1.0), "idealized")
         errors, square = _Errors(), []
         for data, mean in zip(records, means, strict=True):
@@ -183,7 +183,7 @@ def _matrices(setting: Setting, numbers: Numbers, sizes: Any, data_sets: int) ->
     for n in setting.each(setting.pick(sizes[:1], sizes, sizes), "SPD(2)"):
         records = wishart_records(radius, (data_sets, n), rng)
         means = means_of(space, records)
-        ours = calibrate("wrapped-laplace", mean_facts(ball, n), PureDP(1.0), "rounded")
+        ours = calibrate("direct-laplace", mean_facts(ball, n), PureDP(1.0), "rounded")
         errors = _Errors()
         for data, mean in zip(records, means, strict=True):
             many = np.broadcast_to(mean, (_DRAWS, 2, 2))

@@ -81,8 +81,8 @@ def _one_set(setting: Setting, numbers: Numbers, shapes: ShapeSet) -> dict[str, 
     facts = mean_facts(ball, len(inside))
     turned = records * np.exp(2j * np.pi * rng.random((n, 1)))
     draws: dict[str, Callable[[], np.ndarray]] = {
-        _PURE: lambda: _released("wrapped-laplace", PureDP(_EPSILON), facts, private_mean, count, rng),
-        _APPROXIMATE: lambda: _released("wrapped-gaussian", ApproxDP(_EPSILON, 1e-6), facts, private_mean, count, rng),
+        _PURE: lambda: _released("direct-laplace", PureDP(_EPSILON), facts, private_mean, count, rng),
+        _APPROXIMATE: lambda: _released("direct-gaussian", ApproxDP(_EPSILON, 1e-6), facts, private_mean, count, rng),
         _ALIGNED: lambda: point_wise_laplace(mean, records, _EPSILON, _MORE * count, rng),
         _LOOSE: lambda: point_wise_laplace(mean, turned, _EPSILON, count, rng),
     }

@@ -81,8 +81,8 @@ def _times(setting: Setting, numbers: Numbers) -> list[Claim]:
         ball = Ball(space, np.eye(k), math.sqrt(k) / 4)
         mean, sigma = np.eye(k), math.sqrt(k) / 100
         facts = mean_facts(ball, 500)
-        gaussian = calibrate("wrapped-gaussian", facts, ApproxDP(0.1, 1e-6), "rounded")
-        laplace = calibrate("wrapped-laplace", facts, PureDP(0.1), "rounded")
+        gaussian = calibrate("direct-gaussian", facts, ApproxDP(0.1, 1e-6), "rounded")
+        laplace = calibrate("direct-laplace", facts, PureDP(0.1), "rounded")
 
         slow = partial(log_euclidean_laplace_chain, mean, sigma, steps, rng=0)
         last = {

@@ -5,7 +5,7 @@
 >>> from dpmanifolds.planning import budget_for, radius_for, records_for
 >>> ball = Ball(Sphere(2), np.array([0.0, 0.0, 1.0]), radius=np.pi / 8)
 >>> round(budget_for(ball, n=100, error=0.02).epsilon, 5)
-0.82843
+0.7854
 >>> records_for(ball, PureDP(1.0), error=0.02)
 83
 >>> round(radius_for(ball, n=83, budget=PureDP(1.0), error=0.02), 4)
@@ -145,7 +145,7 @@ def radius_for(
     >>> from dpmanifolds.planning import radius_for
     >>> ball = dpm.Ball(dpm.Sphere(2), [0.0, 0.0, 1.0], radius=0.4)
     >>> round(radius_for(ball, n=200, budget=dpm.PureDP(1.0), error=0.01), 4)
-    0.4636
+    0.5
     """
     if not isinstance(domain, Ball):
         raise ArgumentError(f"domain must be a Ball, whose radius is sought; got {type(domain).__name__}.")

@@ -63,7 +63,7 @@ class PlanRow:
     >>> import dpmanifolds as dpm
     >>> row = dpm.plan(dpm.Ball(dpm.Sphere(2), [0.0, 0.0, 1.0], radius=0.4), 100, dpm.PureDP(1.0)).best()
     >>> row.mechanism, row.numerics, round(row.scale, 6), row.available
-    ('wrapped-laplace', 'rounded', 0.008456, True)
+    ('wrapped-laplace', 'rounded', 0.008, True)
     """
 
     mechanism: str
@@ -98,7 +98,7 @@ class Plan:
     >>> ball = dpm.Ball(dpm.Sphere(2), [0.0, 0.0, 1.0], radius=0.4)
     >>> found = dpm.plan(ball, 100, [dpm.PureDP(0.5), dpm.PureDP(1.0)])
     >>> [round(found.best(budget).error.mean, 4) for budget in found.budgets]
-    [0.0338, 0.0169]
+    [0.032, 0.016]
     >>> found.to_csv().splitlines()[0].split(",")[:4]
     ['budget', 'mechanism', 'numerics', 'sensitivity']
     """
@@ -167,7 +167,7 @@ def plan(
     >>> table = plan(Ball(SPD(2), np.eye(2), radius=1.5), n=500, errors=0.01)
     >>> row = table.best()
     >>> row.mechanism, round(row.budget.epsilon, 6), round(row.error.mean, 6)
-    ('wrapped-laplace', 1.8, 0.01)
+    ('wrapped-laplace', 1.895456, 0.01)
     """
     n = positive_integer("n", n)
     names = _names(mechanisms)

@@ -41,14 +41,16 @@ def edge_of(region: ConfidenceRegion, count: int) -> Array:
     steps = region.radius * directions(manifold.dim, count)
     if region.metric == "distance":
         return domain.clip(move(manifold, host(release.value), steps))
-    return point_at(domain, noisy_coordinates(release) + steps)
+    if release.base is None:
+        return point_at(domain, noisy_coordinates(release) + steps)
+    return domain.clip(move(manifold, release.base, noisy_coordinates(release) + steps))
 
 
 def noisy_coordinates(release: Release) -> np.ndarray:
     """The middle of a region in coordinates: those that were drawn, which may lie outside of the domain."""
     if release.coordinates is not None:
         return np.asarray(release.coordinates)
-    return coordinates_at(release.manifold, host(release.domain.center), host(release.value))
+    return coordinates_at(release.manifold, release.viewpoint, host(release.value))
 
 
 def reach_of(region: ConfidenceRegion) -> float:
@@ -58,7 +60,7 @@ def reach_of(region: ConfidenceRegion) -> float:
         return region.radius
     if region.metric == "number":
         return region.radius + abs(middle_of_number(release) - float(release.value))
-    shown = coordinates_at(release.manifold, host(release.domain.center), host(release.value))
+    shown = coordinates_at(release.manifold, release.viewpoint, host(release.value))
     return region.radius + float(np.linalg.norm(shown - noisy_coordinates(release)))
 
 

@@ -87,7 +87,7 @@ def _is_vector(release: Release) -> bool:
 def _drawn(manifold: Manifold, release: Release, region: ConfidenceRegion | None, ax: Any) -> Any:
     """Coordinates at the centre of the domain, for manifolds without a picture of their own."""
     ax = axes(ax, (6.0, 3.4))
-    coordinates = coordinates_at(manifold, host(release.domain.center), host(release.value))
+    coordinates = coordinates_at(manifold, release.viewpoint, host(release.value))
     known = region if region is not None and region.metric == "coordinates" else None
     return _stems(coordinates, known, noisy_coordinates(release), "coordinate at the centre", ax)
 

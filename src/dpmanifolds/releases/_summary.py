@@ -18,7 +18,7 @@ def summary_of(release: Release) -> str:
     error = release.expected_error or "it depends on the records, and is not stated"
     stages = ""
     if release.stages:
-        stages = f"  It was built on {len(release.stages)} earlier releases; the promise covers all of them together.\n"
+        stages = f"  Stages before it: {len(release.stages)}; the promise covers all of them together.\n"
     warning = ""
     if release.reproducible:
         warning = (

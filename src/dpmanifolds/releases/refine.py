@@ -1,9 +1,9 @@
 """A radius that is paid for: public balls that are far too large are shrunk before the mean is released.
 
-A round releases a histogram of the distances to a public point, and takes the edge at which the noise of the mean to come
-and what clipping there would move it by are least together. With more than one round a rough mean comes between: the
-next histogram counts distances to that. The last and largest share of the budget goes to the mean in the ball that is
-left. The promise is the composition of all stages (docs/proofs/sums.md, section 6).
+A round releases a histogram of the distances to a public point, and takes the edge at which the noise of the mean to
+come and what clipping there would move it by are least together. With more than one round a rough mean comes between:
+the next histogram counts distances to that. The last and largest share of the budget goes to the mean in the ball that
+is left. The promise is the composition of all stages (docs/proofs/sums.md, section 6).
 """
 
 from __future__ import annotations
@@ -103,15 +103,16 @@ def _shrunk(
     floor: float,
     error: float,
 ) -> tuple[Ball, float, Release]:
-    """The ball around the public point that is best for the mean, what clipping to it moves, and the histogram behind it.
+    """The ball around the public point that suits the mean best, what clipping to it moves, and the histogram behind.
 
     All of this is post-processing of the histogram, whose counts are first projected onto those that are possible: none
     below 0, and n together. Edges e go down from the largest distance by factors of √2. At edge e the noise of the mean
-    errs by `error`·e/r, r the radius of the public ball, and clipping moves it by at most
-    Σ count·(middle of the bin − e)/n over the bins beyond: the edge with the least √(noise² + moved²) is taken. Never below
-    the floor, four times the error with which the point itself was released.
+    errs by `error`·e/r, r the radius of the public ball, and clipping moves it by at most Σ count·(middle of the bin −
+    e)/n over the bins beyond: the edge with the least √(noise² + moved²) is taken. Never below the floor, four times
+    the error with which the point itself was released.
     """
     ball = request.domain
+    assert isinstance(ball, Ball)
     manifold = ball.manifold
     reach = ball.radius + float(manifold.dist(host(ball.center), base))
     edges = reach * 2.0 ** (-np.arange(_EDGES)[::-1] / 2)
@@ -137,7 +138,7 @@ def best_radius(
     """Where noise and clipping cost least together, and what clipping moves the mean by at most; see `_shrunk`.
 
     >>> best_radius(np.array([2.0, 98.0, 1.0, -3.0]), np.array([1.0, 2.0, 4.0, 8.0]), 100.0, error=0.1)
-    (2.0, 0.0)
+    (2.0, 0.005522847498307936)
     """
     likely = _possible(counts, total)
     middles = np.sqrt(edges[1:] * edges[:-1])
@@ -153,7 +154,7 @@ def _possible(counts: np.ndarray, total: float) -> np.ndarray:
     """The nearest counts that are not negative and sum to `total`: (count − shift)⁺ for one shift."""
     falling = np.sort(counts)[::-1]
     shifts = (np.cumsum(falling) - total) / np.arange(1, len(counts) + 1)
-    return np.maximum(counts - shifts[np.flatnonzero(falling > shifts)[-1]], 0.0)
+    return np.asarray(np.maximum(counts - shifts[np.flatnonzero(falling > shifts)[-1]], 0.0))
 
 
 def _counts_release(request: TangentMean, noise: CountsNoise, counts: np.ndarray, n: int) -> Release:

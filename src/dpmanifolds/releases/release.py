@@ -105,6 +105,11 @@ class Release:
         return self.domain.manifold
 
     @property
+    def viewpoint(self) -> Any:
+        """The public point whose tangent space the noisy coordinates are in (NumPy): `base`, or the centre."""
+        return host(self.domain.center) if self.base is None else self.base
+
+    @property
     def spent(self) -> Budget:
         """The guarantee, read as the kind of budget that was asked for."""
         if isinstance(self.budget, PureDP):

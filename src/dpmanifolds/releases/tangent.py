@@ -18,7 +18,7 @@ from dpmanifolds.releases.entry import Account
 from dpmanifolds.releases.release import Release, release_of
 from dpmanifolds.sums.contribution import TangentContribution
 from dpmanifolds.sums.records import RecordSums, read_records
-from dpmanifolds.sums.steps import StepPlan, plan_steps
+from dpmanifolds.sums.steps import StepPlan, plan_steps, safe_share
 from dpmanifolds.sums.total import ExactSum, check_rules
 
 __all__ = ["TANGENT", "TangentMean", "is_usable", "reached", "settled", "step_share"]
@@ -130,8 +130,9 @@ class TangentMean:
     def go(
         self, records: RecordSums, domain: Domain, plan: StepPlan, base: Array, first: ExactSum | None
     ) -> tuple[tuple[Release, ...], Array]:
-        """Noise on the first sum, then on the sums at the points that are reached; and where the last one is."""
+        """Noise on the first sum, then on those at the points that are reached; and where the last one is."""
         stages: list[Release] = []
+        behind, length = base, 0.0
         for number, law in enumerate(plan.mechanisms):
             assert isinstance(law, WrappedMechanism)
             seen = self.look(domain, base, law)
@@ -139,11 +140,13 @@ class TangentMean:
             noisy = law.noisy_mean(total.integers, total.rows, self.account.rng)
             drawn = noisy if seen.offset is None else noisy + seen.offset
             if number:
-                step = drawn * step_share(float(np.linalg.norm(drawn)), plan, number)
+                back = coordinates_at(domain.manifold, base, behind)
+                step = drawn * step_share(drawn, back, length, plan, number)
                 point = settled(domain, law, reached(domain, base, step), plan.noises[number])
             else:
                 step = drawn if law.is_coordinatewise else law.shrink(drawn)
                 point = reached(domain, base, plan.gains[0] * step)
+            behind, length = base, float(np.linalg.norm(drawn))
             stages.append(self._stage(law, Draw(point, drawn), domain, base, plan))
             base = point
         return tuple(stages), base
@@ -163,22 +166,29 @@ class TangentMean:
         return replace(made, expected_error=plan.expected_error) if law is plan.last else made
 
 
-def step_share(length: float, plan: StepPlan, number: int) -> float:
-    """How much of a later step is taken, for noisy coordinates of this length: post-processing.
+def step_share(drawn: np.ndarray, back: np.ndarray, before: float, plan: StepPlan, number: int) -> float:
+    """How much of a later step is taken, for these noisy coordinates: post-processing.
 
     The plan's gain; more where they are longer than noise alone makes them, 1 − noise²/length² (James and Stein) of the
-    most that the plan allows.
+    most that the plan allows. Less where the curvature is negative and they lead back against the step before by more
+    than its noise explains: that one went |back| of the `before` that it saw and overshot, so that the second
+    derivative on this way is (before + overshot)/|back| (the secant rule), and its inverse is the share that ends where
+    nothing is left; not below what is safe for any records.
     """
-    noise = plan.mechanisms[number].expected_error.mean
-    return max(plan.gains[number], plan.gains[0] * (1 - (noise / max(length, noise)) ** 2))
+    noise, length, way = plan.mechanisms[number].expected_error.mean, np.linalg.norm(drawn), np.linalg.norm(back)
+    share = max(plan.gains[number], plan.gains[0] * (1 - (noise / max(float(length), noise)) ** 2))
+    overshot = float(drawn @ back) / max(float(way), 1e-300)
+    if overshot > 2 * plan.mechanisms[number - 1].expected_error.radius_90:
+        share = min(share, max(float(way) / (before + overshot), safe_share(plan.last.facts.domain)))
+    return share
 
 
 def reached(domain: Domain, base: Array, guess: np.ndarray) -> Array:
     """The point of the domain that coordinates at a public point lead to: post-processing.
 
-    From the centre nothing that is no longer than the radius leaves the ball; from elsewhere it is clipped onto it. Where
-    floating point has no such point, or none that can be looked from, the way there is shortened by quarters: noise is
-    drawn and paid for by now, and the release must not fail.
+    From the centre nothing that is no longer than the radius leaves the ball; from elsewhere it is clipped onto it.
+    Where floating point has no such point, or none that can be looked from, the way there is shortened by quarters:
+    noise is drawn and paid for by now, and the release must not fail.
     """
     length = float(np.linalg.norm(guess))
     guess = guess * min(1.0, domain.radius / max(length, 1e-300))

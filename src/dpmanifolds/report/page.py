@@ -151,7 +151,7 @@ def _cards(release: Release) -> str:
 def _released(release: Release, notes: Iterable[str]) -> str:
     parts = [_paragraph(f"The private {release.statistic}{_counted(release)} on {release.manifold!r}.")]
     if release.stages:
-        parts.append(_paragraph(f"It was built on {len(release.stages)} earlier releases; the promise covers all."))
+        parts.append(_paragraph(f"Stages before it: {len(release.stages)}; the promise covers all of them together."))
     parts += [_paragraph(note) for note in notes]
     figure = figure_svg(release)
     if figure is None:

@@ -5,14 +5,14 @@
 >>> ball = Ball(Sphere(2), np.array([0.0, 0.0, 1.0]), radius=1.2)
 >>> plan = plan_steps(ball, 10_000, PureDP(1.0))
 >>> len(plan.mechanisms), plan.guarantee.fits(PureDP(1.0))
-(2, True)
+(4, True)
 
 x₁ = exp_p(mean of log_p x_i) is the mean itself where the metric is flat, and one step of Karcher's iteration
-elsewhere: what is left of the distance to the Fréchet mean is a share q = |1 − h| of it, h the average second derivative
-of half the squared distance. Later steps look from the point that was reached. Such a step sees h·e + noise, where e is
-what is still missing, and goes a share g of what it sees, so that (1 − gh)e + g·noise is missing then; the g that makes
-it least is the Kalman gain hP/(h²P + E²), P = E|e|², E the noise of this step. So the noise of earlier steps is averaged
-with that of later ones rather than thrown away, and the last step gets most of the budget, not all of it
+elsewhere: what is left of the distance to the Fréchet mean is a share q = |1 − h| of it, h the average second
+derivative of half the squared distance. Later steps look from the point that was reached. Such a step sees h·e + noise,
+where e is what is still missing, and goes a share g of what it sees, so that (1 − gh)e + g·noise is missing then; the g
+that makes it least is the Kalman gain hP/(h²P + E²), P = E|e|², E the noise of this step. So the noise of earlier steps
+is averaged with that of later ones rather than thrown away, and the last step gets most of the budget, not all of it
 (docs/proofs/sums.md, section 5). What h, P and the bias are is worked out for records that a ball chosen in good faith
 holds, from its radius alone (`_SPREAD`, `_PLACES`); the promise does not depend on them.
 """
@@ -31,20 +31,20 @@ from dpmanifolds.manifolds import Manifold
 from dpmanifolds.mechanisms import ExpectedError, Facts, Mechanism, calibrate, choose, mean_facts, offered
 from dpmanifolds.privacy import Budget, Guarantee, PureDP, compose, split
 
-__all__ = ["MOST_STEPS", "StepPlan", "average_hessian", "damping", "is_flat", "move_plan", "plan_steps"]
+__all__ = ["MOST_STEPS", "StepPlan", "average_hessian", "damping", "is_flat", "move_plan", "plan_steps", "safe_share"]
 
 MOST_STEPS = 4
 # the root mean square distance of records to their mean, and where that mean lies, as shares of the radius
 # (of the part of them that counts, where the curvature is negative: clipping to the ball takes the rest off)
 _SPREAD, _PLACES = 0.4, (0.0, 0.25, 0.5, 0.75)
 _SPREADS = {False: _SPREAD, True: 0.36}
-# how far off h may be, as a share of its distance from 1
-_UNSURE = 0.5
+# how far off h may be, as a share of its distance from 1; more where the curvature is negative
+_UNSURE = {False: 0.1, True: 0.5}
 _MOST_NOISE = 0.8
-# more steps are for more than this
-_TIE = 1.015
+# what a further step, and a third one, must gain
+_TIE, _THIRD = 1.0025, 1.03
 # each step's part of the budget over that of the step after it
-_RATIOS = (0.02, 0.04, 0.07, 0.1, 0.15, 0.2, 0.3, 0.45, 0.7, 1.0)
+_RATIOS = (0.02, 0.04, 0.07, 0.1, 0.13, 0.17, 0.22, 0.3, 0.45, 0.7, 1.0)
 
 
 @dataclass(frozen=True)
@@ -100,12 +100,19 @@ def plan_steps(
     else:
         counts = range(positive_integer("steps", steps), positive_integer("steps", steps) + 1)
     plans = [_planned(public, budget, count, mechanism, numerics) for count in counts]
-    least = min(plan.predicted for plan in plans)
-    best = next(plan for plan in plans if plan.predicted <= _TIE * least)
+    best = _fewest(plans)
     if len(plans) == 1:
         return best
     others = ", ".join(f"{len(plan.mechanisms)}: {plan.predicted:.3g}" for plan in plans)
     return replace(best, reason=f"{best.reason}; error that public facts predict by the number of steps: {others}")
+
+
+def _fewest(plans: Sequence[StepPlan]) -> StepPlan:
+    """The fewest steps that are predicted to err least, but for a hair; more than two only for more than that."""
+    least = min(plan.predicted for plan in plans)
+    few = [plan for plan in plans[:2] if plan.predicted <= _THIRD * least] or plans
+    bound = _TIE * min(plan.predicted for plan in few)
+    return next(plan for plan in few if plan.predicted <= bound)
 
 
 def is_flat(manifold: Manifold) -> bool:
@@ -138,9 +145,9 @@ def average_hessian(domain: Domain, spread: float, distance: float = 0.0) -> flo
 def damping(domain: Domain) -> float:
     """The most of a step that is taken when there are several: all, or less where whole ones overshoot.
 
-    Where the curvature is negative the second derivatives of half the squared distance at ρ lie between 1 and
-    L = √|κ|ρ·coth(√|κ|ρ). A share 2/(1 + L) of a step leaves at most (L − 1)/(L + 1) of any direction for records as far
-    as ρ. Here ρ is the typical spread, and κ a quarter of the lowest curvature and three of the average one: at the lowest
+    Where the curvature is negative the second derivatives of half the squared distance at ρ lie between 1 and L =
+    √|κ|ρ·coth(√|κ|ρ). A share 2/(1 + L) of a step leaves at most (L − 1)/(L + 1) of any direction for records as far as
+    ρ. Here ρ is the typical spread, and κ a quarter of the lowest curvature and three of the average one: at the lowest
     steps are too short for records that spread in all directions, and only records at opposite ends of a wide ball are
     then overshot, no farther than by one whole step.
 
@@ -152,6 +159,17 @@ def damping(domain: Domain) -> float:
     curvature = 0.25 * manifold.curvature_bounds[0] + 0.75 * manifold.average_curvature
     reach = math.sqrt(max(-curvature, 0.0)) * _SPREAD * domain.radius
     return 1.0 if reach < 1e-6 else 2 / (1 + reach / math.tanh(reach))
+
+
+def safe_share(domain: Domain) -> float:
+    """1/L over all distances in the ball, at the lowest curvature: such a share of a step overshoots for no records.
+
+    >>> from dpmanifolds import Ball, Hyperbolic
+    >>> round(safe_share(Ball(Hyperbolic(2), Hyperbolic(2).origin, 3.0)), 3)
+    0.167
+    """
+    reach = math.sqrt(max(-domain.manifold.curvature_bounds[0], 0.0)) * 2 * domain.radius
+    return 1.0 if reach < 1e-6 else math.tanh(reach) / reach
 
 
 class _Course(NamedTuple):
@@ -179,12 +197,13 @@ def _course(domain: Domain, errors: Sequence[float]) -> _Course:
     # what is shrunk into the ball errs by no more than about its radius
     held = [min(stretch * noises[0], _MOST_NOISE * radius) for stretch in stretches]
     near = average_hessian(domain, spread)
+    unsure = _UNSURE[domain.manifold.is_hadamard] * abs(1 - near)
     for error in errors[1:]:
         power = sum(h * h + b * b for h, b in zip(held, biases, strict=True)) / len(places)
         gain = min(near * power / (near * near * power + error * error), whole)
         seen = [average_hessian(domain, spread, math.hypot(h, b)) for h, b in zip(held, biases, strict=True)]
-        left = [abs(1 - gain * hessian) + _UNSURE * abs(1 - near) for hessian in seen]
-        carried = (abs(1 - gain * near) + _UNSURE * abs(1 - near)) * min(noises[-1], _MOST_NOISE * radius)
+        left = [abs(1 - gain * hessian) + unsure for hessian in seen]
+        carried = (abs(1 - gain * near) + unsure) * min(noises[-1], _MOST_NOISE * radius)
         noises.append(math.hypot(carried, gain * error))
         held = [math.hypot(factor * value, gain * error) for factor, value in zip(left, held, strict=True)]
         biases = [factor * bias for factor, bias in zip(left, biases, strict=True)]
@@ -221,8 +240,10 @@ def _planned(facts: Facts, budget: Budget, count: int, mechanism: str, numerics:
         chosen = choose(facts, budget, mechanism=mechanism, numerics=numerics)
         law = chosen.mechanism
         course = _course(domain, [law.expected_error.mean])
-        error, parts = law.expected_error, (budget,)
-        return StepPlan((law,), parts, law.guarantee, error, course.bias, course.predicted, *course[:2], chosen.reason)
+        error = law.expected_error
+        return StepPlan(
+            (law,), (budget,), law.guarantee, error, course.bias, course.predicted, *course[:2], chosen.reason
+        )
     found, refusal = [], NotAvailableError(f"no mechanism keeps {count} parts of {budget!r}.")
     for number, (whole,) in enumerate(split(budget, [1.0])):
         try:
