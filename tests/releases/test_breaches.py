@@ -137,3 +137,70 @@ def test_a_sum_refuses_to_be_used_as_a_point():
     mechanism = calibrate("wrapped-laplace", mean_facts(ball, 100), PureDP(1.0), "rounded")
     with pytest.raises(dpm.ArgumentError, match="sum of integers"):
         mechanism.release(ball.center)
+
+
+def landmarks(count, kind):
+    rng = np.random.default_rng(3)
+    space, mean = dpm.PlanarShapes(16), rng.normal(size=(16, 2))
+    center = space.from_landmarks(mean)
+    step = rng.normal(size=space.dim)
+    edge = space.exp(center, space.from_coordinates(center, 0.6 * step / np.linalg.norm(step)))
+    shape = np.stack([edge.real, edge.imag], -1)
+    records = [(100 + 4 * shape + 0.01 * rng.normal(size=(16, 2))).astype(kind) for _ in range(count)]
+    return Ball(space, center, 0.7), records
+
+
+def test_the_precision_of_one_record_of_landmarks_moves_no_other_one():
+    """827 where 2 was charged: a list, or blocks that are joined, take the finest precision of all."""
+    ball, single = landmarks(200, np.float32)
+    mixed = [*single[:-1], single[-1].astype(np.float64)]
+    assert moved(ball, single, mixed) == 0.0
+    blocks = [[record[None] for record in records] for records in (single, mixed)]
+    assert moved(ball, *blocks) == 0.0
+
+
+def test_one_record_more_of_landmarks_moves_no_other_one():
+    """2.0 where 1.02 was charged: in the order of R and MATLAB a tile of one row was added up in another order."""
+    ball, records = landmarks(600, np.float32)
+    stored = np.asfortranarray(np.stack(records).transpose(1, 2, 0)).transpose(2, 0, 1)
+    exponent = finest_exponent(ball.manifold.dim)
+    pull = TangentContribution(ball.manifold, host(ball.center), radius=ball.radius, exponent=exponent)
+    totals = [
+        np.array(read_records(ball.manifold, stored[:count]).total(pull).integers, dtype=float)
+        for count in (512, 513, 514)
+    ]
+    for fewer, more in zip(totals, totals[1:], strict=False):
+        assert np.linalg.norm(more - fewer) <= 2**exponent
+
+
+def test_one_name_makes_no_other_names_equal():
+    """995 where 2 was charged: a float among large whole numbers merged 1001 persons into 6."""
+    ball = Ball(Euclidean(1), [0.0], 16.0)
+    records = np.arange(1001.0)[:, None] % 16
+    names = [[*range(2**60, 2**60 + 1000), last] for last in (2**60 + 1000, 0.5)]
+    assert moved(ball, records, records, names) == 0.0
+    assert [dpm.private_mean(records, ball, PureDP(1.0), group_by=each).n for each in names] == [1001, 1001]
+
+
+def test_a_secret_number_of_records_reaches_no_account(tmp_path):
+    """Class means wrote the true number as the guess, and the median planned its steps from it."""
+    ball = Ball(SPD(2), np.eye(2), 2.0)
+    for count in (0, 60, 61):
+        ledger = dpm.Ledger(tmp_path / f"{count}.ledger")
+        ledger.open_dataset("clinic", PureDP(5.0), adjacency="add-remove-one")
+        labels = np.arange(count) % 2
+        dpm.private_class_means(
+            SPD(2).random_point(count, rng=0),
+            labels,
+            ball,
+            PureDP(1.0),
+            classes=[0, 1],
+            private_labels=True,
+            adjacency="add-remove-one",
+            n_guess=50,
+            ledger=ledger,
+            dataset="clinic",
+        )
+        (spent,) = [entry.details["parameters"] for entry in ledger.entries("clinic") if entry.kind == "spend"]
+        assert spent["n_guess"] == 50
+        assert count not in spent.values() or count == 0

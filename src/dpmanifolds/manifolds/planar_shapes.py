@@ -11,6 +11,7 @@ from dpmanifolds._arrays import (
     Array,
     astype_complex,
     dot,
+    is_numpy,
     log_sinc,
     namespace,
     norm,
@@ -106,10 +107,12 @@ class PlanarShapes(Manifold):
     def take_form(self, points: Any) -> Array:
         """Complex points as they are; real landmarks centred and scaled, NaN where they have no shape."""
         array = numeric_array("points", points)
-        if namespace(array).isdtype(array.dtype, "complex floating"):
+        xp = namespace(array)
+        if xp.isdtype(array.dtype, "complex floating"):
             return super().as_points(array)
+        # in double precision and one layout, whatever the others brought along: sums depend on both
+        array = np.ascontiguousarray(array, dtype=np.float64) if is_numpy(array) else xp.astype(array, xp.float64)
         planar = self._planar(array)
-        xp = namespace(planar)
         with np.errstate(all="ignore"):
             centred = planar - xp.mean(planar, axis=-1, keepdims=True)
             size, spread = row_norm(centred), row_norm(planar) * 16 * float(xp.finfo(array.dtype).eps)

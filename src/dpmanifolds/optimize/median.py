@@ -81,8 +81,9 @@ def descend_to_median(
     if not isinstance(ball, Ball):
         raise ArgumentError(f"ball must be a Ball, the public promise about where records live; got {ball!r}.")
     loss = FrechetMedianLoss(ball)
-    held = hold_records(loss, points, group_by=group_by, on_invalid=on_invalid)
-    count, sizes = median_schedule(ball, held.count, budget, steps)
+    guess = options.get("n_guess")
+    held = hold_records(loss, points, group_by=group_by, on_invalid=on_invalid, may_be_empty=guess is not None)
+    count, sizes = median_schedule(ball, held.count if guess is None else guess, budget, steps)
     settings: dict[str, Any] = {"output": "weighted-average", "within": ball, "step_size": sizes} | options
     return private_descent(
         loss,

@@ -122,7 +122,7 @@ def private_class_means(
     guess = checked_guess(adjacency, n_guess)
     account = open_account(ledger, dataset, rng)
     request = TangentMean(domain, budget, mechanism, numerics, steps, adjacency, guess, on_invalid, unit, account)
-    array = record_form(domain.manifold, points)
+    array = record_form(domain.manifold, points, allow_empty=guess is not None)
     count = int(domain.manifold.batch_shape(array)[0])
     tags, names = read_classes(
         labels, count, classes, private=private_labels, lenient=private_labels and on_invalid == "center"
@@ -161,7 +161,7 @@ def _released(
     ]
     for total in first:
         request.check(total)
-    request.spend("class means", smallest.guarantee, count, classes=len(names), private_labels=private)
+    request.spend("class means", smallest.guarantee, request.guess or count, classes=len(names), private_labels=private)
     releases = []
     for group, plan, total in zip(groups, plans, first, strict=True):
         (*stages, last), _ = request.go(group, request.domain, plan, host(request.domain.center), total)

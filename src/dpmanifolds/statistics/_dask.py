@@ -22,7 +22,7 @@ import numpy as np
 from dpmanifolds._arrays import Array, leaves, namespace
 from dpmanifolds.errors import ArgumentError, DPManifoldsError
 from dpmanifolds.manifolds import Manifold
-from dpmanifolds.statistics.blocks import TINY, block_size, bytes_per_record, ordered_map, records_at, total_of
+from dpmanifolds.statistics.blocks import block_size, bytes_per_record, is_tiny, ordered_map, records_at, total_of
 from dpmanifolds.statistics.sources import Merge, Part, Source, is_dask, leading_axes
 
 __all__ = ["DaskSource", "array_source", "bag_source", "joint_source"]
@@ -291,7 +291,7 @@ def _part_of(work: _Work, number: int, start: int, chunk: Any) -> _State:
             number if first == 0 else _LATER, start + first, records_at(records, slice(first, first + size))
         )
 
-    states = ordered_map(run, range(0, rows, size), threads=1, tiny=rows * record_bytes <= TINY)
+    states = ordered_map(run, range(0, rows, size), threads=1, tiny=is_tiny(rows, record_bytes))
     return _State(rows, total_of(states, work.merge))
 
 

@@ -16,9 +16,9 @@ import numpy as np
 from dpmanifolds._arrays import Array
 
 __all__ = [
-    "TINY",
     "block_size",
     "cores",
+    "is_tiny",
     "ordered_map",
     "records_at",
     "total_of",
@@ -29,7 +29,7 @@ Partial = TypeVar("Partial")
 
 _BLOCK_BYTES = 1 << 21
 _LARGEST_BLOCK = 32768
-TINY = 1 << 15
+_TINY, _TINY_RECORD = 1 << 15, 1 << 13
 # elsewhere a block must fill the device, and leave room for the workspace of batched decompositions, which in PyTorch
 # is some 300 times the data
 _DEVICE_BLOCK_BYTES = 1 << 25
@@ -76,6 +76,14 @@ def total_of(parts: Iterable[Partial], merge: Callable[[Partial, Partial], Parti
     while waiting:
         total = merge(waiting.pop()[1], total)
     return total
+
+
+def is_tiny(rows: int, record_bytes: int) -> bool:
+    """Whether there is so little to do that limiting the threads of the linear algebra would cost more than it gains.
+
+    Records are then so small that it would use one thread anyway: its bits do not depend on how many records there are.
+    """
+    return record_bytes <= _TINY_RECORD and rows * record_bytes <= _TINY
 
 
 def block_size(record_bytes: int) -> int:

@@ -28,7 +28,7 @@ _KINDS = "biufSUOmM"
 
 @dataclass(frozen=True, eq=False)
 class Persons:
-    """The records of each person, persons in the order of their names."""
+    """The records of each person; persons are numbered."""
 
     numbers: np.ndarray
     """The number of the person of each record."""
@@ -70,7 +70,7 @@ class Persons:
 
 def persons_of(group_by: Any, count: int) -> Persons:
     """The persons that `group_by` names, one name for each of `count` records; no error quotes a name."""
-    names = label_array("group_by", group_by)
+    names = _names(group_by)
     if names.shape != (count,):
         raise ArgumentError(
             f"group_by must name a person for each of the records, shape ({count},); got {names.shape}."
@@ -80,10 +80,38 @@ def persons_of(group_by: Any, count: int) -> Persons:
             "group_by must name a person for each of the records, and at least one name is missing (empty or not a "
             "number). Give persons without a name names of their own, or leave their records out."
         )
-    _, numbers = np.unique(names, return_inverse=True)
+    numbers = _numbered(names) if names.dtype.kind == "O" else np.unique(names, return_inverse=True)[1]
     order = np.argsort(numbers, kind="stable")
     starts = np.concatenate([[0], np.cumsum(np.bincount(numbers))])
     return Persons(numbers, order, starts)
+
+
+def _names(group_by: Any) -> np.ndarray:
+    """Names as they are: those of a list find no common type, in which one name could make others equal."""
+    if getattr(group_by, "dtype", None) is not None and hasattr(group_by, "__array__"):
+        given = np.asarray(group_by)
+        if given.dtype.kind in _KINDS:
+            return given
+    else:
+        try:
+            listed = list(group_by)
+        except TypeError:
+            listed = None
+        if listed is not None and not isinstance(group_by, str | bytes | dict | set):
+            names = np.empty(len(listed), dtype=object)
+            names[:] = [name.item() if isinstance(name, np.generic) else name for name in listed]
+            return names
+    raise ArgumentError("group_by must be a list or an array of names, numbers or strings, one for each record.")
+
+
+def _numbered(names: np.ndarray) -> np.ndarray:
+    """The number of each name, in the order in which they first come; each is compared with others by itself."""
+    found: dict[Any, int] = {}
+    try:
+        numbers = [found.setdefault(name, len(found)) for name in names]
+    except TypeError:
+        raise ArgumentError("group_by must hold numbers or strings, and at least one name is neither.") from None
+    return np.array(numbers, dtype=np.int64)
 
 
 def _some_missing(names: np.ndarray) -> bool:

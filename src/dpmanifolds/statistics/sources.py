@@ -22,11 +22,11 @@ from dpmanifolds._arrays import Array, is_numpy, leaves, namespace
 from dpmanifolds.errors import ArgumentError
 from dpmanifolds.manifolds import Manifold, Product
 from dpmanifolds.statistics.blocks import (
-    TINY,
     block_size,
     bytes_per_record,
     cores,
     device_block_size,
+    is_tiny,
     ordered_map,
     records_at,
     total_of,
@@ -129,7 +129,7 @@ class ArraySource(Source):
         if not self._is_numpy:
             return total_of(map(run, firsts), merge)
         threads = min(len(firsts), cores())
-        parts = ordered_map(run, firsts, threads, tiny=sum(leaf.nbytes for leaf in self._parts) <= TINY)
+        parts = ordered_map(run, firsts, threads, tiny=is_tiny(rows, _record_bytes(self.array)))
         return total_of(self._letting_go(parts), merge)
 
     def _letting_go(self, parts: Iterator[State]) -> Iterator[State]:
