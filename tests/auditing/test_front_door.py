@@ -175,7 +175,7 @@ def test_calls_that_depend_on_earlier_answers_are_not_cut_short():
 
 
 def test_two_steps_are_scored_by_what_both_neighbours_hide():
-    """200 draws of each show half of the noise; the promise is not broken."""
+    """200 draws of each show half of the noise; the long run has the promise itself, which more draws attack."""
     ball = Ball(Sphere(2), POLE, 1.0)
     rest = np.stack([POLE] * 9)
     ends = [np.concatenate([rest, [[np.sin(angle), 0.0, np.cos(angle)]]]) for angle in (1.3, -1.3)]
@@ -183,5 +183,4 @@ def test_two_steps_are_scored_by_what_both_neighbours_hide():
     def released(x, rng):
         return dpm.private_mean(x, ball, GaussianDP(3.0), steps=2, rng=rng)
 
-    assert not audit_release(released, *ends, draws=200, confidence=1 - 1e-6, rng=0).flagged
     assert audit_release(released, *ends, draws=200, noise_factor=0.5, rng=1).flagged
