@@ -6,6 +6,7 @@ Each test has the number that was measured then. `moved` compares exact sums, in
 from __future__ import annotations
 
 import warnings
+from itertools import pairwise
 
 import numpy as np
 import pytest
@@ -169,7 +170,7 @@ def test_one_record_more_of_landmarks_moves_no_other_one():
         np.array(read_records(ball.manifold, stored[:count]).total(pull).integers, dtype=float)
         for count in (512, 513, 514)
     ]
-    for fewer, more in zip(totals, totals[1:], strict=False):
+    for fewer, more in pairwise(totals):
         assert np.linalg.norm(more - fewer) <= 2**exponent
 
 
