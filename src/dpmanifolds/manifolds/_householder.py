@@ -41,12 +41,25 @@ def coordinates_to_complement(x: Array, c: Array) -> Array:
     return _reflect(w, padded)
 
 
-def reflect_to_axis(x: Array, v: Array) -> Array:
-    """v after the reflection that makes complements of x coordinates, with the sign (phase) at which x is |x|·e₀."""
+def reflect_to_axis(x: Array, v: Array) -> tuple[Array, Array]:
+    """v after the reflection that makes complements of x coordinates: its part along x, and these coordinates.
+
+    The part along x has the sign (phase) at which that of x itself is |x|. Coordinates come along the first axis, so
+    that records are worked on side by side.
+    """
     xp = namespace(x, v)
-    first = x[..., :1]
-    size = xp.astype(xp.abs(first), x.dtype)
-    phase = safe_divide(first, size, 1.0)
-    turned = _reflect(_reflector(x), v)
-    conjugate = xp.conj(phase) if xp.isdtype(x.dtype, "complex floating") else phase
-    return xp.concat([-conjugate * turned[..., :1], turned[..., 1:]], axis=-1)
+    columns = xp.moveaxis(v, -1, 0)
+    normal = _column(_reflector(x), v.ndim)
+    conjugate = xp.conj(normal) if xp.isdtype(normal.dtype, "complex floating") else normal
+    turned = columns - 2 * normal * xp.sum(conjugate * columns, axis=0)
+    first = _column(x, v.ndim)[0, ...]
+    phase = safe_divide(first, xp.astype(xp.abs(first), x.dtype), 1.0)
+    phase = xp.conj(phase) if xp.isdtype(x.dtype, "complex floating") else phase
+    return -phase * turned[0, ...], turned[1:, ...]
+
+
+def _column(x: Array, ndim: int) -> Array:
+    """x (..., N) as (N, …), to be broadcast with columns of vectors that have `ndim` axes."""
+    xp = namespace(x)
+    axes = (x.shape[-1], *(1,) * (ndim - x.ndim), *x.shape[:-1])
+    return xp.reshape(xp.moveaxis(x, -1, 0), axes)

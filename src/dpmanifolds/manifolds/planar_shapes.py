@@ -158,13 +158,14 @@ class PlanarShapes(Manifold):
         """As on the sphere: in the frame where the base is the first axis, turned by the phase of y₀."""
         xp = namespace(base, points)
         ones = xp.ones_like(base)
-        turned = reflect_to_axis(complement_to_coordinates(ones, base), complement_to_coordinates(ones, points))
-        first, across = turned[..., 0], turned[..., 1:]
-        size, length = xp.abs(first), row_norm(across)
+        first, across = reflect_to_axis(complement_to_coordinates(ones, base), complement_to_coordinates(ones, points))
+        size = xp.abs(first)
+        real, imaginary = xp.real(across), xp.imag(across)
+        length = xp.sqrt(xp.sum(real * real + imaginary * imaginary, axis=0))
         phase = safe_divide(xp.conj(first), xp.astype(size, first.dtype), 1.0)
         factor = safe_divide(xp.atan2(length, size), length)
-        aligned = across * (phase * xp.astype(factor, phase.dtype))[..., None]
-        return xp.concat([xp.real(aligned), xp.imag(aligned)], axis=-1)
+        aligned = across * (phase * xp.astype(factor, phase.dtype))
+        return xp.moveaxis(xp.concat([xp.real(aligned), xp.imag(aligned)], axis=0), 0, -1)
 
     def dist(self, a: Array, b: Array) -> Array:
         return _angle(a, self.align(a, b))

@@ -66,14 +66,14 @@ class Sphere(Manifold):
     def log_coordinates(self, base: Array, points: Array) -> Array:
         """In the frame that a reflection turns so that the base is its first axis: y = (y₀, ȳ), θ = atan2(|ȳ|, y₀)."""
         xp = namespace(base, points)
-        turned = reflect_to_axis(base, points)
-        across = turned[..., 1:]
-        length = row_norm(across)
-        angle = xp.atan2(length, turned[..., 0]) * self.sphere_radius
-        coordinates = across * safe_divide(angle, length)[..., None]
-        lost = (length == 0) & (turned[..., 0] < 0)
-        first = xp.concat([angle[..., None], xp.zeros_like(across[..., 1:])], axis=-1)
-        return xp.where(lost[..., None], first, coordinates)
+        along, across = reflect_to_axis(base, points)
+        length = xp.sqrt(xp.sum(across * across, axis=0))
+        angle = xp.atan2(length, along) * self.sphere_radius
+        # the antipode has no direction: it gets the first axis
+        lost = xp.where((length == 0) & (along < 0), angle, xp.zeros_like(angle))
+        first = across[:1, ...] * safe_divide(angle, length) + lost
+        rest = across[1:, ...] * safe_divide(angle, length)
+        return xp.moveaxis(xp.concat([first, rest], axis=0), 0, -1)
 
     def dist(self, a: Array, b: Array) -> Array:
         xp = namespace(a, b)
