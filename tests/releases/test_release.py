@@ -85,7 +85,7 @@ def test_numbers_and_descriptors_come_back():
 def test_two_identical_calls_differ(where):
     ball, budget = BALLS[where], ZeroConcentratedDP(0.5)
     one, other = (dpm.private_mean(records_in(ball), ball, budget) for _ in range(2))
-    assert bits_of(one.value) != bits_of(other.value)
+    assert bits_of(one.coordinates) != bits_of(other.coordinates)
     assert one != other
     assert not one.reproducible
 

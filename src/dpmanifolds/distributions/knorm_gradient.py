@@ -14,7 +14,7 @@ from dpmanifolds.distributions._arguments import Size, checked_point, size_of
 from dpmanifolds.distributions._ball_proposals import BallProposal, ball_proposal
 from dpmanifolds.distributions._rejection import collect
 from dpmanifolds.domains import Ball
-from dpmanifolds.errors import ArgumentError, NotOnManifoldError
+from dpmanifolds.errors import ArgumentError, NotOnManifoldError, RadiusTooLargeError
 from dpmanifolds.manifolds import Manifold
 from dpmanifolds.noise import as_generator
 
@@ -61,6 +61,11 @@ class KNormGradientLaw:
         self, manifold: Manifold, records: Array, center: Array, radius: float, sigma: float, estimate: Array
     ) -> None:
         self.ball = Ball(manifold, center, radius)
+        if not self.ball.has_unique_mean:
+            raise RadiusTooLargeError(
+                f"the gradient of the mean is bounded for radii below {manifold.max_radius:.6g} on {manifold!r}; got "
+                f"{self.ball.radius:.6g}. Use a smaller ball."
+            )
         self.manifold, self.radius = manifold, self.ball.radius
         self.sigma = positive_number("sigma", sigma)
         self.center = self.ball.center

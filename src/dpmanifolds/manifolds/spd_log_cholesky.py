@@ -45,7 +45,8 @@ class SPDLogCholesky(SPDBase, FlatManifold):
         with np.errstate(all="ignore"):
             flat = points.reshape(-1, self.k, self.k)
             factors = call_each(np.linalg.cholesky, np.where(np.isfinite(flat), flat, 0.0)).reshape(points.shape)
-            return np.asarray(self.chart_of_factor(factors) - self.chart(base))
+            middle = call_each(np.linalg.cholesky, base.reshape(-1, self.k, self.k)).reshape(base.shape)
+            return np.asarray(self.chart_of_factor(factors) - self.chart_of_factor(middle))
 
     def inverse_chart(self, coordinates: Array) -> Array:
         xp = namespace(coordinates)

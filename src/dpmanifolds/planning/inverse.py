@@ -7,9 +7,9 @@
 >>> round(budget_for(ball, n=100, error=0.02).epsilon, 5)
 0.7854
 >>> records_for(ball, PureDP(1.0), error=0.02)
-83
->>> round(radius_for(ball, n=83, budget=PureDP(1.0), error=0.02), 4)
-0.3934
+79
+>>> round(radius_for(ball, n=79, budget=PureDP(1.0), error=0.02), 4)
+0.395
 """
 
 from __future__ import annotations
@@ -52,7 +52,7 @@ def budget_for(
     measure: str = "mean",
     mechanism: str = "auto",
     numerics: str = "safe",
-    steps: int | str = "auto",
+    steps: int | str = 1,
     dtype: Any = "float64",
 ) -> Budget:
     """The smallest budget of this kind with which the mean of n records errs at most `error`, as expected.
@@ -95,7 +95,7 @@ def records_for(
     measure: str = "mean",
     mechanism: str = "auto",
     numerics: str = "safe",
-    steps: int | str = "auto",
+    steps: int | str = 1,
     dtype: Any = "float64",
 ) -> int:
     """The fewest records whose mean within the budget errs at most `error`, as expected.
@@ -134,7 +134,7 @@ def radius_for(
     measure: str = "mean",
     mechanism: str = "auto",
     numerics: str = "safe",
-    steps: int | str = "auto",
+    steps: int | str = 1,
     dtype: Any = "float64",
 ) -> float:
     """The largest radius, around the same centre, at which the mean of n records errs at most `error`, as expected.

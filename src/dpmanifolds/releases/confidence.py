@@ -6,7 +6,7 @@
 >>> release = dpm.private_mean(dpm.SPD(2).random_point(400, rng=0), ball, dpm.PureDP(1.0), rng=0)
 >>> region = dpm.confidence_region(release, level=0.9)
 >>> bool(region.contains(release.value)), round(region.radius, 4)
-(True, 0.0416)
+(True, 0.0415)
 """
 
 from __future__ import annotations
@@ -82,7 +82,7 @@ def confidence_region(release: Release, level: float = 0.9) -> ConfidenceRegion:
     >>> release = dpm.private_mean(dpm.SPD(2).random_point(400, rng=0), ball, dpm.PureDP(1.0))
     >>> region = dpm.confidence_region(release, level=0.9)
     >>> bool(region.contains(release.value)), round(region.radius, 4)
-    (True, 0.0416)
+    (True, 0.0415)
     """
     level = _checked_level(level)
     _needs_one_draw(release)

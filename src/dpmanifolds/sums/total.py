@@ -226,10 +226,12 @@ def _laid_out(tile: Any) -> Any:
 
 def _filled(tile: Any, filler: Any, size: int) -> Any:
     """The tile with public records behind its own, so that every tile has one shape."""
+    if filler is None:
+        return tile
     if isinstance(tile, tuple):
         return tuple(_filled(part, middle, size) for part, middle in zip(tile, filler, strict=True))
     missing = size - int(tile.shape[0])
-    if filler is None or not missing:
+    if not missing:
         return tile
     xp = namespace(tile)
     if xp is not np and not isinstance(tile, np.ndarray):
