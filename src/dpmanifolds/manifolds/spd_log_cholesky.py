@@ -30,6 +30,10 @@ class SPDLogCholesky(SPDBase, FlatManifold):
     metric = "log-cholesky"
 
     def chart(self, point: Array) -> Array:
+        if is_numpy(point):
+            factors = call_each(np.linalg.cholesky, point.reshape(-1, self.k, self.k)).reshape(point.shape)
+            with np.errstate(invalid="ignore"):
+                return self.chart_of_factor(factors)
         return self.chart_of_factor(namespace(point).linalg.cholesky(point))
 
     def chart_of_factor(self, factor: Array) -> Array:

@@ -158,9 +158,9 @@ def plan(
     """What `private_mean` of n records in the domain would err, for every mechanism and budget. No data is touched.
 
     `errors` adds, for each, the smallest pure ε that brings the expected error down to it. Without budgets or errors,
-    ε = 0.1, 0.3, 1 and 3 are planned. `numerics` is one that `private_mean` knows, or "all"; `steps` as there, one unless
-    said otherwise. Expected errors are of noise before projection to the domain; what a mechanism cannot do is listed
-    with the reason. Some idealized laws are simulated, with a fixed seed, which takes seconds in high dimension.
+    ε = 0.1, 0.3, 1 and 3 are planned. `numerics` is one that `private_mean` knows, or "all"; `steps` as there, one
+    unless said otherwise. Expected errors are of noise before projection to the domain; what a mechanism cannot do is
+    listed with the reason. Some idealized laws are simulated, with a fixed seed, which takes seconds in high dimension.
 
     >>> import numpy as np
     >>> from dpmanifolds import SPD, Ball

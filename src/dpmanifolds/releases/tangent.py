@@ -10,7 +10,7 @@ import numpy as np
 from dpmanifolds._arrays import Array
 from dpmanifolds.distributions import move
 from dpmanifolds.domains import Domain
-from dpmanifolds.errors import ArgumentError, ScaleOutOfRangeError
+from dpmanifolds.errors import ArgumentError, NotOnManifoldError, ScaleOutOfRangeError
 from dpmanifolds.mechanisms import Draw, Mechanism, coordinates_at, host
 from dpmanifolds.mechanisms.wrapped import WrappedMechanism
 from dpmanifolds.privacy import Budget, Guarantee
@@ -107,7 +107,10 @@ class TangentMean:
         assert isinstance(law, WrappedMechanism)
         assert law.exponent is not None
         manifold, center = domain.manifold, host(domain.center)
-        offset = coordinates_at(manifold, base, center) if manifold.is_hadamard else np.zeros(manifold.dim)
+        try:
+            offset = coordinates_at(manifold, base, center) if manifold.is_hadamard else np.zeros(manifold.dim)
+        except np.linalg.LinAlgError:
+            raise NotOnManifoldError(f"center is too close to the edge of {manifold!r} to be factorised.") from None
         return TangentContribution(
             manifold,
             base,

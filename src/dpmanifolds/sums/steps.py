@@ -200,7 +200,7 @@ def _course(domain: Domain, errors: Sequence[float]) -> _Course:
     unsure = _UNSURE[domain.manifold.is_hadamard] * abs(1 - near)
     for error in errors[1:]:
         power = sum(h * h + b * b for h, b in zip(held, biases, strict=True)) / len(places)
-        gain = min(near * power / (near * near * power + error * error), whole)
+        gain = min(near * power / max(near * near * power + error * error, 1e-300), whole)
         seen = [average_hessian(domain, spread, math.hypot(h, b)) for h, b in zip(held, biases, strict=True)]
         left = [abs(1 - gain * hessian) + unsure for hessian in seen]
         carried = (abs(1 - gain * near) + unsure) * min(noises[-1], _MOST_NOISE * radius)
@@ -223,8 +223,8 @@ def _shrunk(domain: Domain, noise: float, place: float) -> float:
 
     1/√d of it at the centre, and nowhere more than the way there and a tenth of the radius.
     """
-    if noise == 0:
-        return 0.0
+    if place**2 + noise**2 == 0:
+        return noise
     kept = (place**2 + noise**2 / domain.manifold.dim) / (place**2 + noise**2)
     return min(noise * math.sqrt(kept), 0.8 * place + 0.1 * domain.radius)
 
