@@ -17,7 +17,8 @@ from dpmanifolds.sums import integers
 from dpmanifolds.sums.contribution import DistanceContribution, TangentContribution
 from dpmanifolds.sums.counts import DistanceBins
 from dpmanifolds.sums.integers import ball_integers, finest_exponent
-from dpmanifolds.sums.total import integers_of, sum_block, sum_records, taken
+from dpmanifolds.sums.total import integers_of as integers_in_tiles
+from dpmanifolds.sums.total import sum_block, sum_records, taken
 from tests.manifolds.cases import SMOOTH
 from tests.sums.hard import hard_records
 
@@ -54,6 +55,11 @@ def contributions(manifold: Manifold):
     yield TangentContribution(manifold, moved, center, radius=0.7, offset=offset, exponent=exponent)
     yield DistanceContribution(manifold, moved, None, radius=1.5, exponent=29)
     yield DistanceBins(manifold, center, None, edges=np.geomspace(0.01, 4.0, 12), unit=1)
+
+
+def integers_of(contribution, records):
+    """In tiles for so many records, of however many they are."""
+    return integers_in_tiles(contribution, records, COUNT)
 
 
 def records_of(manifold: Manifold, count: int = COUNT, seed: int = 0):
@@ -101,6 +107,13 @@ def test_integers_are_the_same_alone_first_last_and_in_any_cut(manifold):
 
 
 @pytest.mark.parametrize("manifold", MANIFOLDS, ids=repr)
+def test_integers_are_the_same_in_short_and_in_long_tiles(manifold):
+    records = records_of(manifold)
+    for contribution in contributions(manifold):
+        assert np.array_equal(integers_in_tiles(contribution, records)[0], integers_of(contribution, records)[0])
+
+
+@pytest.mark.parametrize("manifold", MANIFOLDS, ids=repr)
 def test_integers_lie_in_the_body_and_the_check_never_has_to_step_in(manifold, monkeypatch):
     fired = []
 
@@ -141,12 +154,12 @@ def test_sums_are_the_same_however_records_come(manifold):
     if isinstance(records, tuple):
         records = tuple(np.ascontiguousarray(part) for part in records)
     for contribution in contributions(manifold):
-        whole = sum_block(contribution, records)
+        whole = sum_block(contribution, records, 300)
         assert whole.integers == sum(integers_of(contribution, records)[0].astype(object).T).tolist()
         if not isinstance(records, tuple):
             cut = [records[:7], records[7:8], records[8:250], records[250:]]
             for points in (records, cut, lambda cut=cut: iter(cut), iter(cut), np.asfortranarray(records)):
-                found = sum_records(source_of(manifold, points), contribution)
+                found = sum_records(source_of(manifold, points), contribution, terms=300)
                 assert found.integers == whole.integers
                 assert found.rows == 300
 

@@ -52,7 +52,9 @@ def matrix_logs(matrices: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
     logs, spread = np.empty((count, k, k)), np.empty(count)
     with np.errstate(all="ignore"):
         hard = ~_by_products(matrices, logs, spread) if largest_spread(k) else np.ones(count, dtype=bool)
-        logs[hard], spread[hard] = _by_eigen(matrices[hard])
+        rows = np.flatnonzero(hard)
+        if rows.size:
+            logs[rows], spread[rows] = _by_eigen(matrices[rows])
     return logs, spread
 
 

@@ -45,6 +45,7 @@ from dpmanifolds.sums.total import ExactSum, _filled, _on_host, _stays, sum_reco
 __all__ = ["HeldRecords", "hold_records"]
 
 ON_INVALID = ("raise", "center")
+_TILE_BYTES = 1 << 17
 
 
 @dataclass(frozen=True, eq=False)
@@ -158,7 +159,7 @@ class _Prepare:
     def __call__(self, raw: Any) -> tuple[Array, Array]:
         formed = self.loss.form(raw if _stays(raw) else _on_host(raw))
         parts = leaves(formed)
-        count, size = int(parts[0].shape[0]), tile_size(parts)
+        count, size = int(parts[0].shape[0]), tile_size(parts, _TILE_BYTES)
         pieces = []
         for first in range(0, count, size):
             rows = min(size, count - first)

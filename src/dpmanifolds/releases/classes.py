@@ -134,16 +134,17 @@ def private_class_means(
         raise ArgumentError(
             "adjacency='add-remove-one' protects class counts, so labels too: pass private_labels=True."
         )
-    groups = [_records_of_class(array, tags == number, persons) for number in range(len(names))]
+    protected = (guess or len(tags)) if private_labels else None
+    groups = [_records_of_class(array, tags == number, persons, protected) for number in range(len(names))]
     return _released(request, groups, names, private_labels, len(tags))
 
 
-def _records_of_class(array: Any, wanted: np.ndarray, persons: Persons | None) -> RecordSums:
-    """The records, or the persons, of one class."""
+def _records_of_class(array: Any, wanted: np.ndarray, persons: Persons | None, guess: int | None) -> RecordSums:
+    """The records, or the persons, of one class; with a public guess of how many, where labels are private."""
     if persons is None:
-        return RecordSums(ArraySource(taken(array, np.flatnonzero(wanted))))
+        return RecordSums(ArraySource(taken(array, np.flatnonzero(wanted))), guess=guess)
     own = persons.of(np.flatnonzero(wanted))
-    return RecordSums(ArraySource(taken(array, own.order)), replace(own, order=np.arange(len(own.order))))
+    return RecordSums(ArraySource(taken(array, own.order)), replace(own, order=np.arange(len(own.order))), guess)
 
 
 def _released(

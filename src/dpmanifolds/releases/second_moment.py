@@ -122,7 +122,7 @@ def private_second_moment(
     guess = checked_guess(adjacency, n_guess)
     radius = positive_number("clip_norm", clip_norm)
     account = open_account(ledger, dataset, rng)
-    records = read_records(None, vectors, group_by=group_by, allow_empty=guess is not None)
+    records = read_records(None, vectors, group_by=group_by, guess=guess)
     records.source.refuse_single_use()
     dim = _dimension(records.source.template())
     noise = moment_noise(dim, budget, unit, adjacency=adjacency)

@@ -47,7 +47,7 @@ class TangentMean:
     def release(self, points: Any, group_by: Any, refine: int) -> Release:
         """Plan, read, charge, draw."""
         manifold = self.domain.manifold
-        records = read_records(manifold, points, group_by=group_by, allow_empty=self.guess is not None)
+        records = read_records(manifold, points, group_by=group_by, guess=self.guess)
         if refine:
             from dpmanifolds.releases.refine import refined_mean
 

@@ -68,7 +68,7 @@ def private_variance(
     guess = checked_guess(adjacency, n_guess)
     account = open_account(ledger, dataset, rng)
     request = TangentMean(domain, budget, mechanism, numerics, "auto", adjacency, guess, on_invalid, unit, account)
-    records = read_records(domain.manifold, points, group_by=group_by, allow_empty=guess is not None)
+    records = read_records(domain.manifold, points, group_by=group_by, guess=guess)
     records.source.refuse_single_use()
     n = request.public_number(records)
     assert n is not None

@@ -36,7 +36,7 @@ class Contribution(ABC):
     """How many integers a record has."""
     bound: int
     """No integer is larger than this in size."""
-    tile_bytes: int = 1 << 17
+    tile_bytes: int = 1 << 20
     """How many bytes of records are worked on together."""
 
     @abstractmethod

@@ -35,14 +35,18 @@ _ROOM = 1 << 62
 
 
 def sum_persons(
-    source: Source, contribution: Contribution, persons: Persons, chosen: np.ndarray | None = None
+    source: Source,
+    contribution: Contribution,
+    persons: Persons,
+    chosen: np.ndarray | None = None,
+    terms: int | None = None,
 ) -> ExactSum:
     """One pass; the exact sum over persons, or over those of these numbers. Sums of each person are held in memory."""
     if len(persons.numbers) * contribution.bound >= _ROOM:
         raise ArgumentError("so many records of persons do not fit 64-bit integers; leave group_by out, or cut them.")
     wanted = None if chosen is None else np.isin(persons.numbers, chosen)
     source.locate()
-    sums = source.reduce(_Part(contribution, persons.numbers, wanted), _joined)
+    sums = source.reduce(_Part(contribution, persons.numbers, wanted, terms), _joined)
     means = np.sign(sums.whole) * (np.abs(sums.whole) // np.maximum(sums.counts, 1))
     means = means * contribution.fits(means)
     count = len(persons.starts) - 1 if chosen is None else len(chosen)
@@ -68,10 +72,11 @@ class _Part:
     contribution: Contribution
     numbers: np.ndarray
     wanted: np.ndarray | None
+    terms: int | None
 
     def __call__(self, _: int, first: int, block: Any) -> _Sums:
         rows, block = select_rows(self.wanted, first, block)
-        whole, broken = integers_of(self.contribution, block)
+        whole, broken = integers_of(self.contribution, block, self.terms)
         own, place = np.unique(self.numbers[rows], return_inverse=True)
         order = np.argsort(place, kind="stable")
         counts = np.bincount(place, minlength=len(own))

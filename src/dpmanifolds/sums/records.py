@@ -31,6 +31,8 @@ class RecordSums:
 
     source: Source
     persons: Persons | None = None
+    guess: int | None = None
+    """A public guess of how many terms there are, where that is protected."""
 
     @property
     def known_count(self) -> int | None:
@@ -44,17 +46,21 @@ class RecordSums:
 
     def total(self, contribution: Contribution, chosen: np.ndarray | None = None) -> ExactSum:
         """One pass: the exact sum over all terms, or over those of these numbers (ascending)."""
+        terms = self.known_count if self.guess is None else self.guess
         if self.persons is None:
-            return sum_records(self.source, contribution, chosen)
-        return sum_persons(self.source, contribution, self.persons, chosen)
+            return sum_records(self.source, contribution, chosen, terms)
+        return sum_persons(self.source, contribution, self.persons, chosen, terms)
 
 
 def read_records(
-    manifold: Manifold | None, points: Any, *, group_by: Any = None, allow_empty: bool = False
+    manifold: Manifold | None, points: Any, *, group_by: Any = None, guess: int | None = None
 ) -> RecordSums:
-    """`points` in any form that can be read block by block; nothing is read yet but their shape."""
-    source = source_of(manifold, points, allow_empty=allow_empty)
+    """`points` in any form that can be read block by block; nothing is read yet but their shape.
+
+    With a `guess` of their number, that number is protected: there may be none at all.
+    """
+    source = source_of(manifold, points, allow_empty=guess is not None)
     if group_by is None:
-        return RecordSums(source)
+        return RecordSums(source, guess=guess)
     source.refuse_single_use()
-    return RecordSums(source, persons_of(group_by, source.counted()))
+    return RecordSums(source, persons_of(group_by, source.counted()), guess)

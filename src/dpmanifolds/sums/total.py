@@ -36,6 +36,7 @@ __all__ = ["ExactSum", "check_rules", "integers_of", "select_rows", "sum_block",
 
 _LOW_BITS = 31
 _FEWEST_BYTES = 32
+_FEWEST_RECORDS = 64
 _MOST_INTEGERS = 1 << 20
 _DEVICE_TILE = 1 << 20
 _MOST_RULES = 8
@@ -79,11 +80,16 @@ class ExactSum:
         return [(high << _LOW_BITS) + low for high, low in zip(self.high.tolist(), self.low.tolist(), strict=True)]
 
 
-def sum_records(source: Source, contribution: Contribution, chosen: np.ndarray | None = None) -> ExactSum:
-    """One pass over the records, or over those of these numbers (ascending); not private until noise is added."""
+def sum_records(
+    source: Source, contribution: Contribution, chosen: np.ndarray | None = None, terms: int | None = None
+) -> ExactSum:
+    """One pass over the records, or over those of these numbers (ascending); not private until noise is added.
+
+    `terms`, a public number of records, or a guess of it: tiles are not much longer.
+    """
     if chosen is not None:
         source.locate()
-    return source.reduce(_Part(contribution, chosen), _plus)
+    return source.reduce(_Part(contribution, chosen, terms), _plus)
 
 
 def check_rules(total: ExactSum, rules: tuple[str, ...], what: str) -> None:
@@ -102,12 +108,13 @@ class _Part:
 
     contribution: Contribution
     chosen: np.ndarray | None
+    terms: int | None
 
     def __call__(self, number: int, first: int, block: Any) -> ExactSum:
         if self.chosen is not None:
             ends = np.searchsorted(self.chosen, [first, first + leaves(block)[0].shape[0]])
             block = taken(block, self.chosen[slice(*ends)] - first)
-        return sum_block(self.contribution, block)
+        return sum_block(self.contribution, block, self.terms)
 
 
 def select_rows(wanted: np.ndarray | None, first: int, block: Any) -> tuple[np.ndarray, Any]:
@@ -133,7 +140,7 @@ def _plus(a: ExactSum, b: ExactSum) -> ExactSum:
     return a + b
 
 
-def sum_block(contribution: Contribution, block: Any) -> ExactSum:
+def sum_block(contribution: Contribution, block: Any, terms: int | None = None) -> ExactSum:
     """The exact sum of a block of records as it was read."""
     total: ExactSum | None = None
     for whole_total, counts in _fused(contribution.sum_on_device, block, LONGEST_PIECE):
@@ -141,7 +148,7 @@ def sum_block(contribution: Contribution, block: Any) -> ExactSum:
         total = one if total is None else total + one
     if total is not None:
         return total
-    for whole, broken in _tiles(contribution, block):
+    for whole, broken in _tiles(contribution, block, terms):
         xp = namespace(whole)
         one = ExactSum.of(to_numpy(xp.sum(whole, axis=1)), int(whole.shape[1]), to_numpy(broken))
         total = one if total is None else total + one
@@ -151,15 +158,17 @@ def sum_block(contribution: Contribution, block: Any) -> ExactSum:
     return total
 
 
-def integers_of(contribution: Contribution, block: Any) -> tuple[np.ndarray, np.ndarray]:
+def integers_of(
+    contribution: Contribution, block: Any, terms: int | None = None
+) -> tuple[np.ndarray, np.ndarray]:
     """The integers (dim, n) of all records of a block, and the rules they break; for persons, and for tests."""
-    parts = [(to_numpy(whole), to_numpy(broken)) for whole, broken in _tiles(contribution, block)]
+    parts = [(to_numpy(whole), to_numpy(broken)) for whole, broken in _tiles(contribution, block, terms)]
     if not parts:
         return np.zeros((contribution.dim, 0), dtype=np.int64), np.zeros(0, dtype=np.int64)
     return np.concatenate([part[0] for part in parts], axis=1), np.concatenate([part[1] for part in parts])
 
 
-def _tiles(contribution: Contribution, block: Any) -> Any:
+def _tiles(contribution: Contribution, block: Any, terms: int | None) -> Any:
     """Integers and broken rules, tile by tile. Arrays that live on an accelerator stay there; all others are NumPy's.
 
     So PyTorch and JAX on a processor, and every other library, give the integers that NumPy gives.
@@ -171,7 +180,7 @@ def _tiles(contribution: Contribution, block: Any) -> Any:
     block = block if _stays(block) else _on_host(block)
     parts = leaves(block)
     count = int(parts[0].shape[0])
-    size = tile_size(parts, contribution.tile_bytes, contribution.dim)
+    size = tile_size(parts, contribution.tile_bytes, contribution.dim, terms)
     for first in range(0, count, size):
         rows = min(size, count - first)
         # what a hard record does to floating point is nobody's business: no warning tells of it
@@ -195,12 +204,16 @@ def _fused(run: Callable[[Array], Any], block: Any, size: int) -> list[Any]:
     return found
 
 
-def tile_size(parts: list[Array], tile_bytes: int = 1 << 17, dim: int = 1) -> int:
-    """How many records are worked on together: a function of the shape of one record and of its integers."""
+def tile_size(parts: list[Array], tile_bytes: int, dim: int = 1, terms: int | None = None) -> int:
+    """How many records are worked on together: a function of the shape of one record and of its integers.
+
+    Where a public number of records is known, no more than the next power of two: short tiles are filled up.
+    """
     read, made = sum(map(bytes_per_record, parts)), 8 * dim
     if on_accelerator(parts[0]):
         return max(1, min(_DEVICE_TILE, (1 << 28) // read, (1 << 30) // made))
-    return max(1, min(tile_bytes // _FEWEST_BYTES, tile_bytes // read, _MOST_INTEGERS // made))
+    most = tile_bytes if terms is None else max(_FEWEST_RECORDS, 1 << (terms - 1).bit_length())
+    return max(1, min(tile_bytes // _FEWEST_BYTES, tile_bytes // read, _MOST_INTEGERS // made, most))
 
 
 def _stays(block: Any) -> bool:
