@@ -14,7 +14,7 @@ from dpmanifolds import SPD, Euclidean, Grassmann, Hyperbolic, Manifold, PlanarS
 from dpmanifolds.mechanisms import host
 from dpmanifolds.statistics.sources import source_of
 from dpmanifolds.sums import integers
-from dpmanifolds.sums.contribution import DistanceContribution, TangentContribution
+from dpmanifolds.sums.contribution import Axes, DistanceContribution, TangentContribution
 from dpmanifolds.sums.counts import DistanceBins
 from dpmanifolds.sums.integers import ball_integers, finest_exponent
 from dpmanifolds.sums.total import integers_of as integers_in_tiles
@@ -53,6 +53,9 @@ def contributions(manifold: Manifold):
     offset = np.linspace(-0.3, 0.3, manifold.dim)
     yield TangentContribution(manifold, center, None, radius=2.0, exponent=exponent)
     yield TangentContribution(manifold, moved, center, radius=0.7, offset=offset, exponent=exponent)
+    basis = np.linalg.qr(np.random.default_rng(3).standard_normal((manifold.dim, manifold.dim)))[0]
+    axes = Axes(np.geomspace(0.01, 1.0, manifold.dim), basis)
+    yield TangentContribution(manifold, moved, None, radius=1.3, offset=offset, exponent=exponent, axes=axes)
     yield DistanceContribution(manifold, moved, None, radius=1.5, exponent=29)
     yield DistanceBins(manifold, center, None, edges=np.geomspace(0.01, 4.0, 12), unit=1)
 
@@ -172,6 +175,16 @@ def test_long_rows_reach_the_edge_and_no_farther(dim):
     lengths = [sum(int(z) ** 2 for z in column) for column in whole.T]
     assert max(lengths) <= 4**exponent
     assert lengths[-1] >= 4**exponent * (1 - 3 * dim**0.5 * 2.0**-exponent)
+
+
+def test_an_ellipsoid_keeps_what_lies_inside_and_shortens_the_rest_along_its_ray():
+    basis = np.linalg.qr(np.random.default_rng(0).standard_normal((4, 4)))[0]
+    axes = Axes(np.array([0.01, 0.1, 1.0, 10.0]), basis)
+    pull = TangentContribution(Euclidean(4), np.zeros(4), radius=2.0, exponent=29, axes=axes)
+    inside = axes.restore(np.random.default_rng(1).uniform(-0.4, 0.4, (50, 4))) * 2.0
+    for records, factors in ((inside, 1.0), (100 * inside, 1 / np.linalg.norm(axes.whiten(50 * inside), axis=1))):
+        seen = axes.restore(integers_of(pull, records)[0].T * 2.0**-29) * 2.0
+        assert np.allclose(axes.whiten(seen), axes.whiten(records) * np.reshape(factors, (-1, 1)), atol=3e-8)
 
 
 def test_rounding_favours_no_side():

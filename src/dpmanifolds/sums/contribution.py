@@ -26,7 +26,7 @@ from dpmanifolds.manifolds import Manifold
 from dpmanifolds.statistics._device_integers import BallRule, ball_columns, ball_rule, ball_sums
 from dpmanifolds.sums.integers import ball_integers, box_fits, box_integers, length_fits, shortened_length
 
-__all__ = ["AtPoint", "Contribution", "DistanceContribution", "TangentContribution", "public_point"]
+__all__ = ["AtPoint", "Axes", "Contribution", "DistanceContribution", "TangentContribution", "public_point"]
 
 
 class Contribution(ABC):
@@ -121,12 +121,48 @@ class AtPoint(Contribution):
 
 
 @dataclass(frozen=True, eq=False)
+class Axes:
+    """The ellipsoid {U·diag(a)·w : |w| ≤ 1}: public lengths a > 0, and a public basis U, orthonormal up to rounding.
+
+    >>> import numpy as np
+    >>> from dpmanifolds import Euclidean
+    >>> narrow = Axes(np.array([0.1, 1.0]))  # in units of the radius
+    >>> pull = TangentContribution(Euclidean(2), np.zeros(2), radius=5.0, exponent=4, axes=narrow)
+    >>> pull(np.array([[3.0, 0.0], [0.0, 3.0], [0.25, 0.0]]))[0].tolist()  # in sixteenths of each axis
+    [[15, 0, 8], [0, 10, 0]]
+
+    Integers are those of w: the promise knows nothing of the axes, and the noise that is added to them takes the
+    ellipsoid's shape when U·diag(a) leads back (docs/proofs/sums.md, section 3).
+    """
+
+    lengths: np.ndarray
+    basis: np.ndarray | None = None
+    """Columns are directions; None: the coordinates themselves."""
+
+    def whiten(self, rows: Array) -> Array:
+        """w for each row of coordinates: one product for each record, so that it depends on no other."""
+        if self.basis is not None:
+            rows = (rows[:, None, :] @ like(self.basis, rows))[:, 0, :]
+        return rows / like(self.lengths, rows)
+
+    def restore(self, whitened: np.ndarray) -> np.ndarray:
+        """Coordinates for w (..., dim)."""
+        long = whitened * self.lengths
+        return long if self.basis is None else long @ self.basis.T
+
+
+@dataclass(frozen=True, eq=False)
 class TangentContribution(AtPoint):
-    """log at the base less a public offset, shortened to `radius`, in units of radius/2^exponent."""
+    """log at the base less a public offset, shortened to the body, in units of its axes over 2^exponent.
+
+    The body is the ball of `radius`, or the ellipsoid of these axes times the radius. Replacing a record moves the sum
+    by at most 2·2^exponent, adding one by half of that.
+    """
 
     radius: float = 1.0
     offset: np.ndarray | None = None
     exponent: int = 30
+    axes: Axes | None = None
 
     @property
     def dim(self) -> int:  # type: ignore[override]
@@ -144,7 +180,8 @@ class TangentContribution(AtPoint):
         with np.errstate(all="ignore"):
             if self.offset is not None:
                 rows = rows - like(self.offset, rows)
-            return ball_integers(rows / self.radius, self.exponent), broken
+            rows = rows / self.radius
+            return ball_integers(rows if self.axes is None else self.axes.whiten(rows), self.exponent), broken
 
     def sum_on_device(self, block: Array) -> tuple[np.ndarray, np.ndarray] | None:
         block = self.manifold.take_form(block)
@@ -169,6 +206,8 @@ class TangentContribution(AtPoint):
         return xp.where((broken > 0)[None, :], own[:, None], whole), xp.zeros_like(broken)
 
     def _device_rule(self, block: Array) -> BallRule | None:
+        if self.axes is not None:
+            return None
         return ball_rule(
             self.manifold,
             self.base,

@@ -22,6 +22,7 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
+from functools import lru_cache
 from typing import Any, NamedTuple
 
 from dpmanifolds._validate import positive_integer
@@ -92,14 +93,19 @@ def plan_steps(
 
     `facts` go to `mean_facts`.
     """
-    public = mean_facts(domain, n, **facts)
     if steps == "auto":
         counts = range(1, 2 if is_flat(domain.manifold) else most + 1)
     elif isinstance(steps, str):
         raise ArgumentError(f"steps must be 'auto' or a whole number of at least 1; got {steps!r}.")
     else:
         counts = range(positive_integer("steps", steps), positive_integer("steps", steps) + 1)
-    plans = [_planned(public, budget, count, mechanism, numerics) for count in counts]
+    return _best_plan(mean_facts(domain, n, **facts), budget, counts, mechanism, numerics)
+
+
+@lru_cache(maxsize=32)
+def _best_plan(facts: Facts, budget: Budget, counts: range, mechanism: str, numerics: str) -> StepPlan:
+    """Worked out once for the same public facts; domains are told apart by being the same object."""
+    plans = [_planned(facts, budget, count, mechanism, numerics) for count in counts]
     best = _fewest(plans)
     if len(plans) == 1:
         return best
