@@ -23,6 +23,7 @@ from dpmanifolds import (
     Stiefel,
 )
 from dpmanifolds.optimize import (
+    AutogradLoss,
     EigenvectorLoss,
     FrechetMeanLoss,
     FrechetMedianLoss,
@@ -201,3 +202,46 @@ def test_no_well_formed_record_decides_whether_a_run_ends(kind):
             kind(ball), records, space, start=ball.center, steps=2, step_size=0.1, budget=GaussianDP(1.0), within=ball
         )
         assert bool(ball.contains(result.point))
+
+
+def _user_losses(library):
+    """Losses that users write: squared distances, products, an eigensolver."""
+    sphere = Sphere(4)
+    yield AutogradLoss(lambda w, x: sphere.dist(w, x) ** 2 / 2, sphere), sphere, sphere.random_point(N, rng=0)
+    yield AutogradLoss(lambda w, x: -((w * x).sum() ** 2), sphere), sphere, sphere.random_point(N, rng=0)
+    for space in (SPD(3), SPD(3, "log-euclidean")):
+        yield AutogradLoss(lambda w, x, m=space: m.dist(w, x) ** 2 / 2, space), space, space.random_point(N, rng=0)
+    solve = library.linalg.eigvalsh
+    yield AutogradLoss(lambda w, x: (solve(w @ x @ w.T) ** 2).sum(), SPD(4)), SPD(4), SPD(4).random_point(N, rng=0)
+
+
+@pytest.mark.parametrize("name", ["torch", "jax"])
+@pytest.mark.parametrize("dtype", ["float32", "float64"])
+@pytest.mark.parametrize("number", range(5))
+def test_losses_of_users_keep_the_contract(name, dtype, number):
+    library = pytest.importorskip(name)
+    if name == "jax":
+        library.config.update("jax_enable_x64", True)
+    numbers = library.numpy if name == "jax" else library
+    loss, space, records = list(_user_losses(numbers))[number]
+    w = space.random_point(rng=7).astype(dtype)
+    rng = np.random.default_rng(4)
+
+    def integers(records, moving):
+        # numbers that are not finite are refused, outside of the promise
+        finite = np.nan_to_num(np.clip(records, -1e38, 1e38), nan=3.0)
+        given = numbers.asarray(np.ascontiguousarray(finite.astype(dtype)))
+        return integers_at(loss, w, given, moving=moving)
+
+    with np.errstate(all="ignore"):
+        hard = hard_copies(records, w, rng)
+        hard[5] = w
+        for given in (records, hard):
+            whole = integers(given, False)
+            assert fits(loss, whole, 1.0)
+            for kept in (0, 5, N - 1):
+                company = hard_copies(space.random_point(N, rng=9), w, rng)
+                company[kept] = given[kept]
+                assert np.array_equal(integers(company, False)[:, kept], whole[:, kept])
+            alone = np.concatenate([integers(one[None], True) for one in given[:12]], axis=1)
+            assert np.array_equal(alone, integers(given, True)[:, :12])

@@ -10,24 +10,28 @@ The function takes one parameter w (an array, or a tuple of arrays on a `Product
 number, written in the library of the records. It is differentiated as a function of the ambient array. It must look at
 its one record only: what it remembers from other records would not be private. Records are worked on together, by
 `vmap` in tiles of one shape, or one by one where their number can change between neighbours (`group_by`, add/remove).
-Where the gradient is not finite the record counts as zero.
+Where the gradient is not finite the record counts as zero. PyTorch's linear algebra raises for a whole block when it
+fails for one record: a function that raises for public records made of NaN, zeros or huge numbers is called with one
+record at a time, and where it raises the record counts as zero.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable
+import math
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
 from array_api_compat import is_jax_array, is_torch_array
 
-from dpmanifolds._arrays import Array, leaves, to_numpy
+from dpmanifolds._arrays import Array, leaves, namespace, to_numpy
 from dpmanifolds._validate import numeric_array
-from dpmanifolds.errors import ArgumentError
+from dpmanifolds.errors import ArgumentError, DPManifoldsError
 from dpmanifolds.manifolds import Manifold
 from dpmanifolds.optimize.gradients import gradient_coordinates
 from dpmanifolds.optimize.loss import Loss, like_point
+from dpmanifolds.statistics.blocks import records_at
 
 __all__ = ["AutogradLoss"]
 
@@ -50,6 +54,8 @@ class AutogradLoss(Loss):
     lipschitz: float | None = None
     library: str | None = None
     """"torch" or "jax", where records of these libraries come as NumPy arrays."""
+    raises: bool = False
+    """Whether the function may raise, so that records are worked on one by one."""
 
     @property
     def bound(self) -> float | None:
@@ -65,7 +71,8 @@ class AutogradLoss(Loss):
         return array
 
     def for_records(self, reference: Array) -> AutogradLoss:
-        return replace(self, library=_library(reference).name)
+        library = _library(reference)
+        return replace(self, library=library.name, raises=library is _Torch and self._may_raise(reference))
 
     def value(self, w: Array, records: Array) -> float:
         library, records = self._own(records)
@@ -75,8 +82,28 @@ class AutogradLoss(Loss):
     def gradients(self, w: Array, records: Array) -> Array:
         library, records = self._own(records)
         point = like_point(w, records)
+        if self.raises:
+            rows = [self._alone(point, record) for record in _one_by_one(records)]
+            return namespace(*rows).concat(rows, axis=0)
         egrad = library.gradients(self.function, point, records)
         return gradient_coordinates(self.manifold, point, egrad)
+
+    def _alone(self, point: Array, record: Array) -> Array:
+        """One row of coordinates; NaN where the function raises for its record."""
+        try:
+            return gradient_coordinates(self.manifold, point, _Torch.gradients(self.function, point, record))
+        except _failures():
+            return leaves(record)[0].new_full((1, self.manifold.dim), math.nan)
+
+    def _may_raise(self, reference: Array) -> bool:
+        """Whether it does so for hard records that are public: of the shape of the private ones, NaN, zero or huge."""
+        point = like_point(self.manifold.random_point(rng=0), reference)
+        for value in (math.nan, 0.0, 1e30):
+            try:
+                _Torch.gradients(self.function, point, _filled_like(reference, value))
+            except _failures():
+                return True
+        return False
 
     def _own(self, records: Any) -> tuple[type[_Torch] | type[_Jax], Any]:
         """The library, and the records in it."""
@@ -84,6 +111,25 @@ class AutogradLoss(Loss):
             return _library(records), records
         library = _Torch if self.library == _Torch.name else _Jax
         return library, library.arrays(records)
+
+
+def _failures() -> tuple[type[Exception], ...]:
+    """What numbers alone make a function raise; all else is a mistake in it, and is shown."""
+    import torch
+
+    return torch.linalg.LinAlgError, ArithmeticError, DPManifoldsError
+
+
+def _one_by_one(records: Any) -> Iterator[Any]:
+    return (records_at(records, slice(row, row + 1)) for row in range(int(leaves(records)[0].shape[0])))
+
+
+def _filled_like(reference: Any, value: float) -> Any:
+    """A block of one record."""
+    if isinstance(reference, tuple):
+        return tuple(_filled_like(part, value) for part in reference)
+    whole = not (reference.is_floating_point() or reference.is_complex())
+    return reference.new_full((1, *reference.shape[1:]), 0 if whole else value)
 
 
 class _Torch:

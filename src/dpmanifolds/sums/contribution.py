@@ -147,7 +147,7 @@ class Axes:
 
     def restore(self, whitened: np.ndarray) -> np.ndarray:
         """Coordinates for w (..., dim)."""
-        long = whitened * self.lengths
+        long: np.ndarray = whitened * self.lengths
         return long if self.basis is None else long @ self.basis.T
 
 

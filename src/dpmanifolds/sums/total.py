@@ -158,9 +158,7 @@ def sum_block(contribution: Contribution, block: Any, terms: int | None = None) 
     return total
 
 
-def integers_of(
-    contribution: Contribution, block: Any, terms: int | None = None
-) -> tuple[np.ndarray, np.ndarray]:
+def integers_of(contribution: Contribution, block: Any, terms: int | None = None) -> tuple[np.ndarray, np.ndarray]:
     """The integers (dim, n) of all records of a block, and the rules they break; for persons, and for tests."""
     parts = [(to_numpy(whole), to_numpy(broken)) for whole, broken in _tiles(contribution, block, terms)]
     if not parts:
