@@ -188,16 +188,18 @@ def test_an_empty_file_becomes_a_ledger_when_a_data_set_is_opened(tmp_path):
     with pytest.raises(LedgerError, match="not a ledger"):
         Ledger(path).datasets()
     Ledger(path).open_dataset("survey", PureDP(1.0))
-    assert ask(path, "PRAGMA user_version") == [(1,)]
+    assert ask(path, "PRAGMA user_version") == [(2,)]
 
 
 def test_an_older_file_is_migrated_with_its_entries(ledger, monkeypatch):
     step = ("CREATE TABLE notes (text TEXT)", "INSERT INTO notes SELECT count(*) FROM entries")
     monkeypatch.setattr(_store, "_MIGRATIONS", (*_store._MIGRATIONS, step))
+    before = Path(ledger.path).read_bytes()
     assert ledger.remaining("survey") == PureDP(0.625)
-    assert ask(ledger.path, "PRAGMA user_version") == [(2,)]
-    assert ask(ledger.path, "SELECT text FROM notes") == [("4",)]
+    assert Path(ledger.path).read_bytes() == before  # reading changes nothing
     spend(ledger)
+    assert ask(ledger.path, "PRAGMA user_version") == [(3,)]
+    assert ask(ledger.path, "SELECT text FROM notes") == [("4",)]
     assert ledger.verify() == 5
 
 
@@ -216,7 +218,7 @@ def test_a_newer_file_is_refused_and_left_alone(ledger):
     change(ledger.path, "PRAGMA user_version = 7")
     before = Path(ledger.path).read_bytes()
     for act in (ledger.verify, lambda: spend(ledger), lambda: ledger.open_dataset("survey", PureDP(1.0))):
-        with pytest.raises(LedgerError, match=r"newer version of this package \(schema 7; this one knows up to 1\)"):
+        with pytest.raises(LedgerError, match=r"newer version of this package \(schema 7; this one knows up to 2\)"):
             act()
     assert Path(ledger.path).read_bytes() == before
 

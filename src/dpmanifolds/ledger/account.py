@@ -41,6 +41,7 @@ from dpmanifolds.ledger.records import (
     text,
 )
 from dpmanifolds.ledger.reservation import Reservation
+from dpmanifolds.ledger.runs import NewRun, append_with_run
 from dpmanifolds.ledger.standing import Standing, pure_epsilon
 from dpmanifolds.privacy import Budget, Guarantee, compose
 from dpmanifolds.privacy.guarantee import ADJACENCIES
@@ -123,16 +124,18 @@ class Ledger:
         parameters: Mapping[str, Any] | None = None,
         reproducible: bool = False,
         delta: float | None = None,
+        run: NewRun | None = None,
     ) -> Receipt:
         """Enter a release, durably, before its noise is drawn; refuse it, and write nothing, where it does not fit.
 
         `what` and `parameters` are public. `reproducible` releases (made with a seed) are refused. `delta` is for
         filter="basic" alone: the δ at which a release without an (ε, δ) of its own is read. A first release that
-        exceeds the filter but fits the total budget is taken as the only one.
+        exceeds the filter but fits the total budget is taken as the only one. `run`: the draws that it pays for, which
+        are then taken one by one (`runs`).
         """
         refuse_reproducible(reproducible)
         details = {"what": text("what", what), "parameters": public_parameters(parameters)}
-        entry = self._charge("spend", dataset, (guarantee,), details, delta)
+        entry = self._charge("spend", dataset, (guarantee,), details, delta, run)
         return Receipt(dataset, what, entry.number, entry.when, entry.hash)
 
     def reserve(
@@ -230,7 +233,13 @@ class Ledger:
         return standing
 
     def _charge(
-        self, kind: str, dataset: str, parts: tuple[Guarantee, ...], details: dict[str, Any], delta: float | None
+        self,
+        kind: str,
+        dataset: str,
+        parts: tuple[Guarantee, ...],
+        details: dict[str, Any],
+        delta: float | None,
+        run: NewRun | None = None,
     ) -> Entry:
         together = compose(*parts)
         details["pure"] = pure_epsilon(together)
@@ -240,7 +249,7 @@ class Ledger:
             standing = self._standing(log, dataset)
             charged = standing.priced(together, delta, plan=kind == "reserve")
             details["charged"] = WHOLE if charged is None else budget_to_dict(charged)
-            return _store.append(connection, log, kind, dataset, details)
+            return append_with_run(connection, log, kind, dataset, details, run)
 
 
 def as_ledger(ledger: Ledger | Reservation | str | os.PathLike[str]) -> Ledger | Reservation:
