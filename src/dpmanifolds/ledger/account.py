@@ -21,12 +21,13 @@ import csv
 import io
 import json
 import os
+import warnings
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import asdict, dataclass, replace
 from typing import Any
 
 from dpmanifolds._validate import choice
-from dpmanifolds.errors import ArgumentError, LedgerError
+from dpmanifolds.errors import ArgumentError, LedgerError, SharedRecordsWarning
 from dpmanifolds.ledger import _store, filters
 from dpmanifolds.ledger.records import (
     WHOLE,
@@ -92,7 +93,8 @@ class Ledger:
         """Give the data set `name` its total budget, once; later calls with the same arguments change nothing.
 
         `filter` fixes how adaptively chosen releases add up (`filters`, docs/ledger.md); it matters for a total of
-        `ApproxDP` only. `alpha` is the order of filter="renyi". `fingerprint` is what `keyed_fingerprint` returned.
+        `ApproxDP` only. `alpha` is the order of filter="renyi". `fingerprint` is what `keyed_fingerprint` returned;
+        where it stands under another name, too, opening and every charge warn (`SharedRecordsWarning`).
         """
         text("name", name)
         text("unit", unit)
@@ -103,6 +105,7 @@ class Ledger:
         with _store.transaction(self.path, write=True, create=True) as connection:
             log = _store.read_log(connection, self.path)
             known = next((entry.as_dataset() for entry in log if (entry.kind, entry.dataset) == ("open", name)), None)
+            _warn_of_twins(log, wanted)
             if known is None:
                 _store.append(connection, log, "open", name, wanted.to_dict())
                 return wanted
@@ -247,9 +250,24 @@ class Ledger:
         with _store.transaction(self.path, write=True) as connection:
             log = _store.read_log(connection, self.path)
             standing = self._standing(log, dataset)
+            _warn_of_twins(log, standing.dataset)
             charged = standing.priced(together, delta, plan=kind == "reserve")
             details["charged"] = WHOLE if charged is None else budget_to_dict(charged)
             return append_with_run(connection, log, kind, dataset, details, run)
+
+
+def _warn_of_twins(log: list[Entry], dataset: Dataset) -> None:
+    """A warning where the fingerprint stands under another name; made an error, it leaves nothing in the file."""
+    opened = (entry for entry in log if entry.kind == "open" and entry.dataset != dataset.name)
+    twins = [entry.dataset for entry in opened if entry.details["fingerprint"] == dataset.fingerprint]
+    if dataset.fingerprint is not None and twins:
+        warnings.warn(
+            f"data set {dataset.name!r} has the fingerprint of {', '.join(map(repr, twins))}: these are the same "
+            "records under several names, and each name has a budget of its own. What is spent on all of them adds up "
+            "for the people in them; charge one name only.",
+            SharedRecordsWarning,
+            stacklevel=4,
+        )
 
 
 def as_ledger(ledger: Ledger | Reservation | str | os.PathLike[str]) -> Ledger | Reservation:

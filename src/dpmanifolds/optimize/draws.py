@@ -45,12 +45,12 @@ def open_ledger(ledger: Any, dataset: str | None, state: Any, rng: Any) -> Any:
             "ledger=: give both or none."
         )
     ledger = Ledger(ledger) if isinstance(ledger, str | os.PathLike) else ledger
+    if state is not None and rng is not None:
+        raise ArgumentError("a run with state= must draw fresh noise after a crash: leave rng out.")
     if state is not None and not isinstance(ledger, Ledger | Reservation):
         raise ArgumentError(
             "state= needs ledger= and dataset=: the ledger pays for a run once, and knows which of its draws are taken."
         )
-    if state is not None and rng is not None:
-        raise ArgumentError("a run with state= must draw fresh noise after a crash: leave rng out.")
     return ledger
 
 
