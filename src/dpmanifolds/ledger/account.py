@@ -42,7 +42,7 @@ from dpmanifolds.ledger.records import (
     text,
 )
 from dpmanifolds.ledger.reservation import Reservation
-from dpmanifolds.ledger.runs import NewRun, append_with_run
+from dpmanifolds.ledger.runs import NewRun, enter_release
 from dpmanifolds.ledger.standing import Standing, pure_epsilon
 from dpmanifolds.privacy import Budget, Guarantee, compose
 from dpmanifolds.privacy.guarantee import ADJACENCIES
@@ -253,7 +253,7 @@ class Ledger:
             _warn_of_twins(log, standing.dataset)
             charged = standing.priced(together, delta, plan=kind == "reserve")
             details["charged"] = WHOLE if charged is None else budget_to_dict(charged)
-            return append_with_run(connection, log, kind, dataset, details, run)
+            return enter_release(connection, log, kind, dataset, details, run)
 
 
 def _warn_of_twins(log: list[Entry], dataset: Dataset) -> None:

@@ -9,7 +9,7 @@ from typing import Any
 from dpmanifolds.errors import ArgumentError, BudgetExceededError, LedgerError
 from dpmanifolds.ledger import _store
 from dpmanifolds.ledger.records import Entry, Receipt, public_parameters, refuse_reproducible, text
-from dpmanifolds.ledger.runs import NewRun, append_with_run
+from dpmanifolds.ledger.runs import NewRun, enter_release
 from dpmanifolds.privacy import Guarantee
 
 __all__ = ["Reservation"]
@@ -108,7 +108,7 @@ class Reservation:
                 )
             name = text("what", self._plan(log).what if what is None else what)
             details = {**details, "part": fitting[0], "what": name}
-            entry = append_with_run(connection, log, "use", self.dataset, details, run)
+            entry = enter_release(connection, log, "use", self.dataset, details, run)
         return Receipt(self.dataset, name, entry.number, entry.when, entry.hash)
 
     def _plan(self, log: list[Entry]) -> Entry:

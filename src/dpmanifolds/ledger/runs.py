@@ -36,7 +36,7 @@ from dpmanifolds.errors import BudgetExceededError, LedgerError
 from dpmanifolds.ledger import _store
 from dpmanifolds.ledger.records import Entry, canonical
 
-__all__ = ["NewRun", "PaidRun", "append_with_run", "find_run"]
+__all__ = ["NewRun", "PaidRun", "enter_release", "find_run"]
 
 
 @dataclass(frozen=True)
@@ -108,7 +108,7 @@ class PaidRun:
         )
 
 
-def append_with_run(
+def enter_release(
     connection: sqlite3.Connection,
     log: list[Entry],
     kind: str,
@@ -116,7 +116,10 @@ def append_with_run(
     details: dict[str, Any],
     run: NewRun | None,
 ) -> Entry:
-    """Write the next entry and, if it pays for a run, the row of the run."""
+    """Write the next entry, with the version that made it and, if it pays for a run, the row of the run."""
+    from dpmanifolds import __version__
+
+    details = {**details, "version": __version__}
     if run is None:
         return _store.append(connection, log, kind, dataset, details)
     entry = _store.append(connection, log, kind, dataset, {**details, "run": run.to_dict()})
