@@ -276,6 +276,8 @@ def test_a_finished_run_is_told_again_and_not_paid_again(path, ledger, monkeypat
         ({"start": 2 * np.eye(2)}, "other settings"),
         ({"output": "average"}, "other settings"),
         ({"loss": FrechetMedianLoss(BALL)}, "other settings"),
+        ({"loss": FrechetMeanLoss(Ball(SPACE, 2 * np.eye(2), 2.0))}, "other settings"),
+        ({"within": BALL}, "other settings"),
         ({"adjacency": "add-remove-one", "n_guess": 300}, "other settings"),
     ],
 )
@@ -298,27 +300,23 @@ def test_a_plan_without_a_budget_is_not_resumed_with_one(path, ledger):
         run(path, ledger, budget=budget)
 
 
-def test_a_state_belongs_to_its_ledger(path, ledger, tmp_path):
+def test_a_domain_elsewhere_is_another_setting(path, ledger):
+    interrupt(path, ledger, within=BALL)
+    with pytest.raises(ArgumentError, match="other settings"):
+        run(path, ledger, within=Ball(SPACE, 1.5 * np.eye(2), 2.0))
+    assert run(path, ledger, within=Ball(SPACE, np.eye(2), 2.0)).steps == STEPS
+
+
+def test_a_state_belongs_to_its_ledger(path, ledger, tmp_path, monkeypatch):
     other = Ledger(tmp_path / "other.ledger")
     other.open_dataset("A", GaussianDP(2.0))
-    for step in (None, 3):
-        if step:
-            interrupt(path, ledger, step)
-        else:
-            with pytest.raises(CrashError):
-                run(path, ledger, loss=Bomb(BALL))
-        with pytest.raises(ArgumentError, match="another ledger"):
-            run(path, other)
+    lose_a_draw(path, ledger, monkeypatch, 0)
+    with pytest.raises(ArgumentError, match="another ledger"):
+        run(path, other)
+    interrupt(path, ledger, 3)
+    with pytest.raises(ArgumentError, match="another ledger"):
+        run(path, other)
     assert spends(other) == []
-
-
-class Bomb(FrechetMeanLoss):
-    """Dies in the first step."""
-
-    name = "FrechetMeanLoss"
-
-    def at(self, w):
-        raise CrashError
 
 
 def test_a_ledger_that_was_put_back_shows(path, ledger, tmp_path):
@@ -359,6 +357,20 @@ def test_other_files_are_refused(path, ledger, text):
     with pytest.raises(ArgumentError, match="holds no state"):
         run(path, ledger)
     assert spends(ledger) == []
+
+
+@pytest.mark.parametrize("state", ["", ".", "none/run.json"])
+def test_a_state_that_cannot_be_written_is_refused_before_anything_is_spent(ledger, state, tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    with pytest.raises(ArgumentError, match="state must be a file"):
+        run(state, ledger)
+    assert spends(ledger) == []
+
+
+def test_a_ledger_is_no_state(ledger):
+    with pytest.raises(ArgumentError, match="holds no state"):
+        run(ledger.path, ledger)
+    ledger.verify()
 
 
 def test_the_draws_of_a_ledger_only_grow(path, ledger):

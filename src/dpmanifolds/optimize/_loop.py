@@ -68,7 +68,6 @@ class Run:
             "longest_step": self.longest,
             "adjacency": plan.adjacency,
             "persons": self.source.records.persons is not None,
-            "step_sizes": self.sizes.tolist(),
         }
 
     def go(self, draws: Draws) -> Outcome:

@@ -195,8 +195,16 @@ def private_descent(
     source = NoisyGradient(loss, held, plan, as_generator(rng))
     probe_gradients(source, w)
     run = Run(manifold, plan, sizes, output, retraction, within, longest, source, callback, progress)
-    settings = run.public_settings(budget)
-    charge = Charge(ledger, dataset, plan.guarantee, plan.steps, "descent", settings, reproducible=rng is not None)
+    charge = Charge(
+        ledger,
+        dataset,
+        plan.guarantee,
+        plan.steps,
+        "descent",
+        run.public_settings(budget),
+        (loss, within, sizes),
+        reproducible=rng is not None,
+    )
     with paid_draws(charge, {"point": w, "chosen": w}, state=state, records=held) as draws:
         outcome = run.go(draws)
     return DescentResult(

@@ -3,7 +3,7 @@
 >>> import numpy as np
 >>> from dpmanifolds.optimize.draws import Charge, paid_draws
 >>> from dpmanifolds.privacy import Guarantee
->>> charge = Charge(None, None, Guarantee.gaussian(1.0), 3, "descent", {}, reproducible=False)
+>>> charge = Charge(None, None, Guarantee.gaussian(1.0), 3, "descent", {})
 >>> with paid_draws(charge, {"point": np.zeros(1)}) as draws:
 ...     for position in draws:
 ...         draws.save({"point": draws.points["point"] + 1})
@@ -23,9 +23,10 @@ import hashlib
 import hmac
 import os
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, fields, is_dataclass
 from typing import Any
 
+from dpmanifolds._arrays import to_numpy
 from dpmanifolds.errors import ArgumentError, BudgetExceededError
 from dpmanifolds.ledger import Ledger, Reservation
 from dpmanifolds.ledger.records import canonical
@@ -64,24 +65,26 @@ class Charge:
     steps: int
     what: str
     settings: dict[str, Any]
-    reproducible: bool
+    """Those that the ledger notes."""
+    objects: tuple[Any, ...] = ()
+    """Loss, domain, step sizes: what else must be the same."""
+    reproducible: bool = False
 
     def spend(self, **options: Any) -> None:
         """Enter it, before anything is drawn."""
         if self.ledger is not None:
-            told = {name: value for name, value in self.settings.items() if name != "step_sizes"}
             self.ledger.spend(
                 self.dataset,
                 self.guarantee,
                 what=self.what,
-                parameters=told,
+                parameters=self.settings,
                 reproducible=self.reproducible,
                 **options,
             )
 
     def digest(self, start: dict[str, Any]) -> str:
         """One text for all settings and the points that the run starts from."""
-        told = [self.what, self.guarantee.to_json(), self.settings, encode_points(start)]
+        told = [self.what, self.guarantee.to_json(), self.settings, _described(self.objects), encode_points(start)]
         return hashlib.sha256(canonical(told).encode()).hexdigest()
 
 
@@ -240,6 +243,18 @@ def _check_same(
             f"{file.path} belongs to a run on other records. Use the same records (and group_by) to resume, or another "
             "path to start anew."
         )
+
+
+def _described(value: Any) -> Any:
+    """A public value as JSON, its numbers bit for bit; what has no words of its own, a function, by its name alone."""
+    if is_dataclass(value):
+        return [type(value).__qualname__, *(_described(getattr(value, entry.name)) for entry in fields(value))]
+    if isinstance(value, tuple | list):
+        return [_described(part) for part in value]
+    if hasattr(value, "dtype"):
+        return encode_points({"array": to_numpy(value)})
+    words = repr(value)
+    return getattr(value, "__qualname__", type(value).__qualname__) if " at 0x" in words else words
 
 
 def _ledger_name(charge: Charge) -> str:

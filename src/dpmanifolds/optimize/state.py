@@ -37,7 +37,12 @@ class StateFile:
         self._lock: Any = None
 
     def __enter__(self) -> StateFile:
-        self._lock = open(self.path.with_name(self.path.name + ".lock"), "w", encoding="utf-8")
+        try:
+            self._lock = open(self.path.with_name(self.path.name + ".lock"), "w", encoding="utf-8")
+        except (OSError, ValueError):
+            raise ArgumentError(
+                f"state must be a file in a folder that can be written; got {str(self.path)!r}."
+            ) from None
         # without locks (not a POSIX system) the ledger alone stops a second process, at its first draw
         with contextlib.suppress(ImportError):
             import fcntl

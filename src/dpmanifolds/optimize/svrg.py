@@ -213,7 +213,9 @@ def private_svrg(
         "persons": held.persons is not None,
         "step_size": size,
     }
-    charge = Charge(ledger, dataset, guarantee, anchors * (1 + inner), "svrg", settings, reproducible=rng is not None)
+    charge = Charge(
+        ledger, dataset, guarantee, anchors * (1 + inner), "svrg", settings, (loss,), reproducible=rng is not None
+    )
 
     def noisy(which: Loss, plan: DescentPlan, at: Any, length: float) -> np.ndarray:
         gradient = NoisyGradient(which, held, plan, source, length)

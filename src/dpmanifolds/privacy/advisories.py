@@ -20,7 +20,7 @@ _OF_RECORDS = (
     *("mean", "refined mean", "class mean", "class means", "median", "variance", "minimiser", "tangent PCA"),
     *("descent", "svrg"),
 )
-_OF_STEPS = ("descent", "svrg", "minimiser")
+_OF_STEPS = ("descent", "minimiser")
 _SHARE = 1e-9
 
 
