@@ -385,8 +385,13 @@ def test_the_draws_of_a_ledger_only_grow(path, ledger):
         with pytest.raises(sqlite3.IntegrityError, match="only grows"):
             change(ledger.path, statement)
     change(ledger.path, "UPDATE runs SET drawn = drawn + 1")
-    with pytest.raises(LedgerError, match="altered or damaged"):
-        run(path, ledger)
+    for act in (lambda: run(path, ledger), ledger.verify):
+        with pytest.raises(LedgerError, match="altered or damaged"):
+            act()
+    change(ledger.path, "DROP TABLE runs")
+    for act in (lambda: run(path, ledger), ledger.verify):
+        with pytest.raises(LedgerError):
+            act()
 
 
 def test_the_secret_of_a_run_stands_in_its_row_only(path, ledger):

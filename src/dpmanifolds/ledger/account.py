@@ -42,7 +42,7 @@ from dpmanifolds.ledger.records import (
     text,
 )
 from dpmanifolds.ledger.reservation import Reservation
-from dpmanifolds.ledger.runs import NewRun, enter_release
+from dpmanifolds.ledger.runs import NewRun, enter_release, read_run
 from dpmanifolds.ledger.standing import Standing, pure_epsilon
 from dpmanifolds.privacy import Budget, Guarantee, compose
 from dpmanifolds.privacy.guarantee import ADJACENCIES
@@ -185,13 +185,16 @@ class Ledger:
         return tuple(entry.as_dataset() for entry in self._log() if entry.kind == "open")
 
     def verify(self, receipts: Iterable[Receipt] = ()) -> int:
-        """Check pages, hash chain and sums, and that these receipts stand in it; the number of entries.
+        """Check pages, hash chain, runs and sums, and that these receipts stand in it; the number of entries.
 
         The chain shows accidents and edits. Whoever rewrites it from some entry on is shown by a receipt after it.
         """
         with _store.transaction(self.path) as connection:
             _store.check_pages(connection, self.path)
             log = _store.read_log(connection, self.path)
+            for entry in log:
+                if "run" in entry.details:
+                    read_run(connection, self.path, entry)
         for dataset in {entry.dataset for entry in log}:
             standing = self._standing(log, dataset)
             if not standing.sound:

@@ -29,14 +29,14 @@ import hashlib
 import hmac
 import secrets
 import sqlite3
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 from dpmanifolds.errors import BudgetExceededError, LedgerError
 from dpmanifolds.ledger import _store
 from dpmanifolds.ledger.records import Entry, canonical
 
-__all__ = ["NewRun", "PaidRun", "enter_release", "find_run"]
+__all__ = ["NewRun", "PaidRun", "enter_release", "find_run", "read_run"]
 
 
 @dataclass(frozen=True)
@@ -134,19 +134,22 @@ def find_run(path: str, name: str) -> PaidRun | None:
     with _store.transaction(path, write=True) as connection:
         log = _store.read_log(connection, path)
         entry = next((entry for entry in log if entry.details.get("run", {}).get("name") == name), None)
-        if entry is None:
-            return None
-        told = entry.details["run"]
-        row = connection.execute("SELECT secret FROM runs WHERE name = ?", (name,)).fetchone()
-        try:
-            secret = bytes.fromhex(row[0])
-        except (TypeError, ValueError):
-            secret = b""
-        if hashlib.sha256(secret).hexdigest() != told["key"]:
-            raise LedgerError(f"the run of entry {entry.number} in the ledger {path} was altered or damaged.")
-        run = PaidRun(path, name, entry.dataset, entry.number, told["steps"], secret, 0, "")
-        drawn, final = run._row(connection)
-    return PaidRun(path, name, entry.dataset, entry.number, told["steps"], secret, drawn, final)
+        return None if entry is None else read_run(connection, path, entry)
+
+
+def read_run(connection: sqlite3.Connection, path: str, entry: Entry) -> PaidRun:
+    """The run that an entry pays for; an error where its row is missing or not what was written."""
+    told = entry.details["run"]
+    row = connection.execute("SELECT secret FROM runs WHERE name = ?", (told["name"],)).fetchone()
+    try:
+        secret = bytes.fromhex(row[0])
+    except (TypeError, ValueError):
+        secret = b""
+    if hashlib.sha256(secret).hexdigest() != told["key"]:
+        raise LedgerError(f"the run of entry {entry.number} in the ledger {path} was altered or damaged.")
+    run = PaidRun(path, told["name"], entry.dataset, entry.number, told["steps"], secret, 0, "")
+    drawn, final = run._row(connection)
+    return replace(run, drawn=drawn, final=final)
 
 
 def _seal(secret: bytes, *facts: Any) -> str:
