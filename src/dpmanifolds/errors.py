@@ -164,6 +164,7 @@ class SharedRecordsWarning(UserWarning):
     >>> from pathlib import Path
     >>> import dpmanifolds as dpm
     >>> with tempfile.TemporaryDirectory() as folder, warnings.catch_warnings(record=True) as caught:
+    ...     warnings.simplefilter("always")
     ...     ledger = dpm.Ledger(Path(folder) / "privacy.ledger")
     ...     _ = ledger.open_dataset("survey", dpm.PureDP(1.0), fingerprint="9f2c")
     ...     _ = ledger.open_dataset("Survey", dpm.PureDP(1.0), fingerprint="9f2c")
