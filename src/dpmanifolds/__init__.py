@@ -27,6 +27,7 @@ if TYPE_CHECKING:
         PrivacyLeakWarning,
         RadiusTooLargeError,
         ScaleOutOfRangeError,
+        SharedRecordsWarning,
     )
     from dpmanifolds.estimators import (
         PrivateEigenvector,
@@ -131,6 +132,7 @@ __all__ = [
     "RiemannianLaplace",
     "ScaleOutOfRangeError",
     "Sensitivity",
+    "SharedRecordsWarning",
     "SpecialOrthogonal",
     "Sphere",
     "Stiefel",

@@ -19,6 +19,7 @@ __all__ = [
     "PrivacyLeakWarning",
     "RadiusTooLargeError",
     "ScaleOutOfRangeError",
+    "SharedRecordsWarning",
 ]
 
 
@@ -153,4 +154,20 @@ class PrivacyLeakWarning(UserWarning):
     >>> import dpmanifolds as dpm
     >>> issubclass(dpm.UnprotectedScoreWarning, dpm.PrivacyLeakWarning)
     True
+    """
+
+
+class SharedRecordsWarning(UserWarning):
+    """Two accounts of a ledger have one fingerprint: the same records would be paid for from two budgets.
+
+    >>> import tempfile, warnings
+    >>> from pathlib import Path
+    >>> import dpmanifolds as dpm
+    >>> with tempfile.TemporaryDirectory() as folder, warnings.catch_warnings(record=True) as caught:
+    ...     warnings.simplefilter("always")
+    ...     ledger = dpm.Ledger(Path(folder) / "privacy.ledger")
+    ...     _ = ledger.open_dataset("survey", dpm.PureDP(1.0), fingerprint="9f2c")
+    ...     _ = ledger.open_dataset("Survey", dpm.PureDP(1.0), fingerprint="9f2c")
+    >>> [warning.category.__name__ for warning in caught]
+    ['SharedRecordsWarning']
     """

@@ -121,6 +121,19 @@ def test_median_and_descent(folder, typed):
         assert release.guarantee.fits(dpm.ApproxDP(1.0, 1e-6))
 
 
+@pytest.mark.parametrize("command", ["median", "descend"])
+def test_a_state_goes_with_a_ledger_and_is_charged_once(folder, typed, command):
+    words = f"{command} directions.npy {SPHERE} --steps 5 --epsilon 1 --delta 1e-6 --yes --state run.json"
+    outcome = typed(f"{words} --out none")
+    assert outcome.exit_code == 2
+    assert "--state needs --ledger" in outcome.stderr
+    done(typed("ledger open privacy.ledger --dataset study --epsilon 2 --delta 1e-6 --unit record"))
+    for name in ("first", "second"):
+        done(typed(f"{words} --ledger privacy.ledger --dataset study --out {name}"))
+    assert load_release("first") == load_release("second")
+    assert len(dpm.Ledger("privacy.ledger").entries()) == 2
+
+
 def test_pca_of_vectors_finds_the_long_axes(folder, typed):
     np.save("many.npy", np.tile(np.load("vectors.npy"), (50, 1)))
     done(typed("pca many.npy --manifold euclidean:4 --radius 10 --components 2 --mu 1 --yes --out out"))

@@ -8,7 +8,7 @@ from concurrent.futures import ThreadPoolExecutor
 import pytest
 
 from dpmanifolds.errors import ArgumentError, BudgetExceededError, LedgerError, NotAvailableError
-from dpmanifolds.ledger import Ledger, as_ledger
+from dpmanifolds.ledger import Ledger, Reservation, as_ledger
 from dpmanifolds.privacy import ApproxDP, GaussianDP, Guarantee, PureDP, compose
 
 
@@ -110,3 +110,37 @@ def test_a_plan_is_known_to_its_own_file_only(ledger, tmp_path):
 def test_an_empty_plan_is_refused(ledger):
     with pytest.raises(ArgumentError, match="one or more guarantees"):
         ledger.reserve("survey", [], what="nothing")
+
+
+@pytest.mark.parametrize("number", [0, -1, -2, True, 2.0, float("nan"), "2", None])
+def test_a_plan_has_the_number_of_its_entry_and_no_other(ledger, number):
+    plan = ledger.reserve("survey", [Guarantee.pure(0.01)] * 2, what="two")
+    with pytest.raises(ArgumentError, match="number must be a whole number from 1 up"):
+        Reservation(plan.path, plan.dataset, number, plan.parts)
+    # a number that got past the constructor, from a pickle for instance, opens no second account of parts
+    forged = pickle.loads(pickle.dumps(plan))
+    object.__setattr__(forged, "number", number)
+    used = 0
+    for act in (forged.use, forged.use, plan.use, plan.use, forged.use):
+        for part in (0, 1):
+            try:
+                act(part)
+                used += 1
+            except (BudgetExceededError, LedgerError):
+                continue
+    assert used == 2
+
+
+@pytest.mark.parametrize("wrong", [{"path": ""}, {"dataset": ""}, {"dataset": 3}, {"parts": [1]}, {"parts": ("pure",)}])
+def test_a_plan_is_made_of_what_reserve_returned(ledger, wrong):
+    plan = ledger.reserve("survey", [Guarantee.pure(0.01)] * 2, what="two")
+    with pytest.raises(ArgumentError):
+        Reservation(**({"path": plan.path, "dataset": "survey", "number": 2, "parts": plan.parts} | wrong))
+
+
+@pytest.mark.parametrize("part", [-1, 2, True, 1.0, float("nan"), "0"])
+def test_a_part_is_a_whole_number(ledger, part):
+    plan = ledger.reserve("survey", [Guarantee.pure(0.01)] * 2, what="two")
+    with pytest.raises(ArgumentError, match="part must be a whole number from 0 to 1"):
+        plan.use(part)
+    assert plan.unused() == (0, 1)

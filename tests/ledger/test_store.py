@@ -5,7 +5,10 @@ from __future__ import annotations
 import hashlib
 import json
 import os
+import shutil
 import sqlite3
+import subprocess
+import sys
 from contextlib import closing
 from pathlib import Path
 
@@ -188,16 +191,18 @@ def test_an_empty_file_becomes_a_ledger_when_a_data_set_is_opened(tmp_path):
     with pytest.raises(LedgerError, match="not a ledger"):
         Ledger(path).datasets()
     Ledger(path).open_dataset("survey", PureDP(1.0))
-    assert ask(path, "PRAGMA user_version") == [(1,)]
+    assert ask(path, "PRAGMA user_version") == [(2,)]
 
 
 def test_an_older_file_is_migrated_with_its_entries(ledger, monkeypatch):
     step = ("CREATE TABLE notes (text TEXT)", "INSERT INTO notes SELECT count(*) FROM entries")
     monkeypatch.setattr(_store, "_MIGRATIONS", (*_store._MIGRATIONS, step))
+    before = Path(ledger.path).read_bytes()
     assert ledger.remaining("survey") == PureDP(0.625)
-    assert ask(ledger.path, "PRAGMA user_version") == [(2,)]
-    assert ask(ledger.path, "SELECT text FROM notes") == [("4",)]
+    assert Path(ledger.path).read_bytes() == before  # reading changes nothing
     spend(ledger)
+    assert ask(ledger.path, "PRAGMA user_version") == [(3,)]
+    assert ask(ledger.path, "SELECT text FROM notes") == [("4",)]
     assert ledger.verify() == 5
 
 
@@ -216,9 +221,60 @@ def test_a_newer_file_is_refused_and_left_alone(ledger):
     change(ledger.path, "PRAGMA user_version = 7")
     before = Path(ledger.path).read_bytes()
     for act in (ledger.verify, lambda: spend(ledger), lambda: ledger.open_dataset("survey", PureDP(1.0))):
-        with pytest.raises(LedgerError, match=r"newer version of this package \(schema 7; this one knows up to 1\)"):
+        with pytest.raises(LedgerError, match=r"newer version of this package \(schema 7; this one knows up to 2\)"):
             act()
     assert Path(ledger.path).read_bytes() == before
+
+
+def written_ahead(ledger):
+    """Another tool has put the file into write-ahead mode, spent on it and was killed."""
+    script = """if True:
+        import os, sqlite3, sys
+        connection = sqlite3.connect(sys.argv[1], isolation_level=None)
+        connection.execute("PRAGMA journal_mode=WAL")
+        connection.execute("PRAGMA wal_autocheckpoint=0")
+        connection.execute("INSERT INTO entries VALUES (5, ?, ?)", sys.argv[2:])
+        os._exit(0)
+    """
+    with _store.transaction(ledger.path) as connection:
+        log = _store.read_log(connection, ledger.path)
+    head = {"number": 5, "previous": log[-1].hash, "when": log[-1].when, "kind": "spend", "dataset": "survey"}
+    body = json.dumps({**head, "details": log[-1].details}, sort_keys=True, separators=(",", ":"))
+    digest = hashlib.sha256(body.encode()).hexdigest()
+    subprocess.run([sys.executable, "-c", script, ledger.path, body, digest], check=True)
+    assert Path(ledger.path + "-wal").stat().st_size > 0
+
+
+def test_a_write_ahead_log_is_taken_into_the_file(ledger, tmp_path):
+    written_ahead(ledger)
+    assert ledger.spent("survey") == PureDP(0.5)
+    assert not Path(ledger.path + "-wal").exists()
+    assert ask(ledger.path, "PRAGMA journal_mode") == [("delete",)]
+    copy = shutil.copy(ledger.path, tmp_path / "copy.ledger")
+    assert Ledger(copy).spent("survey") == PureDP(0.5)
+
+
+def test_a_file_without_its_write_ahead_log_is_refused(ledger, tmp_path):
+    written_ahead(ledger)
+    copy = Ledger(shutil.copy(ledger.path, tmp_path / "copy.ledger"))
+    for act in (copy.verify, lambda: copy.spent("survey"), lambda: spend(copy), lambda: spend(copy)):
+        with pytest.raises(LedgerError, match=r"its log .*-wal is not here: entries may be missing"):
+            act()
+
+
+def test_a_file_that_another_tool_holds_in_write_ahead_mode_is_refused(ledger, monkeypatch):
+    monkeypatch.setattr(_store, "_BUSY_SECONDS", 0.05)
+    with closing(sqlite3.connect(ledger.path, isolation_level=None)) as holder:
+        holder.execute("PRAGMA journal_mode=WAL")
+        holder.execute("CREATE TABLE notes (text TEXT)")
+        with pytest.raises(LedgerError, match="another process has held it"):
+            spend(ledger)
+    # closed in order, it leaves no log, and neither does who copies the file alone
+    with pytest.raises(LedgerError, match="PRAGMA journal_mode=DELETE on the file"):
+        spend(ledger)
+    change(ledger.path, "PRAGMA journal_mode=DELETE")
+    spend(ledger)
+    assert ledger.verify() == 5
 
 
 def test_a_second_name_for_the_file_is_refused(ledger, tmp_path):

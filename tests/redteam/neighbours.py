@@ -1,7 +1,7 @@
 """Random neighbours at the edge of random domains: does one record decide more than its own integers?
 
-Each trial draws a manifold, a centre far from the origin, a radius up to the cut locus, records at the edge, outside and
-on awkward places, and two data sets that differ in one of them. Then it asks of both:
+Each trial draws a manifold, a centre far from the origin, a radius up to the cut locus, records at the edge, outside
+and on awkward places, and two data sets that differ in one of them. Then it asks of both:
 
 - do releases of every statistic end in the same way (no error, no warning, or the same refusal on both)?
 - do the integers of the records that both have agree bit for bit, and the sums to 2R in exact arithmetic?

@@ -136,7 +136,8 @@ def descend(
         int | None, typer.Option(help="Random batches of this mean size (default: all records in every step).")
     ] = None,
     state: Annotated[
-        Path | None, typer.Option(help="A file for the public state: after a crash the same command goes on.")
+        Path | None,
+        typer.Option(help="A file for the state, with --ledger: after a crash the same command goes on, uncharged."),
     ] = None,
     accounting: Accounting = NO_ACCOUNT,
     saving: Saving = USUAL,

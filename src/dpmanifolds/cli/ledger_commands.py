@@ -1,4 +1,4 @@
-"""`dpmanifolds ledger open | show | verify | export`: the account that never overspends."""
+"""`dpmanifolds ledger open | show | verify | review | export`: the account that never overspends."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ import typer
 from dpmanifolds.cli._app import app
 from dpmanifolds.cli._options import Budgeting, takes
 
-__all__ = ["export", "open_dataset", "show", "verify"]
+__all__ = ["export", "open_dataset", "review", "show", "verify"]
 
 commands = typer.Typer(
     no_args_is_help=True,
@@ -107,6 +107,38 @@ def verify(file: _File) -> None:
 
     count = _existing(file).verify()
     say(result(), f"{file}: {count} entries, intact.")
+
+
+@commands.command()
+def review(
+    file: _File,
+    dataset: Annotated[str | None, typer.Option(help="Only this account.")] = None,
+) -> None:
+    """Which entries were made by ways that are known to be faulty, and what to do about them."""
+    from rich.markup import escape
+    from rich.table import Table
+
+    from dpmanifolds.cli._show import result, say
+
+    console = result()
+    entries = [entry for entry in _existing(file).entries(dataset) if entry.advisories]
+    if not entries:
+        say(console, f"{file}: no entry was made by a way that is known to be faulty.")
+        return
+    table = Table(box=None, pad_edge=False)
+    for heading in ("entry", "data set", "what", "mechanism", "numerics", "version", "advisories"):
+        table.add_column(heading, overflow="fold")
+    for entry in entries:
+        ways = [str(entry.parameters.get(name, "")) for name in ("mechanism", "numerics")]
+        names = ", ".join(advisory.name for advisory in entry.advisories)
+        cells = (str(entry.number), entry.dataset, entry.what or "", *ways, entry.version or "0.1", names)
+        table.add_row(*map(escape, cells))
+    console.print(table)
+    for advisory in dict.fromkeys(advisory for entry in entries for advisory in entry.advisories):
+        console.print()
+        say(console, str(advisory))
+    console.print()
+    say(console, "What was charged stays charged. See Advisories in docs/security.md.")
 
 
 @commands.command()

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from pathlib import Path
 from typing import Annotated
 
 import typer
@@ -108,6 +109,10 @@ def median(
     steps: Annotated[
         int | None, typer.Option(help="Steps of descent (default: from n, the ball and the budget).")
     ] = None,
+    state: Annotated[
+        Path | None,
+        typer.Option(help="A file for the state, with --ledger: after a crash the same command goes on, uncharged."),
+    ] = None,
     accounting: Accounting = NO_ACCOUNT,
     saving: Saving = USUAL,
 ) -> None:
@@ -135,6 +140,7 @@ def median(
             steps=steps,
             group_by=job.groups,
             on_invalid=records.on_invalid,
+            state=state,
             **job.terms,
         )
     finish(job, release)

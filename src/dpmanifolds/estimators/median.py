@@ -12,6 +12,7 @@
 
 from __future__ import annotations
 
+import os
 from typing import Any, Self
 
 from dpmanifolds._arrays import Array
@@ -27,8 +28,8 @@ class PrivateFrechetMedian(PrivateEstimator):
     """The Fréchet median of the records, clipped to a public ball, within a budget: `private_median`.
 
     It costs more noise than the mean on well-behaved records and less trust in them: outliers pull no harder than
-    others. `steps` of the descent is a public number, by default chosen from public facts. Parameters and attributes
-    are otherwise those of `PrivateFrechetMean`.
+    others. `steps` of the descent is a public number, by default chosen from public facts; with `state`, a path, it
+    goes on after a crash (`private_descent`). Parameters and attributes are otherwise those of `PrivateFrechetMean`.
 
     >>> import numpy as np
     >>> import dpmanifolds as dpm
@@ -51,6 +52,7 @@ class PrivateFrechetMedian(PrivateEstimator):
         on_invalid: str = "raise",
         unit: str = "person",
         random_state: Any = None,
+        state: str | os.PathLike[str] | None = None,
         ledger: Any = None,
         dataset: str | None = None,
     ) -> None:
@@ -60,13 +62,14 @@ class PrivateFrechetMedian(PrivateEstimator):
         self.on_invalid = on_invalid
         self.unit = unit
         self.random_state = random_state
+        self.state = state
         self.ledger = ledger
         self.dataset = dataset
 
     def fit(self, X: Any, y: Any = None, *, group_by: Any = None) -> Self:
         """Release the median of X (n, *point_shape); `group_by` names a person for each record. `y` is not used."""
         self.release_ = private_median(
-            X, self.domain, self.budget, steps=self.steps, group_by=group_by, **self._terms()
+            X, self.domain, self.budget, steps=self.steps, group_by=group_by, state=self.state, **self._terms()
         )
         self.manifold_ = self.release_.manifold
         self.median_ = self.release_.value

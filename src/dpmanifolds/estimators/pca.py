@@ -17,6 +17,7 @@ an exact sum of integers with the noise that suits the budget (`private_second_m
 from __future__ import annotations
 
 import math
+import os
 from dataclasses import dataclass
 from typing import Any, Self
 
@@ -63,7 +64,7 @@ class PrivatePCA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimato
     to 3000 columns: under Gaussian noise the part of the second moment that turns the subspace errs by R²/(nμ) per
     entry either way (√2·R²/(nμ) on orthonormal coordinates, R²√T/(nμ) on each of T gradients), but a descent must also
     converge; under a pure ε its steps share ε as well (docs/proofs/second_moment.md, P5; P6 on how small an ε is too
-    small).
+    small). With `state`, a path, a descent goes on after a crash (`private_descent`).
 
     >>> import numpy as np
     >>> import dpmanifolds as dpm
@@ -95,6 +96,7 @@ class PrivatePCA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimato
         on_invalid: str = "raise",
         unit: str = "person",
         random_state: Any = None,
+        state: str | os.PathLike[str] | None = None,
         ledger: Any = None,
         dataset: str | None = None,
     ) -> None:
@@ -107,6 +109,7 @@ class PrivatePCA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimato
         self.on_invalid = on_invalid
         self.unit = unit
         self.random_state = random_state
+        self.state = state
         self.ledger = ledger
         self.dataset = dataset
 
@@ -130,6 +133,8 @@ class PrivatePCA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimato
         if center.shape != (features,) or not np.all(np.isfinite(center)):
             raise ArgumentError(f"center must be {features} finite numbers from public knowledge.")
         self.solver_ = self._chosen(features)
+        if self.state is not None and self.solver_ != "descent":
+            raise ArgumentError("state= is for solver='descent', which works in steps; the covariance is one draw.")
         self.mean_, self.n_features_in_, self._n_features_out = center, features, kept
         if self.solver_ == "covariance":
             self._by_covariance(table, radius, kept, group_by)
@@ -177,6 +182,7 @@ class PrivatePCA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimato
             step_size=_SubspaceSteps(radius),
             retraction=True,
             group_by=group_by,
+            state=self.state,
             **self._terms(),
         )
         self.components_ = np.ascontiguousarray(result.point.T)
@@ -217,6 +223,7 @@ class PrivateEigenvector(PrivatePCA):
         on_invalid: str = "raise",
         unit: str = "person",
         random_state: Any = None,
+        state: str | os.PathLike[str] | None = None,
         ledger: Any = None,
         dataset: str | None = None,
     ) -> None:
@@ -230,6 +237,7 @@ class PrivateEigenvector(PrivatePCA):
             on_invalid=on_invalid,
             unit=unit,
             random_state=random_state,
+            state=state,
             ledger=ledger,
             dataset=dataset,
         )

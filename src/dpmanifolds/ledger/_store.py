@@ -37,6 +37,19 @@ _MIGRATIONS: tuple[tuple[str, ...], ...] = (
         "WHEN NEW.number <> (SELECT coalesce(max(number), 0) + 1 FROM entries) "
         "BEGIN SELECT RAISE(ABORT, 'a ledger only grows'); END",
     ),
+    (
+        "CREATE TABLE runs (name TEXT NOT NULL PRIMARY KEY, entry INTEGER NOT NULL, steps INTEGER NOT NULL, "
+        "secret TEXT NOT NULL, drawn INTEGER NOT NULL, final TEXT NOT NULL, seal TEXT NOT NULL)",
+        "CREATE TRIGGER runs_stay BEFORE DELETE ON runs BEGIN SELECT RAISE(ABORT, 'a ledger only grows'); END",
+        "CREATE TRIGGER runs_are_new BEFORE INSERT ON runs WHEN EXISTS (SELECT 1 FROM runs WHERE name = NEW.name) "
+        "BEGIN SELECT RAISE(ABORT, 'a ledger only grows'); END",
+        # one draw more, or the end, and nothing after it
+        "CREATE TRIGGER draws_are_counted BEFORE UPDATE ON runs WHEN NEW.name <> OLD.name OR NEW.entry <> OLD.entry "
+        "OR NEW.steps <> OLD.steps OR NEW.secret <> OLD.secret OR OLD.final <> '' OR NOT "
+        "(NEW.drawn = OLD.drawn + 1 AND NEW.drawn <= OLD.steps AND NEW.final = '' "
+        "OR NEW.drawn = OLD.drawn AND NEW.final <> '') "
+        "BEGIN SELECT RAISE(ABORT, 'a ledger only grows'); END",
+    ),
 )
 """Step i takes a file of schema version i to i + 1; a step, once released, is never changed."""
 _BUSY_SECONDS = 60.0
@@ -62,7 +75,8 @@ if hasattr(os, "register_at_fork"):
 def transaction(path: str, *, write: bool = False, create: bool = False) -> Iterator[sqlite3.Connection]:
     """A transaction on the ledger at `path`: all of it happens, durably, before the block is left, or nothing."""
     with _lock, _in_our_words(path), closing(_connect(path, create=create)) as connection:
-        _bring_up_to_date(connection, path, create=create)
+        if write:
+            _bring_up_to_date(connection, path, create=create)
         connection.execute("BEGIN IMMEDIATE" if write else "BEGIN")
         _check_version(connection, path)
         yield connection
@@ -76,15 +90,32 @@ def _connect(path: str, *, create: bool) -> sqlite3.Connection:
         raise LedgerError(
             f"{path} has several names (hard links): a crash under one is not repaired under another. Keep one name."
         )
+    log = os.path.realpath(path) + "-wal"
+    has_log = os.path.exists(log) and os.path.getsize(log) > 0
     uri = f"{Path(path).as_uri()}?mode={'rwc' if create else 'rw'}"
     connection = sqlite3.connect(uri, uri=True, timeout=_BUSY_SECONDS, isolation_level=None)
     try:
         for setting in ("synchronous=EXTRA", "fullfsync=ON", "cell_size_check=ON", "trusted_schema=OFF"):
             connection.execute(f"PRAGMA {setting}")
+        _leave_write_ahead_log(connection, path, has_log)
     except BaseException:
         connection.close()
         raise
     return connection
+
+
+def _leave_write_ahead_log(connection: sqlite3.Connection, path: str, has_log: bool) -> None:
+    """Bring a file that another tool has put into this mode back to one file, or refuse it where the log is missing."""
+    if connection.execute("PRAGMA journal_mode").fetchone() != ("wal",):
+        return
+    if not has_log:
+        raise LedgerError(
+            f"another tool has put {path} into write-ahead mode, and its log {path}-wal is not here: entries may be "
+            "missing. Bring the file and its -wal together, as they were; if none was left behind, run PRAGMA "
+            "journal_mode=DELETE on the file with that tool, and check your receipts with verify."
+        )
+    if connection.execute("PRAGMA journal_mode=DELETE").fetchone() != ("delete",):
+        raise LedgerError(f"another tool holds {path} in write-ahead mode. Close it there, and try again.")
 
 
 @contextmanager

@@ -21,12 +21,13 @@ import csv
 import io
 import json
 import os
+import warnings
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import asdict, dataclass, replace
 from typing import Any
 
 from dpmanifolds._validate import choice
-from dpmanifolds.errors import ArgumentError, LedgerError
+from dpmanifolds.errors import ArgumentError, LedgerError, SharedRecordsWarning
 from dpmanifolds.ledger import _store, filters
 from dpmanifolds.ledger.records import (
     WHOLE,
@@ -41,6 +42,7 @@ from dpmanifolds.ledger.records import (
     text,
 )
 from dpmanifolds.ledger.reservation import Reservation
+from dpmanifolds.ledger.runs import NewRun, enter_release, read_run
 from dpmanifolds.ledger.standing import Standing, pure_epsilon
 from dpmanifolds.privacy import Budget, Guarantee, compose
 from dpmanifolds.privacy.guarantee import ADJACENCIES
@@ -91,7 +93,8 @@ class Ledger:
         """Give the data set `name` its total budget, once; later calls with the same arguments change nothing.
 
         `filter` fixes how adaptively chosen releases add up (`filters`, docs/ledger.md); it matters for a total of
-        `ApproxDP` only. `alpha` is the order of filter="renyi". `fingerprint` is what `keyed_fingerprint` returned.
+        `ApproxDP` only. `alpha` is the order of filter="renyi". `fingerprint` is what `keyed_fingerprint` returned;
+        where it stands under another name, too, opening and every charge warn (`SharedRecordsWarning`).
         """
         text("name", name)
         text("unit", unit)
@@ -102,6 +105,7 @@ class Ledger:
         with _store.transaction(self.path, write=True, create=True) as connection:
             log = _store.read_log(connection, self.path)
             known = next((entry.as_dataset() for entry in log if (entry.kind, entry.dataset) == ("open", name)), None)
+            _warn_of_twins(log, wanted)
             if known is None:
                 _store.append(connection, log, "open", name, wanted.to_dict())
                 return wanted
@@ -123,16 +127,18 @@ class Ledger:
         parameters: Mapping[str, Any] | None = None,
         reproducible: bool = False,
         delta: float | None = None,
+        run: NewRun | None = None,
     ) -> Receipt:
         """Enter a release, durably, before its noise is drawn; refuse it, and write nothing, where it does not fit.
 
         `what` and `parameters` are public. `reproducible` releases (made with a seed) are refused. `delta` is for
         filter="basic" alone: the δ at which a release without an (ε, δ) of its own is read. A first release that
-        exceeds the filter but fits the total budget is taken as the only one.
+        exceeds the filter but fits the total budget is taken as the only one. `run`: the draws that it pays for, which
+        are then taken one by one (`runs`).
         """
         refuse_reproducible(reproducible)
         details = {"what": text("what", what), "parameters": public_parameters(parameters)}
-        entry = self._charge("spend", dataset, (guarantee,), details, delta)
+        entry = self._charge("spend", dataset, (guarantee,), details, delta, run)
         return Receipt(dataset, what, entry.number, entry.when, entry.hash)
 
     def reserve(
@@ -179,13 +185,16 @@ class Ledger:
         return tuple(entry.as_dataset() for entry in self._log() if entry.kind == "open")
 
     def verify(self, receipts: Iterable[Receipt] = ()) -> int:
-        """Check pages, hash chain and sums, and that these receipts stand in it; the number of entries.
+        """Check pages, hash chain, runs and sums, and that these receipts stand in it; the number of entries.
 
         The chain shows accidents and edits. Whoever rewrites it from some entry on is shown by a receipt after it.
         """
         with _store.transaction(self.path) as connection:
             _store.check_pages(connection, self.path)
             log = _store.read_log(connection, self.path)
+            for entry in log:
+                if "run" in entry.details:
+                    read_run(connection, self.path, entry)
         for dataset in {entry.dataset for entry in log}:
             standing = self._standing(log, dataset)
             if not standing.sound:
@@ -230,7 +239,13 @@ class Ledger:
         return standing
 
     def _charge(
-        self, kind: str, dataset: str, parts: tuple[Guarantee, ...], details: dict[str, Any], delta: float | None
+        self,
+        kind: str,
+        dataset: str,
+        parts: tuple[Guarantee, ...],
+        details: dict[str, Any],
+        delta: float | None,
+        run: NewRun | None = None,
     ) -> Entry:
         together = compose(*parts)
         details["pure"] = pure_epsilon(together)
@@ -238,9 +253,24 @@ class Ledger:
         with _store.transaction(self.path, write=True) as connection:
             log = _store.read_log(connection, self.path)
             standing = self._standing(log, dataset)
+            _warn_of_twins(log, standing.dataset)
             charged = standing.priced(together, delta, plan=kind == "reserve")
             details["charged"] = WHOLE if charged is None else budget_to_dict(charged)
-            return _store.append(connection, log, kind, dataset, details)
+            return enter_release(connection, log, kind, dataset, details, run)
+
+
+def _warn_of_twins(log: list[Entry], dataset: Dataset) -> None:
+    """A warning where the fingerprint stands under another name; made an error, it leaves nothing in the file."""
+    opened = (entry for entry in log if entry.kind == "open" and entry.dataset != dataset.name)
+    twins = [entry.dataset for entry in opened if entry.details["fingerprint"] == dataset.fingerprint]
+    if dataset.fingerprint is not None and twins:
+        warnings.warn(
+            f"data set {dataset.name!r} has the fingerprint of {', '.join(map(repr, twins))}: these are the same "
+            "records under several names, and each name has a budget of its own. What is spent on all of them adds up "
+            "for the people in them; charge one name only.",
+            SharedRecordsWarning,
+            stacklevel=4,
+        )
 
 
 def as_ledger(ledger: Ledger | Reservation | str | os.PathLike[str]) -> Ledger | Reservation:

@@ -27,6 +27,7 @@ from dpmanifolds.privacy import (
     ZeroConcentratedDP,
     compose,
 )
+from dpmanifolds.privacy.advisories import SECOND_USE, Advisory, advisories_for
 
 __all__ = [
     "WHOLE",
@@ -175,6 +176,20 @@ class Entry:
         """The public facts that were noted with it."""
         found: Mapping[str, Any] = self.details.get("parameters", {})
         return found
+
+    @property
+    def version(self) -> str | None:
+        """Of the package that made it; version 0.1 noted none."""
+        return self.details.get("version")
+
+    @property
+    def advisories(self) -> tuple[Advisory, ...]:
+        """What is known to be wrong with such releases of its version (docs/security.md)."""
+        if self.kind not in ("spend", "use"):
+            return ()
+        found = advisories_for(self.version, str(self.what), mechanism=str(self.parameters.get("mechanism", "")))
+        forged = self.kind == "use" and not 0 < self.details["reservation"] < self.number
+        return (*found, SECOND_USE) if forged else found
 
     @property
     def parts(self) -> tuple[Guarantee, ...]:

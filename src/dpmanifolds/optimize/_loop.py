@@ -1,4 +1,4 @@
-"""The steps of a descent, once everything is checked: read, pay, draw, move, save."""
+"""The steps of a descent, once everything is checked and paid for: draw, move, save."""
 
 from __future__ import annotations
 
@@ -9,15 +9,15 @@ from typing import Any
 
 import numpy as np
 
-from dpmanifolds._arrays import Array, leaves
+from dpmanifolds._arrays import Array
 from dpmanifolds.domains import Domain
 from dpmanifolds.errors import NotOnManifoldError, ScaleOutOfRangeError
 from dpmanifolds.manifolds import Manifold
 from dpmanifolds.optimize._noisy import NoisyGradient
+from dpmanifolds.optimize.draws import Draws
 from dpmanifolds.optimize.moves import is_finite, move, shortened
 from dpmanifolds.optimize.plan import DescentPlan
-from dpmanifolds.optimize.state import StateFile
-from dpmanifolds.privacy import Guarantee
+from dpmanifolds.privacy import Budget
 
 __all__ = ["Outcome", "Run"]
 
@@ -26,10 +26,9 @@ _HALVINGS = 64
 
 @dataclass(frozen=True)
 class Outcome:
-    """Where a run ended, and what it cost."""
+    """Where a run ended, and of how many steps."""
 
     point: Any
-    guarantee: Guarantee
     steps: int
     lost: int
 
@@ -48,15 +47,14 @@ class Run:
     source: NoisyGradient
     callback: Callable[[int, Any], object] | None
     progress: bool
-    has_budget: bool
 
-    def public_settings(self, start: Any) -> dict[str, Any]:
+    def public_settings(self, budget: Budget | None) -> dict[str, Any]:
         """What tells this run from others; JSON."""
         plan = self.plan
-        parts = [np.asarray(leaf).view(np.float64).ravel().tolist() for leaf in leaves(start)]
         return {
             "loss": self.source.loss.name,
             "manifold": repr(self.manifold),
+            "budget": repr(budget),
             "n": plan.n,
             "steps": plan.steps,
             "noise": plan.noise,
@@ -70,40 +68,24 @@ class Run:
             "longest_step": self.longest,
             "adjacency": plan.adjacency,
             "persons": self.source.records.persons is not None,
-            "start": parts,
-            "step_sizes": self.sizes.tolist(),
         }
 
-    def go(self, start: Any, file: StateFile | None, spend: Callable[[Guarantee], None]) -> Outcome:
-        saved = file.read() if file is not None else None
-        if saved is None:
-            points = {"point": start, "chosen": start}
-            finished, lost = 0, 0
-            spend(self.plan.guarantee)
-        else:
-            finished, lost, points = saved["finished"], saved["lost"], saved["points"]
-            if saved["unfinished"] and not self.has_budget:
-                spend(self.plan.guarantee_of(1))
-        goal = self.plan.steps - (lost if self.has_budget else 0)
-        with self._bar(goal - finished) as advance:
-            while finished < goal:
-                if file is not None:
-                    file.write(finished=finished, started=finished + 1, lost=lost, points=points)
-                w = points["point"]
+    def go(self, draws: Draws) -> Outcome:
+        """Make the draws that are left."""
+        with self._bar(draws.left) as advance:
+            for position in draws:
+                w = draws.points["point"]
                 direction = self.source.private(w, self.source.total(w))
-                points = self._advanced(points, direction, finished)
-                finished += 1
+                draws.save(self._advanced(draws.points, self.sizes[position] * direction, draws.made))
                 if self.callback is not None:
-                    self.callback(finished, points["point"])
+                    self.callback(draws.made, draws.points["point"])
                 advance()
-        if file is not None:
-            file.write(finished=finished, started=finished, lost=lost, points=points)
-        paid = self.plan.guarantee if self.has_budget or not lost else self.plan.guarantee_of(self.plan.steps + lost)
-        return Outcome(points["point" if self.output == "last" else "chosen"], paid, finished, lost)
+        points = draws.points
+        return Outcome(points["point" if self.output == "last" else "chosen"], draws.made, draws.lost)
 
-    def _advanced(self, points: dict[str, Any], direction: np.ndarray, t: int) -> dict[str, Any]:
+    def _advanced(self, points: dict[str, Any], pull: np.ndarray, t: int) -> dict[str, Any]:
         """w_{t+1} and the output so far, from w_t."""
-        step = -self.sizes[t] * direction
+        step = -pull
         if self.longest is not None:
             step = shortened(self.manifold, step, self.longest)
         reached = self._reached(points, step, t)
@@ -114,8 +96,8 @@ class Run:
             reached = next((found for found in tries if found is not None), None)
         if reached is None:
             raise ScaleOutOfRangeError(
-                f"step {t + 1} of size {self.sizes[t]:g} left the range of floating-point numbers. Use smaller step "
-                "sizes, longest_step= or within=; the steps so far are spent."
+                f"step {t + 1} left the range of floating-point numbers. Use smaller step sizes, longest_step= or "
+                "within=; the steps so far are spent."
             )
         return reached
 

@@ -20,7 +20,6 @@ carry the promise (docs/proofs/descent.md), so callbacks may look at them.
 
 from __future__ import annotations
 
-import contextlib
 import os
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -32,16 +31,15 @@ from dpmanifolds._arrays import Array, is_numpy, leaves, to_numpy
 from dpmanifolds._validate import choice, positive_integer, positive_number
 from dpmanifolds.domains import Domain
 from dpmanifolds.errors import ArgumentError, NotOnManifoldError
-from dpmanifolds.ledger import Ledger
 from dpmanifolds.manifolds import Manifold
 from dpmanifolds.noise import as_generator
 from dpmanifolds.optimize._loop import Run
 from dpmanifolds.optimize._noisy import NoisyGradient
+from dpmanifolds.optimize.draws import Charge, open_ledger, paid_draws
 from dpmanifolds.optimize.loss import Loss, OuterLoss, like_point
 from dpmanifolds.optimize.moves import is_finite
 from dpmanifolds.optimize.plan import plan_descent
 from dpmanifolds.optimize.records import HeldRecords, hold_records
-from dpmanifolds.optimize.state import StateFile
 from dpmanifolds.optimize.step_sizes import StepRule, step_sizes
 from dpmanifolds.privacy import Budget, Guarantee, Sensitivity
 from dpmanifolds.privacy.guarantee import ADJACENCIES
@@ -76,7 +74,7 @@ class DescentResult:
     """Of one step's mean gradient."""
     clip: float
     steps: int
-    """Steps taken; the guarantee also covers `lost_steps`."""
+    """Steps that led here; the guarantee also covers `lost_steps`."""
     batch_size: int | None
     sampling: str
     law: str
@@ -136,9 +134,11 @@ def private_descent(
     `adjacency="add-remove-one"`: neighbours have one record (person) more or less, so that their number is private
     too. The sum is divided by the public `n_guess`; a record moves it by C. Full batches only.
 
-    `callback(t, w)` sees each iterate. `state` is a path: the run saves its public state there before every draw and,
-    called again after a crash, goes on; a step whose noise may have been drawn is paid for (from the budget: one
-    step less; without a budget: one step more in the guarantee). `ledger.spend` is called before the first draw.
+    `callback(t, w)` sees each iterate. `ledger` is charged under `dataset` before the first draw. `state` is a path,
+    for runs with a ledger: iterates are saved there after every draw and the same call goes on after a crash, with the
+    same records, data set and settings, without a second charge. The ledger counts the draws, and pays for no more
+    than `steps`: one that was taken and not saved is left out (`lost_steps`). Only the newest state can be resumed,
+    and one result is told.
 
     `records` may also be a memory map, a Zarr array, a function that returns a fresh iterator over blocks, or a Dask
     array (a tuple of them where records are tuples): every step is then a pass over blocks. Workers of a Dask cluster
@@ -170,9 +170,7 @@ def private_descent(
         )
     if within is not None and not (isinstance(within, Domain) and within.manifold == manifold):
         raise ArgumentError(f"within must be a Domain of {manifold!r}; got {within!r}.")
-    if state is not None and rng is not None:
-        raise ArgumentError("a run with state= must draw fresh noise after a crash: leave rng out.")
-    ledger = opened_ledger(ledger, dataset)
+    ledger = open_ledger(ledger, dataset, state, rng)
     longest = None if longest_step is None else positive_number("longest_step", longest_step)
     private_count = choice("adjacency", adjacency, ADJACENCIES) == "add-remove-one"
     if private_count is (n_guess is None):
@@ -196,21 +194,22 @@ def private_descent(
     sizes = step_sizes(step_size, steps=plan.steps, noise=plan.noise, dim=manifold.dim)
     source = NoisyGradient(loss, held, plan, as_generator(rng))
     probe_gradients(source, w)
-    run = Run(
-        manifold, plan, sizes, output, retraction, within, longest, source, callback, progress, budget is not None
+    run = Run(manifold, plan, sizes, output, retraction, within, longest, source, callback, progress)
+    charge = Charge(
+        ledger,
+        dataset,
+        plan.guarantee,
+        plan.steps,
+        "descent",
+        run.public_settings(budget),
+        (loss, within, sizes),
+        reproducible=rng is not None,
     )
-    settings = run.public_settings(w)
-
-    def spend(guarantee: Guarantee) -> None:
-        if ledger is not None:
-            told = {name: value for name, value in settings.items() if name not in ("start", "step_sizes")}
-            ledger.spend(dataset, guarantee, what="descent", parameters=told, reproducible=rng is not None)
-
-    with StateFile(state, settings) if state is not None else contextlib.nullcontext() as file:
-        outcome = run.go(w, file, spend)
+    with paid_draws(charge, {"point": w, "chosen": w}, state=state, records=held) as draws:
+        outcome = run.go(draws)
     return DescentResult(
         point=returned_point(outcome.point, held),
-        guarantee=outcome.guarantee,
+        guarantee=plan.guarantee,
         manifold=manifold,
         noise=plan.noise,
         sensitivity=plan.sensitivity,
@@ -238,13 +237,6 @@ def as_loss(loss: Any, manifold: Manifold) -> Loss:
     if loss.manifold != manifold:
         raise ArgumentError(f"the loss is for parameters on {loss.manifold!r}; manifold is {manifold!r}.")
     return loss
-
-
-def opened_ledger(ledger: Any, dataset: str | None) -> Any:
-    """What has `spend`: a ledger, or the one at a path."""
-    if ledger is not None and dataset is None:
-        raise ArgumentError("a ledger needs dataset=, the name under which these records are accounted for.")
-    return Ledger(ledger) if isinstance(ledger, str | os.PathLike) else ledger
 
 
 def checked_start(manifold: Manifold, start: Any) -> Any:

@@ -95,12 +95,6 @@ class DescentPlan:
         statement = "2C/n for per-record gradients that are integers within C of a public vector"
         return Sensitivity(2 * self.clip / self.divisor, "B1", "P", statement)
 
-    def guarantee_of(self, steps: int) -> Guarantee:
-        """What `steps` steps of this plan promise."""
-        return _promise(
-            self.law, self.n, steps, self.noise, self.clip, self.batch_size, self.sampling, self.unit, self.adjacency
-        )
-
     @property
     def unit(self) -> str:
         """What one record is."""

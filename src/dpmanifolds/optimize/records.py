@@ -15,6 +15,7 @@ send sums. Which records make a random batch is drawn by the caller, like all no
 
 from __future__ import annotations
 
+import hashlib
 import operator
 from dataclasses import dataclass
 from typing import Any
@@ -24,6 +25,7 @@ import numpy as np
 from dpmanifolds._arrays import Array, leaves, namespace, to_numpy
 from dpmanifolds._validate import choice
 from dpmanifolds.errors import ArgumentError
+from dpmanifolds.ledger import keyed_fingerprint
 from dpmanifolds.optimize.loss import Loss, refuse_malformed
 from dpmanifolds.statistics.blocks import records_at
 from dpmanifolds.statistics.persons import Persons, persons_of
@@ -46,6 +48,7 @@ __all__ = ["HeldRecords", "hold_records"]
 
 ON_INVALID = ("raise", "center")
 _TILE_BYTES = 1 << 17
+_DIGEST = 32
 
 
 @dataclass(frozen=True, eq=False)
@@ -56,6 +59,8 @@ class HeldRecords:
     reference: Array
     """One record as it was given, for its library."""
     persons: Persons | None
+    given: Source
+    """The records as they were given."""
 
     @property
     def count(self) -> int:
@@ -65,6 +70,16 @@ class HeldRecords:
     def head(self) -> Array:
         """One prepared record, for its shape."""
         return self.source.sample(1)[0]
+
+    def fingerprint(self, key: bytes) -> str:
+        """A keyed digest of all records, and of who is who: the same in any order, cut into any blocks.
+
+        The sum of the keyed digests of the records, each a pseudorandom number of 256 bits, and 2^256 for each.
+        """
+        numbers = None if self.persons is None else self.persons.numbers
+        if numbers is not None:
+            self.given.locate()
+        return keyed_fingerprint(str(self.given.reduce(_Digests(key, numbers), operator.add)).encode(), key)
 
     def total(self, contribution: Contribution | OuterContribution, chosen: np.ndarray | None) -> ExactSum:
         """The exact sum over all, or over those of these numbers. Not private."""
@@ -94,7 +109,7 @@ def hold_records(
     if on_invalid == "raise":
         refuse_malformed(loss, counts)
     persons = None if group_by is None else persons_of(group_by, prepared.counted())
-    return HeldRecords(prepared, source.template(), persons)
+    return HeldRecords(prepared, source.template(), persons, source)
 
 
 def _source(loss: Loss, records: Any, may_be_empty: bool) -> Source:
@@ -168,6 +183,29 @@ class _Prepare:
                 brought = self.loss.bring(_filled(tile, self.loss.filler, size))
             pieces.append(records_at(brought, slice(0, rows)))
         return _joined(pieces) if pieces else (formed, np.zeros(0, dtype=np.int64))
+
+
+@dataclass(frozen=True)
+class _Digests:
+    """The sum of the digests of a block's records, each with the number of its person."""
+
+    key: bytes
+    numbers: np.ndarray | None
+
+    def __call__(self, _: int, first: int, block: Any) -> int:
+        parts = [to_numpy(leaf) for leaf in leaves(block)]
+        parts = [np.ascontiguousarray(part, dtype=part.dtype.newbyteorder("<")) for part in parts]
+        start = hashlib.blake2b(key=self.key, digest_size=_DIGEST)
+        start.update(str([(part.dtype.str, part.shape[1:]) for part in parts]).encode())
+        total = 0
+        for row in range(len(parts[0])):
+            digest = start.copy()
+            for part in parts:
+                digest.update(part[row].tobytes())
+            if self.numbers is not None:
+                digest.update(int(self.numbers[first + row]).to_bytes(8, "little"))
+            total += (1 << 8 * _DIGEST) + int.from_bytes(digest.digest(), "little")
+        return total
 
 
 def _joined(blocks: list[Any]) -> Any:

@@ -1,24 +1,19 @@
-"""A run that survives a crash: its public state on disk, and a mark before every draw.
+"""The file of a run that survives a crash: public numbers, replaced as a whole at every write, locked while in use.
 
 >>> import pathlib, tempfile
 >>> import numpy as np
 >>> from dpmanifolds.optimize.state import StateFile
 >>> path = pathlib.Path(tempfile.mkdtemp()) / "run.json"
->>> with StateFile(path, {"steps": 10}) as file:
-...     file.write(finished=3, started=4, lost=0, points={"point": np.array([0.5])})
->>> with StateFile(path, {"steps": 10}) as file:
-...     file.read()["lost"]
-1
-
-The file says which step was started last, before its noise is drawn. If the next one who reads it finds that step
-unfinished, its noise may have been seen: the step counts as lost and is paid for, and its noise is drawn anew. What is
-kept is what the guarantee covers anyway: iterates, no gradient, no record, no noise, no seed.
+>>> with StateFile(path) as file:
+...     file.write({"position": 3}, {"point": np.array([0.5])}, "tag")
+...     facts, points, tag = file.read()
+>>> facts, points, tag
+({'position': 3}, {'point': array([0.5])}, 'tag')
 """
 
 from __future__ import annotations
 
 import contextlib
-import hashlib
 import json
 import os
 from pathlib import Path
@@ -29,22 +24,26 @@ import numpy as np
 
 from dpmanifolds.errors import ArgumentError
 
-__all__ = ["StateFile"]
+__all__ = ["StateFile", "encode_points"]
 
-_SCHEMA = 1
+_SCHEMA = 2
 
 
 class StateFile:
-    """One run's file, locked while it is open, replaced as a whole at every write."""
+    """One run's file: facts, points and the tag that vouches for both."""
 
-    def __init__(self, path: str | os.PathLike[str], run: dict[str, Any]) -> None:
+    def __init__(self, path: str | os.PathLike[str]) -> None:
         self.path = Path(path)
-        self._run = hashlib.sha256(json.dumps(run, sort_keys=True).encode()).hexdigest()
         self._lock: Any = None
 
     def __enter__(self) -> StateFile:
-        self._lock = open(self.path.with_name(self.path.name + ".lock"), "w", encoding="utf-8")
-        # without locks (not a POSIX system) it is up to the user not to run one state twice
+        try:
+            self._lock = open(self.path.with_name(self.path.name + ".lock"), "w", encoding="utf-8")
+        except (OSError, ValueError):
+            raise ArgumentError(
+                f"state must be a file in a folder that can be written; got {str(self.path)!r}."
+            ) from None
+        # without locks (not a POSIX system) the ledger alone stops a second process, at its first draw
         with contextlib.suppress(ImportError):
             import fcntl
 
@@ -60,55 +59,56 @@ class StateFile:
     ) -> None:
         self._lock.close()
 
-    def read(self) -> dict[str, Any] | None:
-        """What was written last, with an unfinished step added to `lost`; None for a new run."""
+    def read(self) -> tuple[dict[str, Any], dict[str, Any], str] | None:
+        """What was written last; None where there is no file."""
         if not self.path.exists():
             return None
         try:
             data = json.loads(self.path.read_text(encoding="utf-8"))
-            known = data["schema"] == _SCHEMA and data["run"]
-            points = {name: _decoded(value) for name, value in data["points"].items()}
-            finished, started, lost = int(data["finished"]), int(data["started"]), int(data["lost"])
-        except (ValueError, KeyError, TypeError):
-            raise ArgumentError(f"{self.path} holds no state of a descent of this version; use another path.") from None
-        if known != self._run:
+            if data["schema"] != _SCHEMA:
+                raise KeyError("schema")
+            facts, tag = dict(data["facts"]), str(data["tag"])
+            return facts, {name: _decode(value) for name, value in data["points"].items()}, tag
+        except (ValueError, KeyError, TypeError, AttributeError, RecursionError):
             raise ArgumentError(
-                f"{self.path} belongs to a run with other settings (manifold, records, plan, start or step sizes). "
-                "Use the same settings to resume, or another path to start anew."
-            )
-        unfinished = started > finished
-        return {"finished": finished, "unfinished": unfinished, "lost": lost + unfinished, "points": points}
+                f"{self.path} holds no state of a run of this version (those of version 0.1 belong to no ledger, and "
+                "cannot be resumed); use another path."
+            ) from None
 
-    def write(self, *, finished: int, started: int, lost: int, points: dict[str, Any]) -> None:
+    def write(self, facts: dict[str, Any], points: dict[str, Any], tag: str) -> None:
         """Replace the file; when this returns the new state is on the disk."""
-        data = {
-            "schema": _SCHEMA,
-            "run": self._run,
-            "finished": finished,
-            "started": started,
-            "lost": lost,
-            "points": {name: _encoded(value) for name, value in points.items()},
-        }
+        data = {"schema": _SCHEMA, "facts": facts, "points": encode_points(points), "tag": tag}
         fresh = self.path.with_name(self.path.name + ".new")
         with open(fresh, "w", encoding="utf-8") as file:
             json.dump(data, file)
             file.flush()
             os.fsync(file.fileno())
         os.replace(fresh, self.path)
+        # the new name must outlive a power failure, too; where folders cannot be opened there is no way to ask for it
+        with contextlib.suppress(PermissionError):
+            folder = os.open(self.path.parent, os.O_RDONLY)
+            try:
+                os.fsync(folder)
+            finally:
+                os.close(folder)
 
 
-def _encoded(point: Any) -> Any:
-    """A point as nested lists of numbers, bit for bit."""
+def encode_points(points: dict[str, Any]) -> dict[str, Any]:
+    """Points as nested lists of numbers, bit for bit."""
+    return {name: _encode(value) for name, value in points.items()}
+
+
+def _encode(point: Any) -> Any:
     if isinstance(point, tuple):
-        return {"parts": [_encoded(part) for part in point]}
+        return {"parts": [_encode(part) for part in point]}
     array = np.asarray(point)
     if array.dtype.kind == "c":
         return {"real": array.real.tolist(), "imag": array.imag.tolist()}
     return {"real": array.tolist()}
 
 
-def _decoded(value: Any) -> Any:
+def _decode(value: Any) -> Any:
     if "parts" in value:
-        return tuple(_decoded(part) for part in value["parts"])
+        return tuple(_decode(part) for part in value["parts"])
     array = np.asarray(value["real"], dtype=np.float64)
     return array + 1j * np.asarray(value["imag"], dtype=np.float64) if "imag" in value else array

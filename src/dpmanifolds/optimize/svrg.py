@@ -26,6 +26,7 @@ adaptive composition of S terms of the first kind and S·m of the second; a fres
 from __future__ import annotations
 
 import contextlib
+import os
 from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
@@ -42,10 +43,10 @@ from dpmanifolds.optimize.descent import (
     as_loss,
     checked_start,
     clip_norm,
-    opened_ledger,
     probe_gradients,
     returned_point,
 )
+from dpmanifolds.optimize.draws import Charge, open_ledger, paid_draws
 from dpmanifolds.optimize.loss import Loss, like_point, row_product
 from dpmanifolds.optimize.moves import is_finite, move
 from dpmanifolds.optimize.plan import DescentPlan, plan_descent
@@ -83,6 +84,7 @@ class SVRGResult:
     inner_plan: DescentPlan
     """For differences clipped to 1; at a step with clip C_t its noise is multiplied by C_t."""
     reproducible: bool
+    lost_steps: int = 0
 
 
 @dataclass(frozen=True)
@@ -152,6 +154,7 @@ def private_svrg(
     group_by: Any = None,
     unit: str | None = None,
     callback: Callable[[Any], object] | None = None,
+    state: str | os.PathLike[str] | None = None,
     ledger: Any = None,
     dataset: str | None = None,
     rng: Any = None,
@@ -160,8 +163,9 @@ def private_svrg(
 
     `smoothness` L is public and sets the clip of differences; `anchor_share` is what the full gradients get of the
     budget before both noises are lowered together until the exact composition just fits. `clip`, `sampling`, `unit`,
-    `group_by`, `ledger` and errors are as in `private_descent`, and so are the integers behind the promise.
-    `callback(w)` sees each iterate.
+    `group_by`, `ledger`, `state` and errors are as in `private_descent`, and so are the integers behind the promise.
+    Where the draw of an anchor was lost in a crash, its inner steps go on from the anchor before. `callback(w)` sees
+    each iterate.
 
     >>> import numpy as np
     >>> from dpmanifolds import SPD, ApproxDP, Ball
@@ -181,7 +185,7 @@ def private_svrg(
         raise ArgumentError(f"variance reduction needs distances and transports, which {manifold!r} lacks.")
     anchors, inner = positive_integer("anchors", anchors), positive_integer("inner", inner)
     size, smooth = positive_number("step_size", step_size), positive_number("smoothness", smoothness)
-    ledger = opened_ledger(ledger, dataset)
+    ledger = open_ledger(ledger, dataset, state, rng)
     held = hold_records(loss, records, group_by=group_by)
     loss = loss.for_records(held.reference)
     clip = clip_norm(loss, clip)
@@ -194,32 +198,54 @@ def private_svrg(
     source = as_generator(rng)
     for which, plan in ((loss, full), (_Difference(loss, w), short)):
         probe_gradients(NoisyGradient(which, held, plan, source), w)
-    if ledger is not None:
-        told = {"anchors": anchors, "inner": inner, "n": n, "clip": clip, "batch_size": batch_size}
-        ledger.spend(dataset, guarantee, what="svrg", parameters=told, reproducible=rng is not None)
+    settings = {
+        "loss": loss.name,
+        "manifold": repr(manifold),
+        "budget": repr(budget),
+        "anchors": anchors,
+        "inner": inner,
+        "n": n,
+        "clip": clip,
+        "noise": [full.noise, short.noise],
+        "batch_size": batch_size,
+        "sampling": sampling,
+        "smoothness": smooth,
+        "persons": held.persons is not None,
+        "step_size": size,
+    }
+    charge = Charge(
+        ledger, dataset, guarantee, anchors * (1 + inner), "svrg", settings, (loss,), reproducible=rng is not None
+    )
 
     def noisy(which: Loss, plan: DescentPlan, at: Any, length: float) -> np.ndarray:
         gradient = NoisyGradient(which, held, plan, source, length)
         return gradient.private(at, gradient.total(at))
 
-    for _ in range(anchors):
-        place, pull = w, noisy(loss, full, w, clip)
-        w = _moved(manifold, w, -size * pull, callback)
-        for _ in range(inner):
-            far = max(smooth * float(manifold.dist(place, w)), _LEAST_CLIP * clip)
-            turn = noisy(_Difference(loss, place), short, w, far)
-            w = _moved(manifold, w, -size * (turn + pull @ _transport(manifold, place, w)), callback)
-    return SVRGResult(returned_point(w, held), guarantee, manifold, full, short, rng is not None)
+    points = {"point": w, "place": w, "pull": np.zeros(manifold.dim)}
+    with paid_draws(charge, points, state=state, records=held) as draws:
+        for position in draws:
+            w, place, pull = (draws.points[name] for name in ("point", "place", "pull"))
+            if position % (1 + inner) == 0:
+                place, pull = w, noisy(loss, full, w, clip)
+                step = pull
+            else:
+                far = max(smooth * float(manifold.dist(place, w)), _LEAST_CLIP * clip)
+                turn = noisy(_Difference(loss, place), short, w, far)
+                step = turn + pull @ _transport(manifold, place, w)
+            w = _moved(manifold, w, -size * step)
+            draws.save({"point": w, "place": place, "pull": pull})
+            if callback is not None:
+                callback(w)
+    point = returned_point(draws.points["point"], held)
+    return SVRGResult(point, guarantee, manifold, full, short, rng is not None, draws.lost)
 
 
-def _moved(manifold: Manifold, w: Any, step: np.ndarray, callback: Callable[[Any], object] | None) -> Any:
+def _moved(manifold: Manifold, w: Any, step: np.ndarray) -> Any:
     following = None
     with np.errstate(all="ignore"), contextlib.suppress(np.linalg.LinAlgError):
         following = move(manifold, w, step, False)
     if following is None or not is_finite(following):
         raise ScaleOutOfRangeError("a step left the range of floating-point numbers: use a smaller step_size.")
-    if callback is not None:
-        callback(following)
     return following
 
 

@@ -24,6 +24,9 @@ def summary_of(release: Release) -> str:
         warning = (
             "\nNOT FOR REAL RECORDS\n  It was made with a seed: whoever knows the seed can take the noise away again.\n"
         )
+    if release.advisories:
+        told = "".join(f"  {text}\n" for text in release.advisories)
+        warning += f"\nKNOWN FAULTS OF VERSION {release.version} (docs/security.md)\n{told}"
     return (
         f"What was released\n"
         f"  The private {release.statistic}{counted} on {release.manifold!r}.\n"

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from typing import Any
 
 from dpmanifolds.domains import Ball, Domain
@@ -25,6 +26,7 @@ def private_median(
     group_by: Any = None,
     on_invalid: str = "raise",
     unit: str = "person",
+    state: str | os.PathLike[str] | None = None,
     ledger: Any = None,
     dataset: str | None = None,
     rng: Any = None,
@@ -34,7 +36,8 @@ def private_median(
     Outliers pull no harder than other records, and the noise does not grow with the radius of the ball: it only sets
     where the descent starts and how far it may go. `steps` and their sizes are public functions of the ball, n and
     the budget. Other arguments as in `private_mean`: `points` in every form that can be read more than once, block by
-    block in each step; workers of a Dask cluster keep theirs.
+    block in each step; workers of a Dask cluster keep theirs. `state`, a path, lets the descent go on after a crash
+    (`private_descent`).
 
     >>> import numpy as np
     >>> import dpmanifolds as dpm
@@ -49,7 +52,15 @@ def private_median(
     account = open_account(ledger, dataset, rng)
     held = hold_records(FrechetMedianLoss(domain), points, group_by=group_by, on_invalid=on_invalid)
     result = descend_to_median(
-        held, domain, budget, steps=steps, rng=account.rng, unit=unit, ledger=account.ledger, dataset=dataset
+        held,
+        domain,
+        budget,
+        steps=steps,
+        rng=account.rng,
+        unit=unit,
+        state=state,
+        ledger=account.ledger,
+        dataset=dataset,
     )
     return release_of_descent(result, domain, budget, statistic="median", n=held.count)
 

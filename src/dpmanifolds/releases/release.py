@@ -26,6 +26,7 @@ from dpmanifolds.errors import ArgumentError, DPManifoldsError
 from dpmanifolds.manifolds import Manifold
 from dpmanifolds.mechanisms import Draw, ExpectedError, Mechanism, host
 from dpmanifolds.privacy import ApproxDP, Budget, GaussianDP, Guarantee, PureDP, RenyiDP, Sensitivity
+from dpmanifolds.privacy.advisories import advisories_for
 from dpmanifolds.releases._json import (
     budget_from_json,
     budget_to_json,
@@ -134,6 +135,12 @@ class Release:
     def numerics_statement(self) -> str:
         """What floating point leaves of the promise."""
         return _NUMERICS[self.numerics]
+
+    @property
+    def advisories(self) -> tuple[str, ...]:
+        """What is known to be wrong with such releases of its version, its stages included (docs/security.md)."""
+        own = map(str, advisories_for(self.version, self.statistic, mechanism=self.mechanism, budget=self.budget))
+        return tuple(dict.fromkeys([*own, *(text for stage in self.stages for text in stage.advisories)]))
 
     def summary(self) -> str:
         """One page in plain language."""

@@ -79,6 +79,7 @@ def report_html(release: Release, *, notes: Sequence[str] = ()) -> str:
     sections = (
         _header(release, title),
         _seed_warning(release),
+        _advisories(release),
         _cards(release),
         _section("What was released", _released(release, notes)),
         _section("The promise", _promise(release)),
@@ -124,6 +125,16 @@ def _seed_warning(release: Release) -> str:
     return (
         "<p class='warning' role='alert'><strong>Not for real records.</strong> This release was made with a seed: "
         "whoever knows the seed can take the noise away again.</p>"
+    )
+
+
+def _advisories(release: Release) -> str:
+    told = "".join(f"<li>{escape(text)}</li>" for text in release.advisories)
+    if not told:
+        return ""
+    return (
+        f"<div class='warning' role='alert'><strong>Known faults of version {escape(release.version)}.</strong>"
+        f"<ul>{told}</ul></div>"
     )
 
 
