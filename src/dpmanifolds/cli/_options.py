@@ -184,7 +184,8 @@ class Accounting:
     unit: Annotated[
         str | None,
         typer.Option(
-            help="What one record is, in the words of the promise (default: person).", rich_help_panel=_ACCOUNT
+            help="What neighbours differ in, in the words of the promise (default: record, or person with --group-by).",
+            rich_help_panel=_ACCOUNT,
         ),
     ] = None
 

@@ -38,7 +38,7 @@ class Loaded:
     """In memory, or in a single Zarr store that is read in slices."""
     manifold: Manifold
     kind: str
-    """What one record is: "person", "voxel" for a single tensor map, or "epoch"."""
+    """What one record is: "record", "person" for tensor maps, "voxel" for a single one, or "epoch"."""
     sizes: tuple[int, ...]
     """How many records came from each file."""
     notes: tuple[str, ...] = ()
@@ -132,7 +132,7 @@ def _listed(text: str) -> list[str]:
     return [name.strip() for name in text.split(",")]
 
 
-def _joined(parts: list[Any], manifold: Manifold, kind: str = "person", notes: tuple[str, ...] = ()) -> Loaded:
+def _joined(parts: list[Any], manifold: Manifold, kind: str = "record", notes: tuple[str, ...] = ()) -> Loaded:
     if len({part.shape[1:] for part in parts}) > 1:
         raise ArgumentError("files that are joined must hold records of one shape; these differ.")
     points = np.concatenate([np.asarray(part) for part in parts]) if len(parts) > 1 else parts[0]

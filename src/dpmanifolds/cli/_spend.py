@@ -168,12 +168,11 @@ def confirm(job: Job, what: str, *, plan: Plan | None = None, remarks: Sequence[
 
 def _show_job(job: Job, what: str, plan: Plan | None, remarks: Sequence[str]) -> None:
     console, terms = aside(), job.terms
-    told = "one record" if job.groups is None else "all records of one name"
     say(console, f"About to release the private {what} of {job.counted}", style="bold")
     rows = [
         ("records", points_in_words(job.loaded.manifold)),
         ("domain", repr(job.ball)),
-        ("budget", f"{budget_in_words(job.budget)}, replace-one, {told} is one {terms['unit']}"),
+        ("budget", f"{budget_in_words(job.budget)}, replace-one, neighbours differ in one {terms['unit']}"),
         ("attacker", f"guesses right in at most {percent(guess_of(job.budget))} of cases (50 % by a coin)"),
     ]
     if terms["ledger"] is not None:

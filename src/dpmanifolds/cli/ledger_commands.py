@@ -51,7 +51,7 @@ def open_dataset(
     file: _File,
     dataset: Annotated[str, typer.Option(help="The name of the account.", show_default=False)],
     budgeting: Budgeting,
-    unit: Annotated[str, typer.Option(help="What one record is.")] = "person",
+    unit: Annotated[str, typer.Option(help="What neighbours differ in: record, person, …")] = "record",
     filter: Annotated[
         str, typer.Option(help="How releases add up under (ε, δ): auto, renyi, zcdp, gaussian, basic or pure.")
     ] = "auto",
@@ -64,7 +64,7 @@ def open_dataset(
 
     opened = Ledger(file).open_dataset(dataset, budget_from(budgeting), filter=filter, unit=unit)
     total = budget_in_words(opened.budget)
-    say(result(), f"{file}: data set {dataset} may spend {total} in all, one record is one {unit}.")
+    say(result(), f"{file}: data set {dataset} may spend {total} in all, neighbours differ in one {unit}.")
 
 
 @commands.command()

@@ -32,7 +32,7 @@ class PrivateEstimator(BaseEstimator):  # type: ignore[misc]
     domain: Domain
     budget: Budget
     on_invalid: str
-    unit: str
+    unit: str | None
     random_state: Any
     ledger: Any
     dataset: str | None

@@ -50,7 +50,7 @@ class UnprotectedScoreWarning(PrivacyLeakWarning):
 class PrivateMDM(PrivateClassifier):
     """Minimum distance to the private mean of each class: `private_class_means` behind scikit-learn's interface.
 
-    With public labels each class spends the whole budget, and one record is a "person within class";
+    With public labels each class spends the whole budget, and neighbours differ in one "record within class";
     `private_labels=True` protects labels too and needs `classes`. Whatever is computed from the fitted means is free,
     but `predict`, `predict_proba` and `transform` say something about the records they are given: they are for new
     records, or for their owners.
@@ -87,7 +87,7 @@ class PrivateMDM(PrivateClassifier):
         mechanism: str = "auto",
         numerics: str = "safe",
         on_invalid: str = "raise",
-        unit: str = "person",
+        unit: str | None = None,
         random_state: Any = None,
         ledger: Any = None,
         dataset: str | None = None,

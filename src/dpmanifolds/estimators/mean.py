@@ -50,7 +50,7 @@ class PrivateFrechetMean(PrivateEstimator):
         numerics: str = "safe",
         refine: int = 0,
         on_invalid: str = "raise",
-        unit: str = "person",
+        unit: str | None = None,
         random_state: Any = None,
         ledger: Any = None,
         dataset: str | None = None,

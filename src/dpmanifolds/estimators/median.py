@@ -50,7 +50,7 @@ class PrivateFrechetMedian(PrivateEstimator):
         *,
         steps: int | None = None,
         on_invalid: str = "raise",
-        unit: str = "person",
+        unit: str | None = None,
         random_state: Any = None,
         state: str | os.PathLike[str] | None = None,
         ledger: Any = None,

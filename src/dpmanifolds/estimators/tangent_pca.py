@@ -76,7 +76,7 @@ class PrivateTangentPCA(PrivateTransformer):
         clip_norm: float | None = None,
         numerics: str = "safe",
         on_invalid: str = "raise",
-        unit: str = "person",
+        unit: str | None = None,
         random_state: Any = None,
         ledger: Any = None,
         dataset: str | None = None,

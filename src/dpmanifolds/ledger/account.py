@@ -88,7 +88,7 @@ class Ledger:
         alpha: float | None = None,
         fingerprint: str | None = None,
         adjacency: str = "replace-one",
-        unit: str = "person",
+        unit: str = "record",
     ) -> Dataset:
         """Give the data set `name` its total budget, once; later calls with the same arguments change nothing.
 

@@ -116,7 +116,7 @@ class Dataset:
     >>> with tempfile.TemporaryDirectory() as folder:
     ...     dataset = dpm.Ledger(Path(folder) / "privacy.ledger").open_dataset("survey", dpm.PureDP(2.0))
     >>> dataset.name, dataset.budget, dataset.adjacency, dataset.unit
-    ('survey', PureDP(epsilon=2.0), 'replace-one', 'person')
+    ('survey', PureDP(epsilon=2.0), 'replace-one', 'record')
     """
 
     name: str

@@ -118,7 +118,7 @@ class Standing:
             raise ArgumentError(
                 f"data set {dataset.name!r} is accounted for {dataset.adjacency!r} and one {dataset.unit!r} at a time; "
                 f"the release is for {guarantee.adjacency!r} and {guarantee.unit!r}. Promises add up only when both "
-                "agree."
+                "agree: say unit= and adjacency= as the account has them, where they are true of the records."
             )
         filters.check_delta(dataset.limit, delta)
         asked: Budget | None = None

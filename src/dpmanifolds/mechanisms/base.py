@@ -29,7 +29,7 @@ class Facts:
     >>> from dpmanifolds.mechanisms import mean_facts
     >>> facts = mean_facts(Ball(SPD(2), np.eye(2), radius=1.0), n=500)
     >>> round(float(facts.at_center), 6), facts.labels
-    (0.004, {'adjacency': 'replace-one', 'unit': 'person'})
+    (0.004, {'adjacency': 'replace-one', 'unit': 'record'})
     """
 
     domain: Domain
@@ -41,7 +41,7 @@ class Facts:
     of_gradient: Sensitivity | None = None
     """How far the gradient field moves whose zero the statistic is, for the K-norm gradient."""
     adjacency: str = "replace-one"
-    unit: str = "person"
+    unit: str = "record"
     shape: SumShape | None = None
     """Of the sum of integers that the statistic is a quotient of; None where it is no such sum."""
     frechet: Callable[[], Facts] | None = field(default=None, compare=False, repr=False)

@@ -35,7 +35,7 @@ def mean_facts(
     dtype: Any = "float64",
     *,
     adjacency: str = "replace-one",
-    unit: str = "person",
+    unit: str = "record",
     labelled: bool = False,
 ) -> Facts:
     """How far the mean of n records moves in the tangent space of a public point: a sum of integers over n (B1).
@@ -68,7 +68,7 @@ def mean_facts(
     return Facts(domain, moved, adjacency=adjacency, unit=unit, shape=shape, frechet=frechet)
 
 
-def frechet_facts(domain: Domain, n: int, dtype: Any = "float64", *, unit: str = "person") -> Facts:
+def frechet_facts(domain: Domain, n: int, dtype: Any = "float64", *, unit: str = "record") -> Facts:
     """How far the Fréchet mean of n records of the domain moves, as computed in `dtype`.
 
     A ball counts by S1, S1w and S2; any other domain of a flat space by S1d, diameter/n. The solver's tolerance and
@@ -111,7 +111,7 @@ def _as_contained(ball: Ball, dtype: Any) -> Ball:
 
 
 def value_facts(
-    domain: Domain, sensitivity: float | Sensitivity, *, adjacency: str = "replace-one", unit: str = "person"
+    domain: Domain, sensitivity: float | Sensitivity, *, adjacency: str = "replace-one", unit: str = "record"
 ) -> Facts:
     """A user's own statistic with values in the domain, that moves by at most `sensitivity` as a geodesic distance.
 

@@ -188,7 +188,7 @@ def private_descent(
         noise=noise,
         batch_size=batch_size,
         sampling=sampling,
-        unit=loss.unit if unit is None else unit,
+        unit=held.unit_of(loss) if unit is None else unit,
         adjacency=adjacency,
     )
     sizes = step_sizes(step_size, steps=plan.steps, noise=plan.noise, dim=manifold.dim)

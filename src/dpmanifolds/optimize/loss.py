@@ -53,7 +53,7 @@ class Loss(ABC):
     manifold: Manifold
     """Where w lives."""
 
-    unit: str = "person"
+    unit: str = "record"
     """What one record is, in the words of the guarantee."""
 
     record_manifold: Manifold | None = None

@@ -110,7 +110,7 @@ def plan_descent(
     noise: float | None = None,
     batch_size: int | None = None,
     sampling: str = "poisson",
-    unit: str = "person",
+    unit: str = "record",
     adjacency: str = "replace-one",
 ) -> DescentPlan:
     """Exactly two of `budget`, `steps` and `noise` are given; the third follows, and the promise fits the budget.

@@ -67,6 +67,10 @@ class HeldRecords:
         """How many records, or persons; public unless neighbours add and remove them."""
         return self.source.counted() if self.persons is None else self.persons.count
 
+    def unit_of(self, loss: Loss) -> str:
+        """What neighbours differ in: one of the loss's records, or a person."""
+        return loss.unit if self.persons is None else "person"
+
     def head(self) -> Array:
         """One prepared record, for its shape."""
         return self.source.sample(1)[0]

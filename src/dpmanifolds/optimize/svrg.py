@@ -190,7 +190,7 @@ def private_svrg(
     loss = loss.for_records(held.reference)
     clip = clip_norm(loss, clip)
     n = held.count
-    common: dict[str, Any] = {"n": n, "unit": loss.unit if unit is None else unit}
+    common: dict[str, Any] = {"n": n, "unit": held.unit_of(loss) if unit is None else unit}
     outer = common | {"clip": clip, "steps": anchors}
     within = common | {"clip": 1.0, "steps": anchors * inner, "batch_size": batch_size, "sampling": sampling}
     full, short = _plans(budget, number_between("anchor_share", anchor_share, 0.0, 1.0), outer, within)

@@ -73,7 +73,7 @@ class Guarantee:
 
     terms: tuple[Term, ...]
     adjacency: str = "replace-one"
-    unit: str = "person"
+    unit: str = "record"
 
     def __post_init__(self) -> None:
         choice("adjacency", self.adjacency, ADJACENCIES)

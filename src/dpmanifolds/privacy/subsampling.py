@@ -25,7 +25,7 @@ __all__ = ["fixed_size_descent", "full_batch_descent", "poisson_descent"]
 
 
 def full_batch_descent(
-    *, n: int, steps: int, clip: float, sigma: float, adjacency: str = "replace-one", unit: str = "person"
+    *, n: int, steps: int, clip: float, sigma: float, adjacency: str = "replace-one", unit: str = "record"
 ) -> Guarantee:
     """T steps on all n records: μ = 2C√T/(nσ), and half of that under add/remove.
 
@@ -40,7 +40,7 @@ def full_batch_descent(
 
 
 def poisson_descent(
-    *, n: int, rate: float, steps: int, clip: float, sigma: float, adjacency: str = "replace-one", unit: str = "person"
+    *, n: int, rate: float, steps: int, clip: float, sigma: float, adjacency: str = "replace-one", unit: str = "record"
 ) -> Guarantee:
     """T steps, each on a fresh Poisson sample of rate q; clipping is required, even where gradients are Lipschitz.
 
@@ -59,7 +59,7 @@ def poisson_descent(
 
 
 def fixed_size_descent(
-    *, n: int, batch: int, steps: int, clip: float, sigma: float, adjacency: str = "replace-one", unit: str = "person"
+    *, n: int, batch: int, steps: int, clip: float, sigma: float, adjacency: str = "replace-one", unit: str = "record"
 ) -> Guarantee:
     """T steps, each on a fresh set of b records drawn without replacement; under replace-one only.
 

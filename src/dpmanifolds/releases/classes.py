@@ -20,6 +20,7 @@ from dpmanifolds.releases.entry import (
     checked_budget,
     checked_domain,
     checked_guess,
+    checked_unit,
     open_account,
     stacked,
 )
@@ -65,9 +66,8 @@ class ClassMeans:
 
     def __repr__(self) -> str:
         labels = "private labels" if self.private_labels else "public labels and class counts"
-        return (
-            f"ClassMeans({len(self.classes)} classes, {self.budget!r}, {labels}, one record is {self.guarantee.unit})"
-        )
+        told = f"{self.budget!r}, {labels}, neighbours differ in one {self.guarantee.unit}"
+        return f"ClassMeans({len(self.classes)} classes, {told})"
 
 
 def private_class_means(
@@ -85,7 +85,7 @@ def private_class_means(
     adjacency: str = "replace-one",
     n_guess: int | None = None,
     on_invalid: str = "raise",
-    unit: str = "person",
+    unit: str | None = None,
     ledger: Any = None,
     dataset: str | None = None,
     rng: Any = None,
@@ -93,7 +93,7 @@ def private_class_means(
     """The Fréchet mean of each class, all of them together within `budget`.
 
     By default labels and class counts are public, and neighbours differ in one record of one class
-    (unit "person within class"): each class may then spend the whole budget, since a record is in one of them only.
+    (unit "record within class"): each class may then spend the whole budget, since a record is in one of them only.
 
     `private_labels=True` also protects the label. Then `classes` must be listed, as the labels that occur are private.
     Each class has a sum of its own, to which a record adds its integers and a count: a record that changes its value
@@ -112,7 +112,7 @@ def private_class_means(
     >>> X, y = dpm.SPD(2).random_point(400, rng=0), np.repeat(["left", "right"], 200)
     >>> both = dpm.private_class_means(X, y, ball, dpm.PureDP(1.0))
     >>> both.classes, both.means.shape, both.guarantee.unit
-    (('left', 'right'), (2, 2, 2), 'person within class')
+    (('left', 'right'), (2, 2, 2), 'record within class')
     """
     checked_domain(domain)
     checked_budget(budget)
@@ -120,6 +120,7 @@ def private_class_means(
     choice("mechanism", mechanism, TANGENT)
     choice("on_invalid", on_invalid, ON_INVALID)
     guess = checked_guess(adjacency, n_guess)
+    unit = checked_unit(unit, group_by)
     account = open_account(ledger, dataset, rng)
     request = TangentMean(domain, budget, mechanism, numerics, steps, adjacency, guess, on_invalid, unit, account)
     array = record_form(domain.manifold, points, allow_empty=guess is not None)

@@ -25,7 +25,7 @@ def private_median(
     steps: int | None = None,
     group_by: Any = None,
     on_invalid: str = "raise",
-    unit: str = "person",
+    unit: str | None = None,
     state: str | os.PathLike[str] | None = None,
     ledger: Any = None,
     dataset: str | None = None,

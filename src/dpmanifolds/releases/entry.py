@@ -21,6 +21,7 @@ __all__ = [
     "checked_budget",
     "checked_domain",
     "checked_guess",
+    "checked_unit",
     "open_account",
     "stacked",
 ]
@@ -80,6 +81,12 @@ def checked_domain(domain: Any) -> Domain:
             f"live; got {type(domain).__name__}."
         )
     return domain
+
+
+def checked_unit(unit: str | None, group_by: Any) -> str:
+    """What one of the neighbours differ in is called: a record, or a person where records are grouped."""
+    default = "record" if group_by is None else "person"
+    return default if unit is None else unit
 
 
 def checked_guess(adjacency: Any, n_guess: Any) -> int | None:

@@ -9,7 +9,14 @@ from dpmanifolds.domains import Domain
 from dpmanifolds.errors import ArgumentError
 from dpmanifolds.mechanisms import NUMERICS
 from dpmanifolds.privacy import Budget
-from dpmanifolds.releases.entry import ON_INVALID, checked_budget, checked_domain, checked_guess, open_account
+from dpmanifolds.releases.entry import (
+    ON_INVALID,
+    checked_budget,
+    checked_domain,
+    checked_guess,
+    checked_unit,
+    open_account,
+)
 from dpmanifolds.releases.release import Release
 from dpmanifolds.releases.tangent import TANGENT, TangentMean
 
@@ -29,7 +36,7 @@ def private_mean(
     adjacency: str = "replace-one",
     n_guess: int | None = None,
     on_invalid: str = "raise",
-    unit: str = "person",
+    unit: str | None = None,
     ledger: Any = None,
     dataset: str | None = None,
     rng: Any = None,
@@ -75,6 +82,7 @@ def private_mean(
     choice("on_invalid", on_invalid, ON_INVALID)
     refine = positive_integer("refine", refine, at_least=0)
     guess = checked_guess(adjacency, n_guess)
+    unit = checked_unit(unit, group_by)
     account = open_account(ledger, dataset, rng)
     if mechanism not in TANGENT or numerics == "idealized":
         if guess is not None or refine or steps != "auto":

@@ -40,6 +40,7 @@ from dpmanifolds.releases.entry import (
     checked_budget,
     checked_domain,
     checked_guess,
+    checked_unit,
     open_account,
 )
 from dpmanifolds.releases.release import Release, release_of
@@ -104,7 +105,7 @@ def private_second_moment(
     adjacency: str = "replace-one",
     n_guess: int | None = None,
     on_invalid: str = "raise",
-    unit: str = "person",
+    unit: str | None = None,
     ledger: Any = None,
     dataset: str | None = None,
     rng: Any = None,
@@ -120,6 +121,7 @@ def private_second_moment(
     checked_budget(budget)
     choice("on_invalid", on_invalid, ON_INVALID)
     guess = checked_guess(adjacency, n_guess)
+    unit = checked_unit(unit, group_by)
     radius = positive_number("clip_norm", clip_norm)
     account = open_account(ledger, dataset, rng)
     records = read_records(None, vectors, group_by=group_by, guess=guess)
@@ -265,7 +267,7 @@ def private_tangent_moment(
     numerics: str = "safe",
     group_by: Any = None,
     on_invalid: str = "raise",
-    unit: str = "person",
+    unit: str | None = None,
     ledger: Any = None,
     dataset: str | None = None,
     rng: Any = None,
@@ -281,6 +283,7 @@ def private_tangent_moment(
     checked_budget(budget)
     choice("numerics", numerics, _NUMERICS)
     choice("on_invalid", on_invalid, ON_INVALID)
+    unit = checked_unit(unit, group_by)
     manifold = domain.manifold
     radius = domain.radius if clip_norm is None else positive_number("clip_norm", clip_norm)
     share = number_between("mean_share", mean_share, 0.0, 1.0)

@@ -27,7 +27,7 @@ def privatize(
     mechanism: str = "auto",
     numerics: str = "safe",
     adjacency: str = "replace-one",
-    unit: str = "person",
+    unit: str = "record",
     statistic: str = "value",
     ledger: Any = None,
     dataset: str | None = None,

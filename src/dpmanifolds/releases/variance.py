@@ -15,7 +15,7 @@ from dpmanifolds.manifolds import Euclidean
 from dpmanifolds.mechanisms import Draw, Mechanism, calibrate, choose, host, mean_facts
 from dpmanifolds.mechanisms.wrapped import WrappedMechanism
 from dpmanifolds.privacy import Budget, compose, split
-from dpmanifolds.releases.entry import ON_INVALID, checked_budget, checked_guess, open_account
+from dpmanifolds.releases.entry import ON_INVALID, checked_budget, checked_guess, checked_unit, open_account
 from dpmanifolds.releases.release import Release, release_of
 from dpmanifolds.releases.tangent import TANGENT, TangentMean
 from dpmanifolds.sums.contribution import DistanceContribution
@@ -39,7 +39,7 @@ def private_variance(
     adjacency: str = "replace-one",
     n_guess: int | None = None,
     on_invalid: str = "raise",
-    unit: str = "person",
+    unit: str | None = None,
     ledger: Any = None,
     dataset: str | None = None,
     rng: Any = None,
@@ -66,6 +66,7 @@ def private_variance(
     choice("mechanism", mechanism, TANGENT)
     choice("on_invalid", on_invalid, ON_INVALID)
     guess = checked_guess(adjacency, n_guess)
+    unit = checked_unit(unit, group_by)
     account = open_account(ledger, dataset, rng)
     request = TangentMean(domain, budget, mechanism, numerics, "auto", adjacency, guess, on_invalid, unit, account)
     records = read_records(domain.manifold, points, group_by=group_by, guess=guess)

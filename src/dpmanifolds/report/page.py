@@ -213,8 +213,8 @@ def _promise(release: Release) -> str:
             "It holds whatever else that someone knows or will learn, and whatever is computed from the release."
         )
         + _paragraph(
-            f"In numbers: {budget_in_words(release.spent)}, {release.guarantee.adjacency}; one record is one {unit}. "
-            "Releases about the same people add up; a ledger keeps the account."
+            f"In numbers: {budget_in_words(release.spent)}, {release.guarantee.adjacency}; neighbours differ in one "
+            f"{unit}. Releases about the same people add up; a ledger keeps the account."
         )
     )
 
