@@ -167,7 +167,8 @@ def _promise(console: Console, model: PrivateMDM) -> None:
     release = model.class_means_.releases[0]
     console.print(
         f"\nThe promise: [bold]{promise.as_pure()!r}[/bold], {promise.adjacency}, neighbours differ in one "
-        f"{promise.unit}. Someone who knows every other image, and wonders which of two candidates the last one is, guesses right in at"
+        f"{promise.unit}. Someone who knows every other image, and wonders which of two candidates the last one is,"
+        " guesses right in at"
         f" most [bold]{guess:.1f} %[/bold] of cases with the means in hand; without them, in 50 %. It rests on"
         f" {release.mechanism} noise ({release.numerics}) and the sensitivity bound {release.sensitivity.theorem}.\n"
     )

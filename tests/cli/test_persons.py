@@ -96,7 +96,7 @@ def test_a_person_in_two_files_is_one_person_and_files_can_be_persons(folder, ty
 def test_voxels_are_charged_to_an_account_of_persons_only_when_grouped_or_said_to_be(folder, typed):
     place = "--layout upper --eigenvalues 1e-5 1e-2 --epsilon 0.5 --yes"
     account = "--ledger privacy.ledger --dataset clinic"
-    typed("ledger open privacy.ledger --dataset clinic --epsilon 9")
+    typed("ledger open privacy.ledger --dataset clinic --epsilon 9 --unit person")
     refused = typed(f"mean sub-0.nii.gz {place} {account} --out a")
     assert refused.exit_code == 2
     assert Ledger("privacy.ledger").spent("clinic") is None

@@ -101,7 +101,7 @@ WRONG_USES = (
         "an account of persons, but records of another kind",
         "mean sub-0.nii.gz --layout upper --eigenvalues 1e-5 1e-2 --epsilon 1 --yes --ledger privacy.ledger "
         "--dataset clinic",
-        before=("ledger open privacy.ledger --dataset clinic --epsilon 1",),
+        before=("ledger open privacy.ledger --dataset clinic --epsilon 1 --unit person",),
     ),
     WrongUse(
         "records of another size than the manifold",

@@ -155,7 +155,7 @@ def test_transform_needs_a_fit_and_records_of_the_same_space(kind):
 def test_a_ledger_is_charged_once_per_fit_with_the_whole_promise(kind, tmp_path):
     path = str(tmp_path / "privacy.ledger")
     ledger = Ledger(path)
-    ledger.open_dataset("study", dpm.PureDP(5.0), unit="person within class" if kind == "mdm" else "person")
+    ledger.open_dataset("study", dpm.PureDP(5.0), unit="record within class" if kind == "mdm" else "record")
     model = clone(KINDS[kind](ledger=path, dataset="study"))
     for count in (1, 2):
         model.fit(X, Y)

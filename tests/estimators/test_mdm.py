@@ -71,9 +71,9 @@ def test_classes_are_sorted_however_they_are_listed():
 def test_public_labels_promise_less_than_private_ones():
     records, labels = labelled(400, 6)
     public = PrivateMDM(BALL, dpm.PureDP(1.0)).fit(records, labels)
-    assert public.guarantee_.unit == "person within class"
+    assert public.guarantee_.unit == "record within class"
     hidden = PrivateMDM(BALL, dpm.PureDP(1.0), private_labels=True, classes=[10, 20, 30]).fit(records, labels)
-    assert hidden.guarantee_.unit == "person"
+    assert hidden.guarantee_.unit == "record"
     assert hidden.guarantee_.fits(dpm.PureDP(1.0))
     assert hidden.class_means_.private_labels
     with pytest.raises(dpm.ArgumentError, match="needs classes"):

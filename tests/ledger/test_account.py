@@ -222,7 +222,7 @@ def test_opening_again_changes_nothing(ledger):
     first = ledger.open_dataset("survey", ApproxDP(1.0, 1e-6), fingerprint=fingerprint)
     again = ledger.open_dataset("survey", ApproxDP(1.0, 1e-6), filter="renyi", fingerprint=fingerprint)
     assert first == again == ledger.datasets()[0]
-    assert (first.filter, first.unit, len(ledger.entries())) == ("renyi", "person", 1)
+    assert (first.filter, first.unit, len(ledger.entries())) == ("renyi", "record", 1)
 
 
 @pytest.mark.parametrize(

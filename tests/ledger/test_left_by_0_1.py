@@ -60,7 +60,7 @@ def test_a_ledger_of_version_0_1_is_read_as_it_is_and_charged_on(ledger):
     assert ledger.verify() == 15
     assert ledger.spent("clinic") == GaussianDP(0.8062257748298535)
     assert Path(ledger.path).read_bytes() == before
-    ledger.spend("clinic", Guarantee.gaussian(0.1), what="mean", run=NewRun(3))
+    ledger.spend("clinic", Guarantee.gaussian(0.1, unit="person"), what="mean", run=NewRun(3))
     assert ledger.verify() == 16
     assert ledger.entries()[-1].version is not None
     assert ledger.entries()[-1].advisories == ()

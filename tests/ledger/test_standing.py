@@ -17,7 +17,7 @@ DEPTH = 9
 
 
 def standing_of(total, name):
-    return Standing(Dataset("survey", total, filters.limit_of(total, name), "replace-one", "person", None))
+    return Standing(Dataset("survey", total, filters.limit_of(total, name), "replace-one", "record", None))
 
 
 def admitted(standing, release, delta=None):
