@@ -4,7 +4,7 @@ VENV := .venv
 BIN := $(VENV)/bin
 PIP := $(BIN)/python -m pip --disable-pip-version-check -q
 
-.PHONY: demo test lint types check contract certify test-statistical test-backends test-dask torture audit fuzz reproduce reproduce-quick papers bench freeze-oracles docs test-page \
+.PHONY: demo test lint types check contract certify test-statistical test-backends test-dask torture audit fuzz redteam reproduce reproduce-quick papers bench freeze-oracles docs test-page \
 	stranger clean
 
 demo: $(VENV)/.demo
@@ -41,6 +41,11 @@ torture: $(VENV)/.test
 # attacks on every mechanism and release, thousands of draws each; writes the tables of docs/audits.md
 audit: $(VENV)/.test
 	$(BIN)/python -m dpmanifolds.auditing.table --draws 8000 --write docs/audits.md
+
+# attacks: random neighbours at the edge of random domains, and 10,000 promises against the truth in mpmath (20 minutes)
+redteam: $(VENV)/.test
+	$(BIN)/python -m tests.redteam.neighbours --trials 1500
+	$(BIN)/python -m tests.redteam.profiles --comparisons 10000
 
 # 100,000 generated calls of the public functions and readers
 fuzz: $(VENV)/.test

@@ -6,17 +6,20 @@ and on awkward places, and two data sets that differ in one of them. Then it ask
 - do releases of every statistic end in the same way (no error, no warning, or the same refusal on both)?
 - do the integers of the records that both have agree bit for bit, and the sums to 2R in exact arithmetic?
 - is what is released finite, on the manifold, in the domain?
+
+    python -m tests.redteam.neighbours --trials 1500
 """
 
 from __future__ import annotations
 
+import argparse
+import sys
 import warnings
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
-from tests.sums.hard import hard_records
 
 import dpmanifolds as dpm
 from dpmanifolds import (
@@ -38,6 +41,7 @@ from dpmanifolds.mechanisms import host
 from dpmanifolds.sums.contribution import TangentContribution
 from dpmanifolds.sums.integers import finest_exponent
 from dpmanifolds.sums.total import integers_of
+from tests.sums.hard import hard_records
 
 METRICS = ("affine-invariant", "log-euclidean", "log-cholesky")
 BUDGETS = (PureDP(1.0), GaussianDP(1.0), ZeroConcentratedDP(0.5), ApproxDP(1.0, 1e-6), PureDP(1e-3), GaussianDP(30.0))
@@ -195,3 +199,22 @@ def attack(seed: int) -> list[str]:
     if sum(z * z for z in moved) > 4 * 4**exponent:
         found.append(f"{pair!r}: the sum moves by more than 2R")
     return found
+
+
+def main() -> int:
+    """Attack so many pairs; 1 where something was found."""
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--trials", type=int, default=1_500)
+    parser.add_argument("--first", type=int, default=0, help="the first seed")
+    arguments = parser.parse_args()
+    found = 0
+    for seed in range(arguments.first, arguments.first + arguments.trials):
+        for fault in attack(seed):
+            found += 1
+            print(fault, flush=True)
+    print(f"{arguments.trials} pairs of neighbours attacked, {found} faults found.")
+    return int(found > 0)
+
+
+if __name__ == "__main__":
+    sys.exit(main())
