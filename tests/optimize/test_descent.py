@@ -313,7 +313,7 @@ def test_the_number_of_records_can_be_private():
     assert all(entry[1:] == book.entries[0][1:] for entry in book.entries)
     assert "3000" not in repr(book.entries)
     names = np.repeat(np.arange(300), 10)
-    assert run(**options, group_by=names).guarantee == result.guarantee
+    assert run(**options, group_by=names, unit="record").guarantee == result.guarantee
     with pytest.raises(NotAvailableError, match="replace-one"):
         run(**options, batch_size=10)
 

@@ -66,7 +66,7 @@ def test_persons_of_one_record_each_change_nothing(kind):
     records = draw(np.random.default_rng(0), 200)
     options = {"start": w, "budget": dpm.ApproxDP(2.0, 1e-6), "steps": 4, "step_size": 0.05, "rng": 1}
     one = private_descent(loss, records, loss.manifold, group_by=np.arange(200), **options)
-    other = private_descent(loss, records, loss.manifold, **options)
+    other = private_descent(loss, records, loss.manifold, unit="person", **options)
     assert np.allclose(one.point, other.point, atol=1e-5)
     assert one.guarantee == other.guarantee
     assert float(one.sensitivity) == float(other.sensitivity)

@@ -98,7 +98,7 @@ def test_class_means_spend_the_whole_budget_in_each_class_and_say_so():
     means = dpm.private_class_means(X, y, ball, PureDP(1.0))
     assert means.classes == (2, 5, 9)
     assert [release.n for release in means.releases] == [50, 100, 150]
-    assert means.guarantee.unit == "person within class"
+    assert means.guarantee.unit == "record within class"
     assert all(release.guarantee.fits(PureDP(1.0)) for release in means.releases)
     assert means.guarantee.fits(PureDP(1.0))
 
@@ -109,7 +109,7 @@ def test_private_labels_are_paid_for_within_the_budget(budget):
     ball = Ball(space, np.eye(2), 2.0)
     X, y = space.random_point(9000, rng=0), np.repeat(["a", "b", "c"], 3000)
     means = dpm.private_class_means(X, y, ball, budget, classes=["a", "b", "c"], private_labels=True)
-    assert means.guarantee.unit == "person"
+    assert means.guarantee.unit == "record"
     assert means.guarantee.fits(budget)
     assert [release.n for release in means.releases] == [None] * 3
     for name, release in zip("abc", means.releases, strict=True):
@@ -227,7 +227,7 @@ def test_the_median_withstands_outliers_that_move_the_mean():
 
 def test_the_median_is_charged_and_grouped_like_the_mean(tmp_path):
     ledger = Ledger(tmp_path / "account.sqlite")
-    ledger.open_dataset("people", GaussianDP(1.0))
+    ledger.open_dataset("people", GaussianDP(1.0), unit="person")
     ball = Ball(Sphere(2), np.array([0.0, 0.0, 1.0]), 0.5)
     records = ball.clip(Sphere(2).random_point(90, rng=0))
     account = {"ledger": ledger, "dataset": "people"}
@@ -235,4 +235,4 @@ def test_the_median_is_charged_and_grouped_like_the_mean(tmp_path):
     assert release.n == 30
     assert ledger.remaining("people").mu == pytest.approx(0.8, rel=1e-6)
     with pytest.raises(dpm.BudgetExceededError):
-        dpm.private_median(records, ball, GaussianDP(0.9), **account)
+        dpm.private_median(records, ball, GaussianDP(0.9), unit="person", **account)

@@ -25,6 +25,8 @@ __all__ = ["TANGENT", "TangentMean", "is_usable", "reached", "settled", "step_sh
 
 
 _MOST_TRIES = 40
+# times the radius that holds noise nine times in ten: from two dimensions on it is longer once in 300,000 times or less
+_BEYOND_NOISE = 4.0
 TANGENT = ("auto", "wrapped-gaussian", "wrapped-laplace")
 """Mechanisms of a mean by sums."""
 
@@ -181,7 +183,7 @@ def step_share(drawn: np.ndarray, back: np.ndarray, before: float, plan: StepPla
     noise, length, way = plan.mechanisms[number].expected_error.mean, np.linalg.norm(drawn), np.linalg.norm(back)
     share = max(plan.gains[number], plan.gains[0] * (1 - (noise / max(float(length), noise)) ** 2))
     overshot = float(drawn @ back) / max(float(way), 1e-300)
-    if overshot > 2 * plan.mechanisms[number - 1].expected_error.radius_90:
+    if overshot > _BEYOND_NOISE * plan.mechanisms[number - 1].expected_error.radius_90:
         share = min(share, max(float(way) / (before + overshot), safe_share(plan.last.facts.domain)))
     return share
 
