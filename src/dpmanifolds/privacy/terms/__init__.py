@@ -15,11 +15,14 @@ from typing import Any
 from dpmanifolds.errors import ArgumentError
 from dpmanifolds.privacy.terms.base import Term
 from dpmanifolds.privacy.terms.batches import SubsampledGaussianTerm
+from dpmanifolds.privacy.terms.lattice import DiscreteGaussianTerm, DiscreteLaplaceTerm
 from dpmanifolds.privacy.terms.named import ApproxTerm, GaussianTerm, ProfileTerm, PureTerm, ZcdpTerm
 from dpmanifolds.privacy.terms.noises import L2LaplaceTerm, LaplaceTerm, RiemannianGaussianTerm
 
 __all__ = [
     "ApproxTerm",
+    "DiscreteGaussianTerm",
+    "DiscreteLaplaceTerm",
     "GaussianTerm",
     "L2LaplaceTerm",
     "LaplaceTerm",
@@ -41,6 +44,8 @@ _KINDS: dict[str, type[Term]] = {
         ZcdpTerm,
         LaplaceTerm,
         L2LaplaceTerm,
+        DiscreteGaussianTerm,
+        DiscreteLaplaceTerm,
         RiemannianGaussianTerm,
         SubsampledGaussianTerm,
         ProfileTerm,

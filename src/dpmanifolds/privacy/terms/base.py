@@ -85,6 +85,16 @@ class Term:
         return where_below(self.profile, tail, start=self.spread)
 
     @property
+    def is_gaussian(self) -> bool:
+        """Whether `gaussian_mu` is all there is to tell of its profile, up to a millionth."""
+        return False
+
+    @property
+    def adjacency(self) -> str | None:
+        """The neighbours it holds for, where its parameters say so."""
+        return None
+
+    @property
     def is_symmetric(self) -> bool:
         """Whether the profile is the same, or claimed to be, in both directions between neighbours."""
         return True

@@ -99,6 +99,10 @@ class GaussianTerm(Term):
         return self.mu
 
     @property
+    def is_gaussian(self) -> bool:
+        return True
+
+    @property
     def spread(self) -> float:
         return self.mu
 
