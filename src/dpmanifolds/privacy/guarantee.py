@@ -54,6 +54,7 @@ from dpmanifolds.privacy.tilted_grid import TailLaw
 __all__ = ["ADJACENCIES", "Guarantee", "compose"]
 
 ADJACENCIES = ("replace-one", "add-remove-one")
+"""What neighbours differ in: one record of a public number, or one record more or less."""
 _SCHEMA = 1
 _FITS = SUM_SLACK
 _RESOLVED = 1e3

@@ -25,7 +25,7 @@ from dpmanifolds.privacy.terms.base import Term
 
 __all__ = ["DiscreteGaussianTerm", "DiscreteLaplaceTerm"]
 
-_LEAST_SCALE, _LARGEST_SCALE = 2.0**-6, 2.0**60
+_LEAST_SCALE, _LARGEST_SCALE = 2.0**-12, 2.0**60
 _LARGEST_SHIFT = 2.0**66
 _LARGEST_LOSS = 1e6
 _AS_GOOD = 1 + 1e-6
