@@ -14,7 +14,7 @@ from typing import Any
 
 from dpmanifolds.errors import ArgumentError
 from dpmanifolds.privacy.terms.base import Term
-from dpmanifolds.privacy.terms.batches import SubsampledGaussianTerm
+from dpmanifolds.privacy.terms.batches import SubsampledGaussianTerm, SubsampledLaplaceTerm, TruncatedGaussianTerm
 from dpmanifolds.privacy.terms.lattice import DiscreteGaussianTerm, DiscreteLaplaceTerm
 from dpmanifolds.privacy.terms.named import ApproxTerm, GaussianTerm, ProfileTerm, PureTerm, ZcdpTerm
 from dpmanifolds.privacy.terms.noises import L2LaplaceTerm, LaplaceTerm, RiemannianGaussianTerm
@@ -30,7 +30,9 @@ __all__ = [
     "PureTerm",
     "RiemannianGaussianTerm",
     "SubsampledGaussianTerm",
+    "SubsampledLaplaceTerm",
     "Term",
+    "TruncatedGaussianTerm",
     "ZcdpTerm",
     "term_from_dict",
 ]
@@ -48,6 +50,8 @@ _KINDS: dict[str, type[Term]] = {
         DiscreteLaplaceTerm,
         RiemannianGaussianTerm,
         SubsampledGaussianTerm,
+        SubsampledLaplaceTerm,
+        TruncatedGaussianTerm,
         ProfileTerm,
     )
 }
