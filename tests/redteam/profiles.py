@@ -212,10 +212,10 @@ def threshold(rng: Rng) -> Comparison:
         losses, _ = truths.discrete_laplace_losses(scale, shift)
         promise = Guarantee.discrete_laplace(shift, scale)
         at = shift - 2 * int(rng.integers(0, shift))
-    # P(−l) = e^−l·Q(…): the other law has the mirrored losses
-    power = mp.fsum(mass for loss, mass in losses.items() if loss >= at)
+    # the other law has the mirrored losses
+    missed = mp.fsum(mass for loss, mass in losses.items() if loss < at)
     level = mp.fsum(mass for loss, mass in losses.items() if -loss >= at)
-    attained = mp.sqrt(2) * (mp.erfinv(2 * power - 1) - mp.erfinv(2 * level - 1))
+    attained = -truths.probit(missed) - truths.probit(level)
     return Comparison(f"{promise.terms}, loss ≥ {at}", promise.as_gaussian().mu, attained)
 
 

@@ -17,6 +17,7 @@ __all__ = [
     "l2_laplace_delta",
     "laplace_delta",
     "laplace_twice_delta",
+    "probit",
     "randomised_response_delta",
     "rare_events_delta",
     "renyi_of_losses",
@@ -28,6 +29,12 @@ __all__ = [
 ]
 
 Losses = dict[int, mp.mpf]
+
+
+def probit(probability: mp.mpf) -> mp.mpf:
+    """Φ⁻¹, however small the probability."""
+    with mp.extradps(20 - int(mp.log10(probability))):
+        return mp.sqrt(2) * mp.erfinv(2 * probability - 1)
 
 
 def gaussian_delta(mu: float, epsilon: float) -> mp.mpf:
@@ -180,10 +187,26 @@ def sampled_gaussian_delta(
 
 
 def sampled_gaussian_twice_delta(sampling: str, rate: float, noise: float, epsilon: float) -> mp.mpf:
-    """Two steps of the same neighbours: the second one's profile averaged over the loss of the first."""
-    with mp.extradps(40):
-        pair = _Mixtures(sampling, rate, noise)
-        return pair.mean_of(lambda x: pair.delta(mp.mpf(epsilon) - pair.loss(x)), 2 + 14 * pair.s)
+    """Two steps of the same neighbours: the second one's profile averaged over the loss of the first.
+
+    Where losses are bounded below, by log(1 − q), the profile is not analytic there: the integral is cut at that place.
+    """
+    pair, level = _Mixtures(sampling, rate, noise), mp.mpf(epsilon)
+    top = 2 + 14 * pair.s
+
+    def second(x: mp.mpf) -> mp.mpf:
+        return pair.delta(level - pair.loss(x))
+
+    if sampling == "poisson" or rate == 1:
+        return pair.mean_of(second, top)
+
+    def density(x: mp.mpf) -> mp.mpf:
+        return mp.npdf(x, 0, pair.s) * pair.ratio(pair.away[0], x) * second(x)
+
+    cut = pair.threshold(level - mp.log1p(-pair.q))
+    cuts = [-14 * pair.s, *([cut] if -14 * pair.s < cut < top else []), top]
+    value, error = mp.quad(density, cuts, maxdegree=7, error=True)
+    return value - error
 
 
 def sampled_gaussian_renyi(sampling: str, rate: float, noise: float, alpha: float) -> mp.mpf:
