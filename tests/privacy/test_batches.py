@@ -134,6 +134,18 @@ def test_explicit_neighbours_of_cut_batches_stay_below_the_claim(n, rate, larges
                 assert divergence(*pair, noise, epsilon) <= removed.delta(epsilon) * (1 + 1e-4)
 
 
+@pytest.mark.parametrize(("n", "rate", "largest"), [(40, 0.3, 20), (300, 0.02, 30), (2000, 0.5, 990)])
+def test_how_often_batches_are_cut_is_above_the_exact_sum_by_little(n, rate, largest):
+    term = TruncatedGaussianTerm(sampling="poisson", records=n, rate=rate, largest_batch=largest, noise_multiplier=1.0)
+    with mp.workdps(50):
+        q = mp.mpf(rate)
+        drawn = [mp.binomial(n - 1, m) * q**m * (1 - q) ** (n - 1 - m) for m in range(n)]
+        full = mp.fsum(drawn[largest:])
+        kept = mp.fsum(w * q * largest / (m + 1) for m, w in enumerate(drawn) if m >= largest) / full
+        for told, truth in zip((*term._cut, term._plain), (full, kept, 1 - full), strict=True):
+            assert truth <= told <= truth * (1 + mp.mpf("1e-8"))
+
+
 @pytest.mark.parametrize(
     ("n", "rate", "largest", "noise", "steps"),
     [(1000, 0.01, 30, 1.0, 100), (1000, 0.01, 20, 1.0, 100), (10_000, 0.01, 130, 2.0, 500), (1000, 0.1, 110, 1.0, 10)],
