@@ -70,7 +70,7 @@ def is_offered(name: str, numerics: str, where: str, budget: str) -> bool:
     if name == "wrapped-laplace":
         return True
     if name == "wrapped-gaussian":
-        return budget not in ("pure", "gaussian") if numerics == "lattice" else budget != "pure"
+        return budget != "pure"
     if name == "riemannian-gaussian":
         return budget != "pure" and (flat or where in ("circle", "sphere", "small sphere", "hyperbolic", "sphere 20"))
     return where not in ("product", "power", "power 4")

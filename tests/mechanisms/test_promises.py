@@ -60,7 +60,8 @@ def promised(mechanism):
         return exactly, guarantee.as_gaussian().mu
     if mechanism.name == "wrapped-laplace":
         if mechanism.numerics == "lattice":
-            ell1 = math.sqrt(dim) * moved
+            # integers move by whole steps
+            ell1 = math.floor(math.sqrt(dim) * moved)
             return LatticeLaplace(dim, mechanism.sigma_steps).epsilon(ell1), guarantee.as_pure().epsilon
         return exactly, guarantee.as_pure().epsilon
     if mechanism.name == "riemannian-gaussian":

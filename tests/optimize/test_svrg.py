@@ -7,8 +7,8 @@ import pytest
 
 from dpmanifolds import SPD, ApproxDP, ArgumentError, Ball, Euclidean, GaussianDP, PureDP, Sphere, Stiefel, frechet_mean
 from dpmanifolds.optimize import FrechetMeanLoss, PCALoss, private_svrg
-from dpmanifolds.optimize.svrg import _Difference, _transport
-from dpmanifolds.privacy import compose, full_batch_descent, poisson_descent
+from dpmanifolds.optimize.svrg import _Difference, _plans, _transport
+from dpmanifolds.privacy import Guarantee, compose, full_batch_descent, poisson_descent
 
 SPACE = SPD(2)
 BALL = Ball(SPACE, np.eye(2), 1.5)
@@ -146,3 +146,21 @@ def test_persons_need_no_bound_on_gradients():
         bound = None
 
     assert run(Unbounded(BALL), clip=1.5, group_by=np.arange(2000)).guarantee.fits(BUDGET)
+
+
+def test_the_noise_is_found_without_the_slack_of_a_sum(monkeypatch):
+    """A composition 1e−12 above the budget was taken for one within it."""
+    asked = []
+    fits = Guarantee.fits
+
+    def watched(self, budget, *, strict=False):
+        asked.append(strict)
+        return fits(self, budget, strict=strict)
+
+    monkeypatch.setattr(Guarantee, "fits", watched)
+    budget = GaussianDP(0.3)
+    outer = {"n": 1000, "unit": "person", "clip": 1.0, "steps": 3}
+    full, short = _plans(budget, 0.5, outer, outer | {"steps": 12})
+    assert asked
+    assert all(asked)
+    assert compose(full.guarantee, short.guarantee).fits(budget, strict=True)

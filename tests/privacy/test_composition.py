@@ -25,7 +25,8 @@ from dpmanifolds.privacy import (
 )
 from dpmanifolds.privacy._accounts import composed_grid
 from dpmanifolds.privacy.loss_grid import _convolve, compose_grids, from_profile, power
-from dpmanifolds.privacy.terms import GaussianTerm, PureTerm, _riemannian_bound
+from dpmanifolds.privacy.terms import GaussianTerm, PureTerm
+from dpmanifolds.privacy.terms.noises import _riemannian_bound
 from dpmanifolds.privacy.tilted_grid import TailLaw
 
 AMOUNTS = st.floats(0.05, 2.0)

@@ -35,6 +35,11 @@ SINGLE = {
     "laplace": Guarantee.laplace(0.8),
     "poisson": poisson_descent(n=1000, rate=0.05, steps=1, clip=1.0, sigma=0.03),
     "fixed size": fixed_size_descent(n=1000, batch=50, steps=1, clip=1.0, sigma=0.06),
+    "discrete gaussian": Guarantee.discrete_gaussian(5.0, 8.0, 1),
+    "discrete gaussian in space": Guarantee.discrete_gaussian(50.0, 80.0, 3),
+    "discrete laplace": Guarantee.discrete_laplace(5, 7.0),
+    "laplace on batches": poisson_descent(n=1000, rate=0.2, steps=1, clip=1.0, sigma=0.01, law="laplace"),
+    "cut batches": poisson_descent(n=100, rate=0.2, steps=1, clip=1.0, sigma=0.1, largest_batch=25),
     "profile": Guarantee.profile(0.25, PROFILE),
 }
 MIXED = {

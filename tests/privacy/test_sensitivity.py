@@ -5,6 +5,7 @@ from __future__ import annotations
 import importlib.util
 import math
 from fractions import Fraction
+from functools import partial
 from pathlib import Path
 
 import mpmath
@@ -15,12 +16,14 @@ from hypothesis import strategies as st
 
 from dpmanifolds import (
     SPD,
+    ApproxDP,
     ArgumentError,
     Ball,
     Domain,
     Euclidean,
     Grassmann,
     Hyperbolic,
+    NotAvailableError,
     PlanarShapes,
     Power,
     Product,
@@ -30,6 +33,7 @@ from dpmanifolds import (
     Stiefel,
     frechet_mean,
 )
+from dpmanifolds.mechanisms import calibrate, mean_facts, value_facts
 from dpmanifolds.privacy import (
     Sensitivity,
     sensitivity_of_clipped_gradient,
@@ -365,3 +369,60 @@ def test_gradient_sensitivities_are_rounded_up():
         assert Fraction(float(sensitivity_of_median_gradient(n))) >= Fraction(2, n)
         assert Fraction(float(sensitivity_of_clipped_gradient(clip, n))) >= 2 * Fraction(clip) / n
     assert float(sensitivity_of_median_gradient(8)) == 0.25
+
+
+def test_a_mean_of_n_records_has_no_bound_where_records_come_and_go():
+    ball = Ball(SPD(2), np.eye(2), 1.0)
+    for bound in (
+        sensitivity_of_mean,
+        sensitivity_of_mean_at_center,
+        sensitivity_of_mean_gradient,
+        sensitivity_of_unclipped_gradient,
+        sensitivity_of_variance,
+    ):
+        with pytest.raises(ArgumentError, match="n is not public"):
+            bound(ball, 10, adjacency="add-remove-one")
+        assert bound(ball, 10, adjacency="replace-one") == bound(ball, 10)
+        assert bound(ball, 10).adjacency == "replace-one"
+        with pytest.raises(ArgumentError, match="adjacency"):
+            bound(ball, 10, adjacency="swap")
+    with pytest.raises(ArgumentError, match="n is not public"):
+        sensitivity_of_flat_mean(Ball(Euclidean(2), np.zeros(2), 1.0), 10, adjacency="add-remove-one")
+
+
+def test_one_gradient_more_moves_a_sum_half_as_far_as_one_replaced():
+    for bound in (partial(sensitivity_of_clipped_gradient, 0.3, 7), partial(sensitivity_of_median_gradient, 7)):
+        replaced, added = bound(), bound(adjacency="add-remove-one")
+        assert added.value == pytest.approx(replaced.value / 2, rel=1e-15)
+        assert (replaced.adjacency, added.adjacency) == ("replace-one", "add-remove-one")
+
+
+def test_a_bound_for_replacements_is_not_taken_for_added_records():
+    """`value_facts` labelled it with whatever adjacency was named."""
+    ball = Ball(SPD(2), np.eye(2), 1.0)
+    with pytest.raises(ArgumentError, match="'replace-one' neighbours; got adjacency 'add-remove-one'"):
+        value_facts(ball, sensitivity_of_mean(ball, 10), adjacency="add-remove-one")
+    with pytest.raises(ArgumentError, match="adjacency"):
+        value_facts(ball, 0.1, adjacency="swap")
+    stated = value_facts(ball, 0.1, adjacency="add-remove-one")
+    assert (stated.adjacency, stated.at_center.adjacency) == ("add-remove-one", "add-remove-one")
+
+
+@pytest.mark.parametrize("labels", [{"adjacency": "add-remove-one"}, {"labelled": True}])
+def test_no_mechanism_around_the_mean_itself_where_its_bound_does_not_hold(labels):
+    """direct-gaussian was calibrated there, to the facts of a sum."""
+    facts = mean_facts(Ball(Sphere(2), [0.0, 0.0, 1.0], 0.5), 100, **labels)
+    around = {"direct-gaussian": "rounded", "direct-laplace": "rounded", "k-norm-gradient": "idealized"}
+    for name, numerics in around.items():
+        with pytest.raises(NotAvailableError, match="replace-one neighbours and public classes only"):
+            calibrate(name, facts, ApproxDP(1.0, 1e-6), numerics)
+
+
+@pytest.mark.parametrize("gaussian", [True, False])
+def test_the_facts_of_a_mean_that_counts_along_are_the_length_of_one_record(gaussian):
+    """(z, c₀) with |z| ≤ R: what one record more adds to the sum, to the last step."""
+    shape = mean_facts(Ball(Euclidean(3), np.zeros(3), 1.0), 100, adjacency="add-remove-one").shape
+    for exponent in (8, 20, shape.finest):
+        radius, weight = 1 << exponent, shape.weight(exponent, gaussian=gaussian)
+        moved = shape.diameter(exponent, gaussian=gaussian)
+        assert (moved - 1) ** 2 < radius * radius + weight * weight <= moved * moved

@@ -52,9 +52,9 @@ class Claim:
         kinds = {term.kind for term in guarantee.terms}
         if delta is None and kinds <= {"gaussian", "riemannian-gaussian"}:
             return cls("μ", guarantee.as_gaussian().mu)
-        if delta is None and kinds == {"zcdp"}:
+        if delta is None and kinds <= {"zcdp", "discrete-gaussian"}:
             return cls("√2ρ", math.sqrt(2 * guarantee.as_zcdp().rho))
-        if delta is None and kinds <= {"pure", "laplace"}:
+        if delta is None and kinds <= {"pure", "laplace", "discrete-laplace"}:
             return cls("ε", guarantee.as_pure().epsilon)
         delta = 1e-5 if delta is None else delta
         return cls("ε", guarantee.epsilon(delta), delta)

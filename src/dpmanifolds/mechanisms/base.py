@@ -14,6 +14,7 @@ from scipy import integrate, special
 
 from dpmanifolds._arrays import Array
 from dpmanifolds.domains import Domain
+from dpmanifolds.errors import NotAvailableError
 from dpmanifolds.privacy import Budget, Guarantee, Sensitivity
 from dpmanifolds.sums.integers import finest_exponent
 
@@ -50,6 +51,10 @@ class Facts:
     @property
     def of_frechet_mean(self) -> Facts:
         """These facts, or those of the Fréchet mean that a mean by tangent sums stands for."""
+        if self.shape is not None and self.frechet is None:
+            raise NotAvailableError(
+                "mechanisms around the Fréchet mean are offered for replace-one neighbours and public classes only."
+            )
         return self if self.frechet is None else self.frechet()
 
     @property

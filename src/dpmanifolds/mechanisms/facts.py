@@ -21,12 +21,10 @@ from dpmanifolds.privacy import (
     sensitivity_of_mean_gradient,
     solver_tolerance,
 )
+from dpmanifolds.privacy.guarantee import ADJACENCIES
 from dpmanifolds.privacy.solver import coordinate_rounding
 
 __all__ = ["ADJACENCIES", "frechet_facts", "mean_facts", "value_facts"]
-
-ADJACENCIES = ("replace-one", "add-remove-one")
-"""What neighbours differ in: one record of a public number, or one record more or less."""
 
 
 def mean_facts(
@@ -62,6 +60,7 @@ def mean_facts(
         "B1",
         "P",
         "2r/n for a sum of integers" if adjacency == "replace-one" else "√(r² + c₀²)/n for a sum of integers",
+        adjacency,
     )
     plain = adjacency == "replace-one" and not labelled
     frechet = partial(frechet_facts, domain, n, dtype, unit=unit) if plain else None
@@ -127,9 +126,15 @@ def value_facts(
     """
     if not isinstance(domain, Domain):
         raise ArgumentError(f"domain must be a Domain such as Ball, the public promise about values; got {domain!r}.")
+    choice("adjacency", adjacency, ADJACENCIES)
     if not isinstance(sensitivity, Sensitivity):
-        number = positive_number("sensitivity", sensitivity)
-        sensitivity = Sensitivity(number, "stated by the user", "stated", "a geodesic distance between neighbours")
+        number, statement = positive_number("sensitivity", sensitivity), "a geodesic distance between neighbours"
+        sensitivity = Sensitivity(number, "stated by the user", "stated", statement, adjacency)
+    elif sensitivity.adjacency != adjacency:
+        raise ArgumentError(
+            f"this sensitivity holds for {sensitivity.adjacency!r} neighbours; got adjacency {adjacency!r}. State one "
+            "that holds for these, as a number."
+        )
     if not domain.has_unique_mean:
         raise NotAvailableError(
             f"how far a value moves at the centre is known for radii below {domain.manifold.max_radius:.6g} on "

@@ -42,7 +42,6 @@ from dpmanifolds.privacy import (
     Sensitivity,
     affordable_epsilon,
     affordable_mu,
-    affordable_rho,
 )
 from dpmanifolds.sums.estimate import shrink_lengths
 
@@ -61,7 +60,7 @@ _LARGEST_NOISE = 2.0**52
 _COARSEST = 8
 _INT64 = np.iinfo(np.int64)
 _SIMULATED_NUMBERS = 4_000_000
-_MOST_ENLARGEMENTS = 64
+_MOST_ENLARGEMENTS = 46
 _MOST_INTEGRATED = 1000
 
 
@@ -209,21 +208,22 @@ def _dim(facts: Facts) -> int:
     return facts.domain.manifold.dim if facts.shape is None else facts.shape.integers
 
 
-def _enlarged(scale: float, kept: Callable[[float], bool]) -> float:
-    """The scale, grown by hairs until OpenDP's own privacy map says that the promise is kept."""
-    for _ in range(_MOST_ENLARGEMENTS):
-        if kept(scale):
-            return scale
-        scale *= 1 + 2.0**-40
-    raise ScaleOutOfRangeError(f"OpenDP's privacy map promises nothing at the lattice scale {scale:g}.")
+def _enlarged(scale: float, budget: Budget, promise: Callable[[float], Guarantee]) -> tuple[float, Guarantee]:
+    """The scale, grown by hairs until its promise keeps the budget."""
+    for attempt in range(_MOST_ENLARGEMENTS):
+        guarantee = promise(scale)
+        if guarantee.fits(budget, strict=True):
+            return scale, guarantee
+        scale *= 1 + 2.0 ** (attempt - 48)
+    raise ScaleOutOfRangeError(f"the noise promises nothing within {budget!r} at the lattice scale {scale:g}.")
 
 
 @dataclass(frozen=True, kw_only=True)
 class WrappedGaussianMechanism(WrappedMechanism):
     """N(0, σ²I) at the centre.
 
-    Rounded: μ = Δ/σ exactly, Δ in whole steps. Lattice: the discrete Gaussian of OpenDP, ρ = Δ²/2σ² zCDP by its own
-    privacy map, which read as (ε, δ) costs more noise than rounded; it is no μ-Gaussian-DP promise.
+    Rounded: μ = Δ/σ exactly, Δ in whole steps. Lattice: the discrete Gaussian of OpenDP, ρ = Δ²/2σ² as its own privacy
+    map says, and a μ that exceeds Δ/σ by a hair (docs/proofs/accounts.md, A1).
 
     >>> import numpy as np
     >>> from dpmanifolds import SPD, Ball, GaussianDP
@@ -240,14 +240,15 @@ class WrappedGaussianMechanism(WrappedMechanism):
     @classmethod
     def calibrate(cls, facts: Facts, budget: Budget, numerics: str) -> Self:
         on_lattice = choice("numerics", numerics, cls.offered_numerics) == "lattice"
-        rho = affordable_rho(budget) if on_lattice else 0.0
-        mu = math.sqrt(2 * rho) if on_lattice else affordable_mu(budget)
+        mu = affordable_mu(budget)
         lattice = _lattice(facts, mu, gaussian=True)
         sigma, dim = lattice.scale_for(mu), _dim(facts)
-        guarantee = Guarantee.gaussian(mu, **facts.labels)
-        if on_lattice:
-            sigma = _enlarged(sigma, lambda s: LatticeGaussian(dim, s).rho(lattice.moved) <= rho)
-            guarantee = Guarantee.zcdp(rho, **facts.labels)
+        if not on_lattice:
+            return cls._on(lattice, sigma, facts, Guarantee.gaussian(mu, **facts.labels), numerics)
+
+        sigma, guarantee = _enlarged(
+            sigma, budget, lambda scale: Guarantee.discrete_gaussian(lattice.moved, scale, dim, **facts.labels)
+        )
         return cls._on(lattice, sigma, facts, guarantee, numerics)
 
     def _noisy(self, values: np.ndarray, rng: Any) -> np.ndarray:
@@ -288,14 +289,18 @@ class WrappedLaplaceMechanism(WrappedMechanism):
     def calibrate(cls, facts: Facts, budget: Budget, numerics: str) -> Self:
         on_lattice = choice("numerics", numerics, cls.offered_numerics) == "lattice"
         dim = _dim(facts)
-        promise = Guarantee.laplace if dim == 1 else Guarantee.pure
-        epsilon = affordable_epsilon(budget, on_the_line=dim == 1 and not on_lattice)
+        epsilon = affordable_epsilon(budget, on_the_line=dim == 1 or on_lattice)
         lattice = _lattice(facts, epsilon, gaussian=False, coordinatewise=on_lattice)
         sigma = lattice.scale_for(epsilon)
-        if on_lattice:
-            sigma = _enlarged(sigma, lambda s: LatticeLaplace(dim, s).epsilon(lattice.moved) <= epsilon)
-            promise = Guarantee.pure
-        return cls._on(lattice, sigma, facts, promise(epsilon, **facts.labels), numerics)
+        if not on_lattice:
+            stated = Guarantee.laplace if dim == 1 else Guarantee.pure
+            return cls._on(lattice, sigma, facts, stated(epsilon, **facts.labels), numerics)
+
+        shift = math.floor(lattice.moved)
+        sigma, guarantee = _enlarged(
+            sigma, budget, lambda scale: Guarantee.discrete_laplace(shift, scale, **facts.labels)
+        )
+        return cls._on(lattice, sigma, facts, guarantee, numerics)
 
     def _noisy(self, values: np.ndarray, rng: Any) -> np.ndarray:
         if self.numerics == "lattice":

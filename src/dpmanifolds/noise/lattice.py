@@ -43,9 +43,9 @@ _features = Lock()
 class LatticeGaussian:
     """values + N_Z(0, scale²) in every coordinate, P(k) ∝ exp(−k²/(2·scale²)) on the integers.
 
-    It is ρ-zCDP with ρ = l2_steps²/(2·scale²) (Canonne, Kamath and Steinke 2020; docs/proofs/numerics.md, theorem 3).
-    It is not claimed to be μ-GDP. Sums beyond int64 are set to the nearest int64, which is post-processing: no value
-    is refused, so nothing about the values shows in an error.
+    It is ρ-zCDP with ρ = l2_steps²/(2·scale²) (Canonne, Kamath and Steinke 2020; docs/proofs/numerics.md, theorem 3),
+    and what else it is says `Guarantee.discrete_gaussian`. Sums beyond int64 are set to the nearest int64, which is
+    post-processing: no value is refused, so nothing about the values shows in an error.
 
     >>> from dpmanifolds.noise import LatticeGaussian
     >>> LatticeGaussian(dim=2, scale=8.0).rho(l2_steps=8.0)

@@ -91,7 +91,8 @@ class DescentPlan:
     def sensitivity(self) -> Sensitivity:
         """The most that one record can move the mean gradient of one step."""
         if self.adjacency == "add-remove-one":
-            return Sensitivity(self.clip / self.divisor, "B1", "P", "C/n for gradients that are integers within C")
+            statement = "C/n for gradients that are integers within C"
+            return Sensitivity(self.clip / self.divisor, "B1", "P", statement, self.adjacency)
         statement = "2C/n for per-record gradients that are integers within C of a public vector"
         return Sensitivity(2 * self.clip / self.divisor, "B1", "P", statement)
 

@@ -277,6 +277,6 @@ def _plans(
     low, high = 0.0, 1.0
     for _ in range(_HALVINGS):
         middle = (low + high) / 2
-        fits = middle > 0 and compose(*(plan.guarantee for plan in at(middle))).fits(budget)
+        fits = middle > 0 and compose(*(plan.guarantee for plan in at(middle))).fits(budget, strict=True)
         low, high = (low, middle) if fits else (middle, high)
     return at(high) if high < 1 else (full, short)

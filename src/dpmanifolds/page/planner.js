@@ -108,13 +108,8 @@ const planner = (() => {
       return () => radialLaw((t) => log(t) + (d > 1 ? (d - 1) * Math.log(t) : 0), Infinity, scale);
     };
     if (name === "wrapped-gaussian" || (name === "riemannian-gaussian" && where.flat)) {
-      const rho = numerics === "lattice" ? money.affordableRho(budget) : null;
-      const mu = numerics === "lattice" ? rho && Math.sqrt(2 * rho) : money.affordableMu(budget);
-      if (!mu) {
-        return { reason: numerics === "lattice" && budget.kind === "gaussian"
-          ? "a zCDP promise implies no Gaussian μ"
-          : "Gaussian noise keeps no pure ε" };
-      }
+      const mu = money.affordableMu(budget);
+      if (!mu) return { reason: "Gaussian noise keeps no pure ε" };
       const scale = (numerics === "idealized" ? f.inDistance : f.atCenter) / mu;
       return { scale, mean: scale * gaussianMean(d), law: flatLaw(scale) };
     }
@@ -123,7 +118,7 @@ const planner = (() => {
       return { reason: known ? "needs quadrature: plan it in Python with numerics=\"all\"" : "no bound is known here" };
     }
     const onLattice = numerics === "lattice";
-    const epsilon = money.affordableEpsilon(budget, name === "wrapped-laplace" && d === 1 && !onLattice);
+    const epsilon = money.affordableEpsilon(budget, name === "wrapped-laplace" && (d === 1 || onLattice));
     if (!(epsilon > 0)) return { reason: "no such noise keeps this budget" };
     if (name === "wrapped-laplace") {
       const scale = (f.atCenter * (onLattice ? Math.sqrt(d) : 1)) / epsilon;

@@ -47,7 +47,12 @@ from dpmanifolds.privacy.sensitivity import (
 )
 from dpmanifolds.privacy.solver import solver_tolerance
 from dpmanifolds.privacy.splitting import split
-from dpmanifolds.privacy.subsampling import fixed_size_descent, full_batch_descent, poisson_descent
+from dpmanifolds.privacy.subsampling import (
+    fixed_size_descent,
+    full_batch_descent,
+    poisson_descent,
+    tree_aggregation,
+)
 
 __all__ = [
     "ApproxDP",
@@ -89,4 +94,5 @@ __all__ = [
     "sigma_for_mu",
     "solver_tolerance",
     "split",
+    "tree_aggregation",
 ]

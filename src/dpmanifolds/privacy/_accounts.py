@@ -100,7 +100,7 @@ def is_exact(terms: tuple[Term, ...]) -> bool:
     """Whether a formula already gives all there is: Gaussians alone, zCDP alone, one single term."""
     if len(terms) == 1 and terms[0].count == 1:
         return True
-    return all(isinstance(term, GaussianTerm) for term in terms) or all(isinstance(term, ZcdpTerm) for term in terms)
+    return all(term.is_gaussian for term in terms) or all(isinstance(term, ZcdpTerm) for term in terms)
 
 
 def simple_accounts(terms: tuple[Term, ...]) -> list[Account]:
@@ -157,9 +157,9 @@ def _of_profile(term: Term) -> Account:
 
 def _merged(terms: tuple[Term, ...]) -> list[Term]:
     """All Gaussian terms as one, all zCDP terms as one: their formulas lose nothing."""
-    gaussians = tuple(term for term in terms if isinstance(term, GaussianTerm))
+    gaussians = tuple(term for term in terms if term.is_gaussian)
     zcdps = tuple(term for term in terms if isinstance(term, ZcdpTerm))
-    merged: list[Term] = [term for term in terms if not isinstance(term, GaussianTerm | ZcdpTerm)]
+    merged: list[Term] = [term for term in terms if not term.is_gaussian and not isinstance(term, ZcdpTerm)]
     mu, rho = total_mu(gaussians) if gaussians else None, total_rho(zcdps) if zcdps else None
     if mu is not None:
         merged.append(GaussianTerm(mu=mu))

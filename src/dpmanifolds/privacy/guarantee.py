@@ -37,13 +37,14 @@ from dpmanifolds.privacy.loss_grid import LossGrid
 from dpmanifolds.privacy.rounding import SUM_SLACK, down, keeps, keeps_as_sum
 from dpmanifolds.privacy.terms import (
     ApproxTerm,
+    DiscreteGaussianTerm,
+    DiscreteLaplaceTerm,
     GaussianTerm,
     L2LaplaceTerm,
     LaplaceTerm,
     ProfileTerm,
     PureTerm,
     RiemannianGaussianTerm,
-    SubsampledGaussianTerm,
     Term,
     ZcdpTerm,
     term_from_dict,
@@ -53,6 +54,7 @@ from dpmanifolds.privacy.tilted_grid import TailLaw
 __all__ = ["ADJACENCIES", "Guarantee", "compose"]
 
 ADJACENCIES = ("replace-one", "add-remove-one")
+"""What neighbours differ in: one record of a public number, or one record more or less."""
 _SCHEMA = 1
 _FITS = SUM_SLACK
 _RESOLVED = 1e3
@@ -85,9 +87,9 @@ class Guarantee:
                 "terms must be one or more terms; use Guarantee.pure, .gaussian, .zcdp, … to make them."
             )
         for term in given:
-            if isinstance(term, SubsampledGaussianTerm) and term.adjacency != self.adjacency:
+            if term.adjacency not in (None, self.adjacency):
                 raise ArgumentError(
-                    f"a term with sampling {term.sampling!r} holds for {term.adjacency!r} neighbours; got adjacency "
+                    f"a term of kind {term.kind!r} here holds for {term.adjacency!r} neighbours; got adjacency "
                     f"{self.adjacency!r}."
                 )
         object.__setattr__(self, "terms", _collected(tuple(given)))
@@ -113,8 +115,23 @@ class Guarantee:
 
     @classmethod
     def zcdp(cls, rho: float, **labels: str) -> Guarantee:
-        """ρ-zCDP: the discrete Gaussian with ρ = Δ²/2σ²."""
+        """ρ-zCDP, and nothing else known."""
         return cls((ZcdpTerm(rho=rho),), **labels)
+
+    @classmethod
+    def discrete_gaussian(cls, shift: float, sigma: float, dim: int, **labels: str) -> Guarantee:
+        """Discrete Gaussian noise on dim integers that move by at most `shift` in ℓ2 (docs/proofs/accounts.md, A1)."""
+        return cls((DiscreteGaussianTerm(dim=dim, sigma=sigma, shift=shift),), **labels)
+
+    @classmethod
+    def discrete_laplace(cls, shift: int, scale: float, **labels: str) -> Guarantee:
+        """Discrete Laplace noise on each of some integers that move by at most `shift` in ℓ1 (A2 there).
+
+        >>> from dpmanifolds.privacy import Guarantee
+        >>> round(Guarantee.discrete_laplace(8, 4.0).delta(1.0), 6), round(Guarantee.pure(2.0).delta(1.0), 6)
+        (0.393469, 0.55677)
+        """
+        return cls((DiscreteLaplaceTerm(scale=scale, shift=shift),), **labels)
 
     @classmethod
     def laplace(cls, epsilon: float, **labels: str) -> Guarantee:
@@ -214,7 +231,7 @@ class Guarantee:
         levels = np.asarray(alpha, dtype=np.float64)
         if not np.all((levels >= 0) & (levels <= 1)):
             raise ArgumentError(f"alpha must be from 0 to 1; got {alpha!r}.")
-        if all(isinstance(term, GaussianTerm) for term in self.terms):
+        if all(term.is_gaussian for term in self.terms):
             return like_input(np.asarray(down(special.ndtr(-special.ndtri(levels) - self.as_gaussian().mu), 43)))
         epsilon = _accounts.reading_points(self.terms, min(self.epsilon(1e-9), 700.0))
         miss = 1 - np.asarray(self.delta(epsilon))

@@ -1,7 +1,9 @@
 """How far a statistic can move when one record is replaced: numbers with their theorems.
 
 Every bound is for replace-one neighbours with the same public n, and for records inside the public domain (clip them
-first). The proofs are in `docs/proofs/`; the bounds are computed a few units in the last place upwards.
+first). Where one record is added or removed n is no public number: `adjacency="add-remove-one"` has a bound for sums of
+bounded gradients over a public divisor, and is refused for statistics of n records. The proofs are in `docs/proofs/`;
+the bounds are computed a few units in the last place upwards.
 
 >>> import numpy as np
 >>> from dpmanifolds import Ball, Sphere
@@ -24,6 +26,7 @@ from typing import Any
 from dpmanifolds._validate import choice, positive_integer, positive_number
 from dpmanifolds.domains import Ball, Domain
 from dpmanifolds.errors import ArgumentError, RadiusTooLargeError
+from dpmanifolds.privacy.guarantee import ADJACENCIES
 from dpmanifolds.privacy.rounding import float_above, up
 
 __all__ = [
@@ -61,8 +64,11 @@ class Sensitivity:
     """"P": proven; "P (certified)": proven, the last step by interval arithmetic (`make certify`)."""
     statement: str
     """The formula, and where it holds."""
+    adjacency: str = "replace-one"
+    """The neighbours it holds for."""
 
     def __post_init__(self) -> None:
+        choice("adjacency", self.adjacency, ADJACENCIES)
         object.__setattr__(self, "value", positive_number("value", self.value))
 
     def __float__(self) -> float:
@@ -70,7 +76,13 @@ class Sensitivity:
 
 
 def sensitivity_of_mean(
-    ball: Ball, n: int, *, bound: str = "tight", solver_tolerance: float = 0.0, rounding: float = 0.0
+    ball: Ball,
+    n: int,
+    *,
+    bound: str = "tight",
+    solver_tolerance: float = 0.0,
+    rounding: float = 0.0,
+    adjacency: str = "replace-one",
 ) -> Sensitivity:
     """The largest distance between the Fréchet means of neighbours in a ball (Theorem S1).
 
@@ -88,6 +100,7 @@ def sensitivity_of_mean(
     >>> round(float(sensitivity_of_mean(ball, 1000)), 9)
     0.003
     """
+    _replaced_only(adjacency)
     root, angle = _scaled_radius(ball)
     n = positive_integer("n", n)
     kind = choice("bound", bound, ("tight", "published"))
@@ -105,7 +118,7 @@ def sensitivity_of_mean(
 
 
 def sensitivity_of_mean_at_center(
-    ball: Ball, n: int, *, solver_tolerance: float = 0.0, rounding: float = 0.0
+    ball: Ball, n: int, *, solver_tolerance: float = 0.0, rounding: float = 0.0, adjacency: str = "replace-one"
 ) -> Sensitivity:
     """The largest ‖log_m₀(x̄) − log_m₀(x̄')‖ in the tangent space at the public centre m₀ (Theorem S1w).
 
@@ -118,6 +131,7 @@ def sensitivity_of_mean_at_center(
     >>> round(float(sensitivity_of_mean_at_center(ball, 100)), 8)
     0.00828427
     """
+    _replaced_only(adjacency)
     root, angle = _scaled_radius(ball)
     n = positive_integer("n", n)
     delta, e = _error_bound("solver_tolerance", solver_tolerance), _error_bound("rounding", rounding)
@@ -130,7 +144,9 @@ def sensitivity_of_mean_at_center(
     return Sensitivity(up(value, _BITS), "S1w", _CERTIFIED, statement)
 
 
-def sensitivity_of_mean_gradient(ball: Ball, n: int, *, bound: str = "tight") -> Sensitivity:
+def sensitivity_of_mean_gradient(
+    ball: Ball, n: int, *, bound: str = "tight", adjacency: str = "replace-one"
+) -> Sensitivity:
     """The largest change of ∇F(x) = −(1/n)Σ log_x(x_i) at any x of the ball (Theorem S2).
 
     κ > 0: L(√κr)/(√κn), L(a) = max_ψ 2(s/sin s)·sin a·sin ψ, cos s = cos²a − sin²a·cos ψ; it fails for x outside the
@@ -143,6 +159,7 @@ def sensitivity_of_mean_gradient(ball: Ball, n: int, *, bound: str = "tight") ->
     >>> round(float(sensitivity_of_mean_gradient(ball, 1)), 4)
     0.8062
     """
+    _replaced_only(adjacency)
     root, angle = _scaled_radius(ball)
     n = positive_integer("n", n)
     if choice("bound", bound, ("tight", "published")) == "published":
@@ -155,27 +172,35 @@ def sensitivity_of_mean_gradient(ball: Ball, n: int, *, bound: str = "tight") ->
     return Sensitivity(up(value, _BITS), "S2", _PROVEN, "L(√κr)/(√κn) where the curvature is at most κ, x in the ball")
 
 
-def sensitivity_of_median_gradient(n: int) -> Sensitivity:
+def sensitivity_of_median_gradient(n: int, *, adjacency: str = "replace-one") -> Sensitivity:
     """The largest change of the gradient of (1/n)Σρ(x, x_i), on any manifold and at any x: 2/n (Theorem S3).
 
-    >>> float(sensitivity_of_median_gradient(8))
-    0.25
+    1/n where one record is added or removed and n is the public number that the sum is divided by.
+
+    >>> float(sensitivity_of_median_gradient(8)), float(sensitivity_of_median_gradient(8, adjacency="add-remove-one"))
+    (0.25, 0.125)
     """
-    value = float_above(Fraction(2, positive_integer("n", n)))
-    return Sensitivity(value, "S3", _PROVEN, "2/n: each term has a gradient of length ≤ 1")
+    moved = _records_moved(adjacency)
+    value = float_above(Fraction(moved, positive_integer("n", n)))
+    statement = f"{moved}/n: each term has a gradient of length ≤ 1"
+    return Sensitivity(value, "S3", _PROVEN, statement, adjacency)
 
 
-def sensitivity_of_clipped_gradient(clip: float, n: int) -> Sensitivity:
+def sensitivity_of_clipped_gradient(clip: float, n: int, *, adjacency: str = "replace-one") -> Sensitivity:
     """The largest change of a mean of n per-record gradients, each clipped to the norm C: 2C/n (Theorem S4).
+
+    C/n where one record is added or removed and n is the public number that the sum is divided by.
 
     >>> round(float(sensitivity_of_clipped_gradient(0.5, 10)), 15)
     0.1
     """
-    value = float_above(2 * Fraction(positive_number("clip", clip)) / positive_integer("n", n))
-    return Sensitivity(value, "S4", _PROVEN, "2C/n for per-record gradients clipped to the norm C")
+    moved = _records_moved(adjacency)
+    value = float_above(moved * Fraction(positive_number("clip", clip)) / positive_integer("n", n))
+    statement = f"{'2C' if moved == 2 else 'C'}/n for per-record gradients clipped to the norm C"
+    return Sensitivity(value, "S4", _PROVEN, statement, adjacency)
 
 
-def sensitivity_of_unclipped_gradient(domain: Domain, n: int) -> Sensitivity:
+def sensitivity_of_unclipped_gradient(domain: Domain, n: int, *, adjacency: str = "replace-one") -> Sensitivity:
     """The largest change of the gradient of (1/2n)Σρ²(w, x_i), at any w of a Hadamard manifold: diam/n (Theorem S4).
 
     No clipping is needed with the full batch or batches of a fixed size n. Under Poisson sampling the gradients of
@@ -186,6 +211,7 @@ def sensitivity_of_unclipped_gradient(domain: Domain, n: int) -> Sensitivity:
     >>> round(float(sensitivity_of_unclipped_gradient(Ball(SPD(2), np.eye(2), 1.0), 10)), 9)
     0.2
     """
+    _replaced_only(adjacency)
     diameter = _diameter(domain)
     if not domain.manifold.is_hadamard:
         raise ArgumentError(
@@ -199,7 +225,7 @@ def sensitivity_of_unclipped_gradient(domain: Domain, n: int) -> Sensitivity:
 
 
 def sensitivity_of_flat_mean(
-    domain: Domain, n: int, *, solver_tolerance: float = 0.0, rounding: float = 0.0
+    domain: Domain, n: int, *, solver_tolerance: float = 0.0, rounding: float = 0.0, adjacency: str = "replace-one"
 ) -> Sensitivity:
     """The largest move of the mean over any domain of a flat space: diam/n (Theorem S1d).
 
@@ -209,6 +235,7 @@ def sensitivity_of_flat_mean(
     >>> round(float(sensitivity_of_flat_mean(Ball(Euclidean(2), [0.0, 0.0], 5.0), 100)), 9)
     0.1
     """
+    _replaced_only(adjacency)
     diameter = _diameter(domain)
     if not _is_euclidean(domain):
         raise ArgumentError(
@@ -220,7 +247,9 @@ def sensitivity_of_flat_mean(
     return Sensitivity(up(value, _BITS), "S1d", _PROVEN, "diam/n in a flat space isometric to R^d")
 
 
-def sensitivity_of_variance(ball: Ball, n: int, *, solver_tolerance: float = 0.0, rounding: float = 0.0) -> Sensitivity:
+def sensitivity_of_variance(
+    ball: Ball, n: int, *, solver_tolerance: float = 0.0, rounding: float = 0.0, adjacency: str = "replace-one"
+) -> Sensitivity:
     """The largest change of the Fréchet variance min_x (1/n)Σρ²(x, x_i), n ≥ 2 (Theorem S1v).
 
     Δ = (4r²/n)·(n−1)H/((n−1)H + 1), where H = 1 if the curvature is nowhere negative and H = a·coth(a),
@@ -233,6 +262,7 @@ def sensitivity_of_variance(ball: Ball, n: int, *, solver_tolerance: float = 0.0
     >>> round(float(sensitivity_of_variance(Ball(Euclidean(2), [0.0, 0.0], 1.0), 10)), 9)
     0.36
     """
+    _replaced_only(adjacency)
     _scaled_radius(ball)
     n = positive_integer("n", n)
     if n == 1:
@@ -244,6 +274,19 @@ def sensitivity_of_variance(ball: Ball, n: int, *, solver_tolerance: float = 0.0
     value = diameter * diameter / n * share + steepness * delta * delta + 2 * e
     statement = "(4r²/n)·(n−1)H/((n−1)H+1), H = 1 or 2r√|κ₋|·coth(2r√|κ₋|), where r < ½·min(inj, π/√κ)"
     return Sensitivity(up(value, _BITS), "S1v", _PROVEN, statement)
+
+
+def _records_moved(adjacency: str) -> int:
+    """How many records a neighbour changes in a sum: two for a replacement, one added or removed."""
+    return 2 if choice("adjacency", adjacency, ADJACENCIES) == "replace-one" else 1
+
+
+def _replaced_only(adjacency: str) -> None:
+    if _records_moved(adjacency) == 1:
+        raise ArgumentError(
+            "a statistic of n records has no bound where one may be added or removed: n is not public then. Use "
+            "private_mean(…, adjacency='add-remove-one', n_guess=…), which counts the records too, or 'replace-one'."
+        )
 
 
 def _scaled_radius(ball: Ball) -> tuple[float, float]:

@@ -13,6 +13,9 @@ r·y² − (e^ε − 1)y − r·e^ε = 0, r = q/(1 − q)·e^{−1/2σ²}.
 the profile of the full-batch step at replace-one sensitivity 2C (Balle, Barthe and Gaboardi 2018, Theorem 9). It bounds
 both directions, so its symmetric extension is the profile of a dominating pair and composes (Zhu, Dong and Wang 2022,
 Theorem 10).
+
+**Laplace noise** of scale `noise`·C on each coordinate of a sum of gradients clipped to C in ℓ1, and **batches that are
+cut** to a largest size, are in docs/proofs/accounts.md, A3 and A4.
 """
 
 from __future__ import annotations
@@ -30,6 +33,9 @@ from dpmanifolds.privacy.rounding import down, float_above, up
 __all__ = [
     "add_profile",
     "fixed_size_profile",
+    "laplace_add_profile",
+    "laplace_fixed_size_profile",
+    "laplace_poisson_profile",
     "log_profile_upper",
     "poisson_profile",
     "remove_profile",
@@ -73,8 +79,7 @@ def poisson_profile(rate: float, noise: float, epsilon: np.ndarray) -> np.ndarra
 
 def fixed_size_profile(share: float, noise: float, epsilon: np.ndarray) -> np.ndarray:
     """δ(ε), ε ≥ 0, of one step on b = share·n records drawn without replacement; an upper bound."""
-    base = epsilon + np.log1p((1 / share - 1) * -np.expm1(-epsilon))
-    return np.asarray(up(share * np.exp(log_delta_upper(float_above(2 / Fraction(noise)), down(base, 50))), 50))
+    return _amplified(share, _gaussian(2 / Fraction(noise)), epsilon)
 
 
 def remove_profile(rate: float, noise: float, epsilon: np.ndarray) -> np.ndarray:
@@ -91,11 +96,60 @@ def add_profile(rate: float, noise: float, epsilon: np.ndarray) -> np.ndarray:
 
     ∫(P₀ − e^ε((1 − q)P₀ + qP₁))₊ = k·δ_{1/σ}(log(e^ε q/k)), k = 1 − e^ε(1 − q), and 0 where k ≤ 0.
     """
+    return _added(rate, _gaussian(1 / Fraction(noise)), epsilon)
+
+
+def laplace_poisson_profile(rate: float, noise: float, epsilon: np.ndarray) -> np.ndarray:
+    """δ(ε), ε ≥ 0, of a Poisson-sampled step with Laplace noise under replace-one; an upper bound.
+
+    q·(1 − √z)₊, z = e^{−a}(1/q − 1)(e^ε − 1) + e^{ε−2a}, a = 1/noise.
+    """
+    if rate == 1.0:
+        return _laplace(2 / Fraction(noise))(epsilon)
+    single = 1 / noise
+    with np.errstate(over="ignore"):
+        near = np.exp(np.minimum(epsilon - 2 * single, 0.0))
+        full = -np.expm1(np.minimum(epsilon - 2 * single, 0.0))
+        odds = math.exp(-single) * (1 / rate - 1) * np.expm1(np.minimum(epsilon, 700.0))
+        error = _RELATIVE * (full + np.minimum(odds, 1.0) + single * near)
+        gap = np.clip(full - odds + error, 0.0, 1.0)
+    return np.asarray(np.where(np.isfinite(epsilon), up(rate * gap / (1 + np.sqrt(1 - gap))), 0.0))
+
+
+def laplace_fixed_size_profile(share: float, noise: float, epsilon: np.ndarray) -> np.ndarray:
+    """The same for b = share·n records drawn without replacement; with 2·noise, that of a record removed."""
+    return _amplified(share, _laplace(2 / Fraction(noise)), epsilon)
+
+
+def laplace_add_profile(rate: float, noise: float, epsilon: np.ndarray) -> np.ndarray:
+    """The same for a Poisson-sampled step and a record added."""
+    return _added(rate, _laplace(1 / Fraction(noise)), epsilon)
+
+
+def _gaussian(mu: Fraction) -> Callable[[np.ndarray], np.ndarray]:
+    above = float_above(mu)
+    return lambda epsilon: np.asarray(np.exp(log_delta_upper(above, epsilon)))
+
+
+def _laplace(loss: Fraction) -> Callable[[np.ndarray], np.ndarray]:
+    """1 − e^{(ε−ε₀)/2} up to the largest loss ε₀."""
+    above = float_above(loss)
+    return lambda epsilon: np.asarray(up(-np.expm1(np.minimum((epsilon - above) / 2, 0.0))))
+
+
+def _amplified(share: float, base: Callable[[np.ndarray], np.ndarray], epsilon: np.ndarray) -> np.ndarray:
+    """γ·δ(log(1 + (e^ε − 1)/γ))."""
+    level = epsilon + np.log1p((1 / share - 1) * -np.expm1(-epsilon))
+    return np.asarray(up(share * base(down(level, 50)), 50))
+
+
+def _added(rate: float, base: Callable[[np.ndarray], np.ndarray], epsilon: np.ndarray) -> np.ndarray:
+    """k·δ(log(e^ε q/k)), k = 1 − e^ε(1 − q)."""
     with np.errstate(over="ignore", divide="ignore"):
         # k rounded up makes both factors larger
         share = np.maximum(rate - (1 - rate) * np.expm1(np.minimum(epsilon, 700.0)), 0.0) + 2.0**-48 * rate
-        base = np.maximum(epsilon + math.log(rate) - np.log(share) - 2.0**-46 * (1 + epsilon), 0.0)
-    return np.asarray(up(share * np.exp(log_delta_upper(float_above(1 / Fraction(noise)), base)), 48))
+        level = np.maximum(epsilon + math.log(rate) - np.log(share) - 2.0**-46 * (1 + epsilon), 0.0)
+    return np.asarray(up(share * base(level), 48))
 
 
 def log_profile_upper(sampling: str, rate: float, noise: float, epsilon: np.ndarray) -> np.ndarray:

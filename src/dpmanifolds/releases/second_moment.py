@@ -90,9 +90,9 @@ def nuclear_sensitivity_of_second_moment(clip_norm: float, n: int, dim: int) -> 
     return _moved(clip_norm, n, nuclear_steps(dim, trace), trace, "2·C²/n in nuclear norm (C²/n in one dimension)")
 
 
-def _moved(clip_norm: float, n: int, steps: int, trace: int, bound: str) -> Sensitivity:
-    value = steps / trace * clip_norm * clip_norm / n * _UP
-    return Sensitivity(value, "second moment of clipped vectors", "P", f"{bound} for a sum of squares of integers")
+def _moved(clip_norm: float, n: int, steps: int, trace: int, bound: str, adjacency: str = "replace-one") -> Sensitivity:
+    value, statement = steps / trace * clip_norm * clip_norm / n * _UP, f"{bound} for a sum of squares of integers"
+    return Sensitivity(value, "second moment of clipped vectors", "P", statement, adjacency)
 
 
 def private_second_moment(
@@ -190,7 +190,8 @@ class _Moment:
         statement = f"{bound} in {'nuclear' if nuclear else 'Frobenius'} norm (C²/n in one dimension)"
         if added:
             statement = statement.removesuffix(" (C²/n in one dimension)")
-        return _moved(self.radius, self.count, self.noise.moved, self.noise.steps, statement)
+        adjacency = self.noise.guarantee.adjacency
+        return _moved(self.radius, self.count, self.noise.moved, self.noise.steps, statement, adjacency)
 
     def release(self, total: list[int], rows: int, rng: Any) -> Release:
         """One draw, with everything that is promised about it."""

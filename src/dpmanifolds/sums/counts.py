@@ -7,8 +7,8 @@
 >>> bins = DistanceBins(Euclidean(1), np.zeros(1), edges=np.array([2.0, 4.0, 16.0]))
 >>> ages.total(bins).integers
 [1, 1, 1]
->>> counts_noise(3, PureDP(1.0), "record").guarantee.as_pure()
-PureDP(epsilon=1.0)
+>>> round(counts_noise(3, PureDP(1.0), "record").guarantee.as_pure().epsilon, 12)
+1.0
 
 The integers of a record are not negative and add up to at most one unit: two such vectors differ by at most 2 units in
 ℓ1 and √2 in ℓ2 (docs/proofs/sums.md). A unit is 1 for records; for persons, whose records may lie in several bins, 2²⁰.
@@ -110,12 +110,13 @@ def counts_noise(cells: int, part: Budget, label: str, *, unit: int = 1, adjacen
     epsilon = affordable_epsilon(part)
     laplace = LatticeLaplace(cells, in_l1 * unit / epsilon * _UP)
     if laplace.epsilon(in_l1 * unit) <= epsilon:
-        moved = Sensitivity(in_l1, "counts", "P", "ℓ1: a record leaves one cell for another")
-        found.append(CountsNoise(laplace, Guarantee.pure(epsilon, **labels), part, unit, moved))
+        moved = Sensitivity(in_l1, "counts", "P", "ℓ1: a record leaves one cell for another", adjacency)
+        promise = Guarantee.discrete_laplace(round(in_l1 * unit), laplace.scale, **labels)
+        found.append(CountsNoise(laplace, promise, part, unit, moved))
     try:
         mu = affordable_mu(part)
         gaussian = RoundedGaussian(cells, in_l2 * unit / mu * _UP)
-        moved = Sensitivity(in_l2, "counts", "P", "ℓ2: a record leaves one cell for another")
+        moved = Sensitivity(in_l2, "counts", "P", "ℓ2: a record leaves one cell for another", adjacency)
         found.append(CountsNoise(gaussian, Guarantee.gaussian(mu, **labels), part, unit, moved))
     except NotAvailableError:
         pass
