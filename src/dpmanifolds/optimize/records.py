@@ -22,7 +22,7 @@ from typing import Any
 import numpy as np
 
 from dpmanifolds._arrays import Array, leaves, namespace, to_numpy
-from dpmanifolds._validate import choice
+from dpmanifolds._validate import choice, hide_records
 from dpmanifolds.errors import ArgumentError
 from dpmanifolds.optimize.loss import Loss, refuse_malformed
 from dpmanifolds.statistics.blocks import records_at
@@ -57,14 +57,17 @@ class HeldRecords:
     persons: Persons | None
 
     @property
+    @hide_records()
     def count(self) -> int:
         """How many records, or persons; public unless neighbours add and remove them."""
         return self.source.counted() if self.persons is None else self.persons.count
 
+    @hide_records()
     def head(self) -> Array:
         """One prepared record, for its shape."""
         return self.source.sample(1)[0]
 
+    @hide_records()
     def total(self, contribution: Contribution | OuterContribution, chosen: np.ndarray | None) -> ExactSum:
         """The exact sum over all, or over those of these numbers. Not private."""
         if isinstance(contribution, OuterContribution):
@@ -74,6 +77,7 @@ class HeldRecords:
         return sum_records(self.source, contribution, chosen)
 
 
+@hide_records()
 def hold_records(
     loss: Loss, records: Any, *, group_by: Any = None, on_invalid: str = "raise", may_be_empty: bool = False
 ) -> HeldRecords:

@@ -183,14 +183,19 @@ class _Stacked:
     manifold: Manifold
 
     def __call__(self, partition: Any) -> Array:
-        blocks = [self._block(np.asarray(element)) for element in partition]
+        blocks = [self._block(element) for element in partition]
         return np.concatenate(blocks) if blocks else np.empty((0, *self.manifold.point_shape))
 
-    def _block(self, element: np.ndarray) -> np.ndarray:
-        axes = leading_axes(self.manifold, element)
-        if len(axes) > 1:
-            raise ArgumentError("the elements of a bag must be records, or blocks of records along one leading axis.")
-        return element if axes else element[None]
+    def _block(self, element: Any) -> np.ndarray:
+        """One record, or several; what is neither is one that is malformed."""
+        for records in (element, [element]) if isinstance(element, np.ndarray) else ([element], element):
+            try:
+                found = np.asarray(self.manifold.take_form(records))
+            except ArgumentError:
+                continue
+            if len(self.manifold.batch_shape(found)) == 1:
+                return found
+        return np.full((1, *self.manifold.point_shape), np.nan)
 
 
 @dataclass(frozen=True)

@@ -19,6 +19,7 @@ from typing import Any, TypeVar
 import numpy as np
 
 from dpmanifolds._arrays import Array, is_numpy, leaves, namespace
+from dpmanifolds._validate import hide_records, record_numbers
 from dpmanifolds.errors import ArgumentError
 from dpmanifolds.manifolds import Manifold, Product
 from dpmanifolds.statistics.blocks import (
@@ -237,6 +238,7 @@ def _record_bytes(array: Array) -> int:
     return sum(map(bytes_per_record, leaves(array)))
 
 
+@hide_records()
 def source_of(manifold: Manifold | None, points: Any, *, allow_empty: bool = False) -> Source:
     """The source that `points` is, or an error that says what can be one; without a manifold, of records of any form.
 
@@ -295,10 +297,11 @@ def is_dask_bag(points: Any) -> bool:
     return hasattr(points, "__dask_graph__") and type(points).__module__.startswith("dask.bag")
 
 
+@hide_records()
 def record_form(manifold: Manifold | None, points: Any, allow_empty: bool = False) -> Array:
     """`points` as one array with records along its first axis, or a tuple of them; no number is looked at."""
     if isinstance(manifold, Product) or not hasattr(points, "shape") or not hasattr(points, "dtype"):
-        points = np.asarray(points) if manifold is None else manifold.take_form(points)
+        points = record_numbers("points", points) if manifold is None else manifold.take_form(points)
     if is_numpy(points):
         # a memory map and other subclasses as what they are below
         points = np.asarray(points)

@@ -15,6 +15,7 @@ from typing import Any
 
 import numpy as np
 
+from dpmanifolds._validate import hide_records
 from dpmanifolds.manifolds import Manifold
 from dpmanifolds.statistics.persons import Persons, persons_of
 from dpmanifolds.statistics.sources import Source, source_of
@@ -38,10 +39,12 @@ class RecordSums:
         return self.source.count if self.persons is None else self.persons.count
 
     @property
+    @hide_records()
     def count(self) -> int:
         """How many terms, by a pass that only counts where need be. Public, or private: the adjacency says."""
         return self.source.counted() if self.persons is None else self.persons.count
 
+    @hide_records()
     def total(self, contribution: Contribution, chosen: np.ndarray | None = None) -> ExactSum:
         """One pass: the exact sum over all terms, or over those of these numbers (ascending)."""
         if self.persons is None:
@@ -49,6 +52,7 @@ class RecordSums:
         return sum_persons(self.source, contribution, self.persons, chosen)
 
 
+@hide_records()
 def read_records(
     manifold: Manifold | None, points: Any, *, group_by: Any = None, allow_empty: bool = False
 ) -> RecordSums:
