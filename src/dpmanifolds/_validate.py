@@ -137,9 +137,11 @@ def record_numbers(name: str, records: Any, shape: tuple[int, ...] | None = None
         return numeric_array(name, records)
     if shape is None or entries.shape[1:] == shape:
         return _each_number(entries, of_complex)
-    rows = [_objects(row) for row in entries]
-    blank = np.full(shape, math.nan)
-    return np.stack([blank if row is None or row.shape != shape else _each_number(row, of_complex) for row in rows])
+    made = np.full((len(entries), *shape), math.nan, dtype=np.complex128 if of_complex else np.float64)
+    for number, row in enumerate(map(_objects, entries)):
+        if row is not None and row.shape == shape:
+            made[number] = _each_number(row, of_complex)
+    return made
 
 
 def has_one_type(records: Any, *, of_complex: bool = False) -> bool:
@@ -147,6 +149,8 @@ def has_one_type(records: Any, *, of_complex: bool = False) -> bool:
     dtype = getattr(records, "dtype", None)
     if dtype is not None:
         return getattr(dtype, "kind", "") != "O"
+    if isinstance(records, list | tuple) and not records:
+        return False
     try:
         return np.asarray(records).dtype.kind in ("biufc" if of_complex else "biuf")
     except Exception:

@@ -104,7 +104,8 @@ def _source(loss: Loss, records: Any, may_be_empty: bool) -> Source:
     if loss.record_manifold is not None:
         return source_of(loss.record_manifold, records, allow_empty=may_be_empty)
     if _is_streamed(records):
-        return source_of(None, records)
+        shape = np.shape(loss.filler) if loss.filler is not None and not isinstance(loss.filler, tuple) else None
+        return source_of(None, records, allow_empty=may_be_empty, shape=shape)
     array = loss.form(records)
     if leaves(array)[0].shape[0] == 0 and not may_be_empty:
         raise ArgumentError("records is empty: at least one record is needed.")

@@ -122,7 +122,8 @@ def private_second_moment(
     guess = checked_guess(adjacency, n_guess)
     radius = positive_number("clip_norm", clip_norm)
     account = open_account(ledger, dataset, rng)
-    records = read_records(None, vectors, group_by=group_by, allow_empty=guess is not None)
+    shape = None if center is None else np.shape(center)
+    records = read_records(None, vectors, group_by=group_by, allow_empty=guess is not None, shape=shape)
     records.source.refuse_single_use()
     with hide_records():
         dim = _dimension(records.source.template())

@@ -54,10 +54,15 @@ class RecordSums:
 
 @hide_records()
 def read_records(
-    manifold: Manifold | None, points: Any, *, group_by: Any = None, allow_empty: bool = False
+    manifold: Manifold | None,
+    points: Any,
+    *,
+    group_by: Any = None,
+    allow_empty: bool = False,
+    shape: tuple[int, ...] | None = None,
 ) -> RecordSums:
     """`points` in any form that can be read block by block; nothing is read yet but their shape."""
-    source = source_of(manifold, points, allow_empty=allow_empty)
+    source = source_of(manifold, points, allow_empty=allow_empty, shape=shape)
     if group_by is None:
         return RecordSums(source)
     source.refuse_single_use()
