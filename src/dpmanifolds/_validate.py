@@ -1,17 +1,69 @@
-"""Argument checks in one voice: what was given, what is allowed, what to do."""
+"""Argument checks in one voice: what was given, what is allowed, what to do; and no word of a record."""
 
 from __future__ import annotations
 
 import math
 import operator
+from collections.abc import Iterator
+from contextlib import contextmanager
 from typing import Any
 
-from dpmanifolds._arrays import Array, as_array
-from dpmanifolds.errors import ArgumentError
+import numpy as np
 
-__all__ = ["choice", "negative_number", "number_between", "numeric_array", "positive_integer", "positive_number"]
+from dpmanifolds._arrays import Array, as_array
+from dpmanifolds.errors import ArgumentError, DPManifoldsError
+
+__all__ = [
+    "choice",
+    "has_one_type",
+    "hide_records",
+    "negative_number",
+    "number_between",
+    "numeric_array",
+    "positive_integer",
+    "positive_number",
+    "record_numbers",
+    "shown",
+]
 
 _LARGEST_INTEGER = 2**63 - 1
+_LONGEST_TEXT = 80
+
+
+def shown(value: Any) -> str:
+    """A wrong argument in an error: a number, a short text or an object of ours as it is, of others only the type.
+
+    >>> shown("poison"), shown(3), shown([1.5, 2.5])
+    ("'poison'", '3', 'an object of type list')
+    """
+    plain = value is None or isinstance(value, bool | int | float | complex | str | np.number)
+    if type(value).__module__.split(".")[0] == "dpmanifolds" or (plain and len(repr(value)) <= _LONGEST_TEXT):
+        return repr(value)
+    return f"an object of type {type(value).__name__}"
+
+
+@contextmanager
+def hide_records() -> Iterator[None]:
+    """While records are read, errors that are not ours become one with their kind alone: they may quote a record.
+
+    PyTorch numbers the matrix of a batch that it cannot factorise, NumPy prints the text that is no number.
+
+    >>> with hide_records():
+    ...     float("86420 years")
+    Traceback (most recent call last):
+    ...
+    dpmanifolds.errors.DPManifoldsError: the records could not be processed (ValueError); what was said is left out, as
+    it may quote a record. Check them with dpmanifolds.validate.
+    """
+    try:
+        yield
+    except (DPManifoldsError, MemoryError):
+        raise
+    except Exception as error:
+        raise DPManifoldsError(
+            f"the records could not be processed ({type(error).__name__}); what was said is left out, as it may quote "
+            "a record. Check them with dpmanifolds.validate."
+        ) from None
 
 
 def positive_integer(name: str, value: Any, *, at_least: int = 1) -> int:
@@ -19,7 +71,7 @@ def positive_integer(name: str, value: Any, *, at_least: int = 1) -> int:
     try:
         number = operator.index(value)
     except TypeError:
-        raise ArgumentError(f"{name} must be a whole number of at least {at_least}; got {value!r}.") from None
+        raise ArgumentError(f"{name} must be a whole number of at least {at_least}; got {shown(value)}.") from None
     if number < at_least:
         raise ArgumentError(f"{name} must be at least {at_least}; got {number}.")
     if number > _LARGEST_INTEGER:
@@ -32,7 +84,7 @@ def positive_number(name: str, value: Any) -> float:
     try:
         number = float(value)
     except (TypeError, ValueError, OverflowError):
-        raise ArgumentError(f"{name} must be a number above 0; got {value!r}.") from None
+        raise ArgumentError(f"{name} must be a number above 0; got {shown(value)}.") from None
     if not (math.isfinite(number) and number > 0):
         raise ArgumentError(f"{name} must be finite and above 0; got {number}.")
     return number
@@ -41,7 +93,7 @@ def positive_number(name: str, value: Any) -> float:
 def choice(name: str, value: Any, allowed: tuple[str, ...]) -> str:
     """`value` if it is one of `allowed`, or an error that lists them."""
     if not isinstance(value, str) or value not in allowed:
-        raise ArgumentError(f"{name} must be one of {', '.join(map(repr, allowed))}; got {value!r}.")
+        raise ArgumentError(f"{name} must be one of {', '.join(map(repr, allowed))}; got {shown(value)}.")
     return str(value)
 
 
@@ -50,7 +102,7 @@ def negative_number(name: str, value: Any) -> float:
     try:
         number = float(value)
     except (TypeError, ValueError, OverflowError):
-        raise ArgumentError(f"{name} must be a number below 0; got {value!r}.") from None
+        raise ArgumentError(f"{name} must be a number below 0; got {shown(value)}.") from None
     if not (math.isfinite(number) and number < 0):
         raise ArgumentError(f"{name} must be finite and below 0; got {number}.")
     return number
@@ -67,12 +119,79 @@ def numeric_array(name: str, value: Any) -> Array:
         ) from None
 
 
+def record_numbers(name: str, records: Any, shape: tuple[int, ...] | None = None, *, of_complex: bool = False) -> Array:
+    """Records as an array of numbers, each entry looked at on its own: what is no number becomes NaN.
+
+    Arrays of numbers stay as they are. In lists, tables and arrays of objects an odd entry (None, a text, a complex
+    number among real ones) would change the type of all others, or make NumPy refuse: it becomes NaN, and so does all
+    of a record that has not the `shape` of one, where that is known. A list whose records all have one shape is an
+    array of that shape.
+
+    >>> record_numbers("points", [[1, 2.5], [None, 3], [4]], (2,)).tolist()
+    [[1.0, 2.5], [nan, 3.0], [nan, nan]]
+    """
+    if has_one_type(records, of_complex=of_complex):
+        return numeric_array(name, records)
+    entries = _objects(records)
+    if entries is None:
+        return numeric_array(name, records)
+    if shape is None or entries.shape[1:] == shape:
+        return _each_number(entries, of_complex)
+    made = np.full((len(entries), *shape), math.nan, dtype=np.complex128 if of_complex else np.float64)
+    for number, row in enumerate(map(_objects, entries)):
+        if row is not None and row.shape == shape:
+            made[number] = _each_number(row, of_complex)
+    return made
+
+
+def has_one_type(records: Any, *, of_complex: bool = False) -> bool:
+    """Whether records are numbers of one type: an array, or a list that NumPy makes one of, entry by entry."""
+    dtype = getattr(records, "dtype", None)
+    if dtype is not None:
+        return getattr(dtype, "kind", "") != "O"
+    if isinstance(records, list | tuple) and not records:
+        return False
+    try:
+        return np.asarray(records).dtype.kind in ("biufc" if of_complex else "biuf")
+    except Exception:
+        return False
+
+
+def _objects(value: Any) -> np.ndarray | None:
+    """An array of Python's own objects, as many axes as there are; None of what has no entries."""
+    if isinstance(value, str | bytes | dict | set | frozenset) or not hasattr(value, "__len__"):
+        return None
+    try:
+        return np.asarray(value, dtype=object)
+    except Exception:
+        rows = np.empty(len(value), dtype=object)
+        rows[:] = list(value)
+        return rows
+
+
+def _each_number(entries: np.ndarray, of_complex: bool) -> np.ndarray:
+    kind: Any = np.complex128 if of_complex else np.float64
+    numbers = [_number(entry, of_complex) for entry in entries.ravel().tolist()]
+    return np.array(numbers, dtype=kind).reshape(entries.shape)
+
+
+def _number(entry: Any, of_complex: bool) -> complex:
+    if isinstance(entry, str | bytes):
+        return math.nan
+    try:
+        if isinstance(entry, complex):
+            return entry if of_complex else entry.real if entry.imag == 0 else math.nan
+        return float(entry)
+    except Exception:
+        return math.nan
+
+
 def number_between(name: str, value: Any, low: float, high: float) -> float:
     """`value` as a float within [low, high], or an error that names the argument."""
     try:
         number = float(value)
     except (TypeError, ValueError, OverflowError):
-        raise ArgumentError(f"{name} must be a number from {low:g} to {high:g}; got {value!r}.") from None
+        raise ArgumentError(f"{name} must be a number from {low:g} to {high:g}; got {shown(value)}.") from None
     if not low <= number <= high:
         raise ArgumentError(f"{name} must be from {low:g} to {high:g}; got {number}.")
     return number

@@ -18,7 +18,7 @@ from typing import Any
 import numpy as np
 
 from dpmanifolds._arrays import Array, eps, is_numpy, leaves, like, namespace, to_numpy
-from dpmanifolds._validate import positive_number
+from dpmanifolds._validate import positive_number, shown
 from dpmanifolds.errors import ArgumentError, NotOnManifoldError, RadiusTooLargeError
 from dpmanifolds.manifolds import Euclidean, Manifold, SPDAffineInvariant, SPDLogCholesky, SPDLogEuclidean, Sphere
 from dpmanifolds.manifolds.spd import SPDBase
@@ -86,7 +86,7 @@ class Ball(Domain):
 
     def __post_init__(self) -> None:
         if not isinstance(self.manifold, Manifold):
-            raise ArgumentError(f"manifold must be a Manifold such as Sphere(2); got {self.manifold!r}.")
+            raise ArgumentError(f"manifold must be a Manifold such as Sphere(2); got {shown(self.manifold)}.")
         radius = positive_number("radius", self.radius)
         center = self.manifold.as_points(self.center, "center")
         if self.manifold.batch_shape(center) != ():
@@ -150,7 +150,7 @@ class Ball(Domain):
         2.9455
         """
         if not isinstance(manifold, SPDBase):
-            raise ArgumentError(f"from_eigenvalues needs an SPD manifold; got {manifold!r}.")
+            raise ArgumentError(f"from_eigenvalues needs an SPD manifold; got {shown(manifold)}.")
         low, high = positive_number("smallest", smallest), positive_number("largest", largest)
         if low >= high:
             raise ArgumentError(f"smallest must be below largest; got {low} and {high}.")
@@ -177,7 +177,7 @@ class Ball(Domain):
         5.0
         """
         if not isinstance(manifold, Euclidean):
-            raise ArgumentError(f"from_bounds needs a Euclidean space; got {manifold!r}.")
+            raise ArgumentError(f"from_bounds needs a Euclidean space; got {shown(manifold)}.")
         low, high = manifold.as_points(lower, "lower"), manifold.as_points(upper, "upper")
         if not (np.all(np.isfinite(low)) and np.all(np.isfinite(high)) and np.all(low < high)):
             raise ArgumentError("lower and upper must be finite, and lower below upper in every coordinate.")
@@ -194,7 +194,7 @@ class Ball(Domain):
         0.955317
         """
         if not isinstance(manifold, Sphere):
-            raise ArgumentError(f"positive_orthant needs a sphere; got {manifold!r}.")
+            raise ArgumentError(f"positive_orthant needs a sphere; got {shown(manifold)}.")
         size = manifold.dim + 1
         center = np.full(size, manifold.sphere_radius / math.sqrt(size))
         angle = math.atan(math.sqrt(manifold.dim))
@@ -244,7 +244,7 @@ def validate(points: Any, domain: Domain) -> ValidationReport:
     if not isinstance(domain, Domain):
         raise ArgumentError(f"domain must be a Domain such as Ball; got {type(domain).__name__}.")
     manifold = domain.manifold
-    array = manifold.as_points(points)
+    array = manifold.take_form(points)
     if len(manifold.batch_shape(array)) != 1:
         raise ArgumentError(f"points must have one leading axis of records; got {manifold.batch_shape(array)}.")
     count = manifold.batch_shape(array)[0]

@@ -49,9 +49,9 @@ BAD_POINTS = {
     "negative": (-X, "positive|lie on"),
     "singular": (np.zeros((40, 3, 3)), "positive|lie on"),
     "a generator": ((x for x in X), "array"),
-    "strings": (["a", "b"], "array"),
-    "ragged": ([[1.0], [1.0, 2.0]], "array"),
-    "objects": (np.array([object()] * 3), "array"),
+    "strings": (["a", "b"], "finite"),
+    "ragged": ([[1.0], [1.0, 2.0]], "finite"),
+    "objects": (np.array([object()] * 3), "finite"),
     "none": (None, "array"),
 }
 

@@ -10,6 +10,7 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import IO, Any
 
+from dpmanifolds._validate import shown
 from dpmanifolds.errors import ArgumentError, DPManifoldsError, NotAvailableError
 
 __all__ = [
@@ -35,7 +36,7 @@ def checked_path(path: Any, limit: int) -> Path:
     except (TypeError, ValueError, OSError):
         size = None
     if size is None:
-        raise ArgumentError(f"path must be a file that can be read; got {path!r}.")
+        raise ArgumentError(f"path must be a file that can be read; got {shown(path)}.")
     check_size(size, limit)
     return found
 

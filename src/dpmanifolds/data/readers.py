@@ -19,7 +19,7 @@ from typing import Any
 
 import numpy as np
 
-from dpmanifolds._validate import choice, positive_integer
+from dpmanifolds._validate import choice, positive_integer, shown
 from dpmanifolds.data._array_files import read_npy, read_npz
 from dpmanifolds.data._fif import read_fif
 from dpmanifolds.data._files import DEFAULT_LIMIT, checked_path
@@ -116,9 +116,9 @@ def open_points(
     """The same, but records of a Zarr store are left there, to be read in slices."""
     limit = positive_integer("max_bytes", max_bytes)
     if not isinstance(record_axis, int | np.integer):
-        raise ArgumentError(f"record_axis must be a whole number, such as 0 or -1; got {record_axis!r}.")
+        raise ArgumentError(f"record_axis must be a whole number, such as 0 or -1; got {shown(record_axis)}.")
     if manifold is not None and not isinstance(manifold, Manifold):
-        raise ArgumentError(f"manifold must be a Manifold such as SPD(3), or None; got {manifold!r}.")
+        raise ArgumentError(f"manifold must be a Manifold such as SPD(3), or None; got {shown(manifold)}.")
     if layout is not None:
         choice("layout", layout, LAYOUTS)
     found = _found(path, limit)

@@ -11,7 +11,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable
 from dataclasses import dataclass
-from functools import partial, singledispatch
+from functools import cached_property, partial, singledispatch
 from typing import NamedTuple, NoReturn
 
 import numpy as np
@@ -33,7 +33,7 @@ from dpmanifolds.manifolds import (
 )
 from dpmanifolds.noise import LogConcaveSampler, uniform_directions
 
-__all__ = ["BallProposal", "ball_proposal"]
+__all__ = ["BallProposal", "Peak", "ball_proposal"]
 
 _HALVINGS = 60
 
@@ -57,23 +57,44 @@ class _LinearKernel:
         return power / self.rate if self.rate > 0 else math.inf
 
 
-class BallProposal(NamedTuple):
+class Peak(NamedTuple):
+    """A log-concave density of radii by its height above the one at its mode, and the log of that one."""
+
+    height: Callable[[np.ndarray], np.ndarray]
+    mode: float
+    scale: float
+    level: float
+
+
+@dataclass(frozen=True)
+class BallProposal:
     """Radii and uniform directions; `bound` is the log of the bound of J, None where the bound is J itself."""
 
     manifold: Manifold
-    sampler: LogConcaveSampler
+    make_sampler: Callable[[], LogConcaveSampler]
     bound: Callable[[np.ndarray], np.ndarray] | None
+    peak: Peak
+    """Of e^{−rate·s}·s^{d−1}·bound."""
+
+    @cached_property
+    def sampler(self) -> LogConcaveSampler:
+        """Exact draws of the radius."""
+        return self.make_sampler()
 
     def draw(self, count: int, rng: np.random.Generator) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
         """Radii, coordinates, and minus the log of the probability J/bound to keep them."""
         radius = self.sampler.sample(count, rng)
         coordinates = radius[:, None] * uniform_directions(count, self.manifold.dim, rng)
+        return radius, coordinates, self.excess(radius, coordinates)
+
+    def excess(self, radius: np.ndarray, coordinates: np.ndarray) -> np.ndarray:
+        """log(bound/J)."""
         if self.bound is None:
-            return radius, coordinates, np.zeros(count)
+            return np.zeros(radius.size)
         rows, columns = self.manifold.point_shape
         base = np.eye(rows, columns)
         vectors = self.manifold.from_coordinates(base, coordinates)
-        return radius, coordinates, self.bound(radius) - self.manifold.log_volume_density(base, vectors)
+        return np.asarray(self.bound(radius) - self.manifold.log_volume_density(base, vectors))
 
 
 @singledispatch
@@ -94,7 +115,9 @@ def _radial(
     power: float = 0.0,
     bound: Callable[[np.ndarray], np.ndarray] | None = None,
 ) -> BallProposal:
-    return BallProposal(manifold, RadialDensity(_LinearKernel(rate), roots, reach, power).sampler, bound)
+    density = RadialDensity(_LinearKernel(rate), roots, reach, power)
+    peak = Peak(density.log_density, density.mode, density.scale, density.level)
+    return BallProposal(manifold, partial(getattr, density, "sampler"), bound, peak)
 
 
 @ball_proposal.register
@@ -146,8 +169,9 @@ def _(manifold: SPDAffineInvariant, rate: float, reach: float) -> BallProposal:
         low, high = (middle, high) if slope(np.array([middle]))[0] > 0 else (low, middle)
     mode = (low + high) / 2
     log_density = partial(_spd_log_density, k, power, rate, mode)
-    sampler = LogConcaveSampler(log_density, slope, mode=mode, scale=mode, lower=0.0, upper=reach)
-    return BallProposal(manifold, sampler, partial(_spd_bound, k))
+    make = partial(LogConcaveSampler, log_density, slope, mode=mode, scale=mode, lower=0.0, upper=reach)
+    level = power * math.log(mode) - rate * mode + float(_spd_bound(k, np.array([mode]))[0])
+    return BallProposal(manifold, make, partial(_spd_bound, k), Peak(log_density, mode, mode, level))
 
 
 def _spd_bound(k: int, radius: np.ndarray) -> np.ndarray:

@@ -1,4 +1,4 @@
-"""Rejection sampling of independent, identically distributed draws, in batches and with an end."""
+"""Rejection sampling of independent, identically distributed draws, in batches."""
 
 from __future__ import annotations
 
@@ -17,19 +17,26 @@ Proposal: TypeAlias = Callable[[int, np.random.Generator], tuple[np.ndarray, np.
 
 
 def collect(
-    count: int, width: int, propose: Proposal, rng: np.random.Generator, *, batch: int, most: float, failure: str
+    count: int,
+    width: int,
+    propose: Proposal,
+    rng: np.random.Generator,
+    *,
+    batch: int,
+    most: float = math.inf,
+    failure: str = "",
 ) -> np.ndarray:
     """The first `count` accepted proposals, as rows of `width` numbers.
 
-    Proposals are made in batches of at most `batch`. When `most` times as many as were accepted, plus one, have been
-    made, `ConvergenceError` says `failure`.
+    Proposals are asked for in batches of at most `batch`. When `most` times as many as were accepted, plus one, have
+    been made, `ConvergenceError` says `failure`.
 
     >>> import numpy as np
     >>> from dpmanifolds.distributions._rejection import collect
     >>> def half_normal(size, rng):
     ...     draws = rng.standard_normal((size, 1))
     ...     return draws, draws[:, 0] > 0
-    >>> collect(5, 1, half_normal, np.random.default_rng(0), batch=100, most=1e3, failure="").shape
+    >>> collect(5, 1, half_normal, np.random.default_rng(0), batch=100).shape
     (5, 1)
     """
     result = np.empty((count, width))

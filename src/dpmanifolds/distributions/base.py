@@ -15,7 +15,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from dpmanifolds._arrays import Array
-from dpmanifolds._validate import positive_number
+from dpmanifolds._validate import positive_number, shown
 from dpmanifolds.distributions._arguments import Size, checked_point, size_of
 from dpmanifolds.distributions._points import move
 from dpmanifolds.errors import ArgumentError, NotAvailableError, ScaleOutOfRangeError
@@ -112,7 +112,7 @@ def gaussian_law(manifold: Manifold, sigma: float) -> TangentLaw:
 
 def _no_law(name: str, manifold: Any) -> NoReturn:
     if not isinstance(manifold, Manifold):
-        raise ArgumentError(f"manifold must be a dpmanifolds manifold; got {manifold!r}.")
+        raise ArgumentError(f"manifold must be a dpmanifolds manifold; got {shown(manifold)}.")
     raise ArgumentError(
         f"no exact sampler of the Riemannian {name} law is known for {manifold!r}. Use Wrapped{name}, which adds "
         "noise in the tangent space and exists on every manifold."

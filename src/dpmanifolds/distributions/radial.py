@@ -170,13 +170,13 @@ class RadialDensity:
     def sampler(self) -> LogConcaveSampler:
         """Exact draws of the radius."""
         return LogConcaveSampler(
-            self.log_density, self.derivative, mode=self.mode, scale=self._scale, lower=0.0, upper=self.upper
+            self.log_density, self.derivative, mode=self.mode, scale=self.scale, lower=0.0, upper=self.upper
         )
 
     @cached_property
     def integral(self) -> LogConcaveIntegral:
         """∫ e^{h − h(mode)} and its distribution function."""
-        return LogConcaveIntegral(self.log_density, mode=self.mode, scale=self._scale, lower=0.0, upper=self.upper)
+        return LogConcaveIntegral(self.log_density, mode=self.mode, scale=self.scale, lower=0.0, upper=self.upper)
 
     @property
     def log_integral(self) -> float:
@@ -184,7 +184,8 @@ class RadialDensity:
         return self.level + self.integral.log_total
 
     @property
-    def _scale(self) -> float:
+    def scale(self) -> float:
+        """A length of the order of the mode."""
         return self.mode or min(self._kernel.largest_mode(1.0), self.upper)
 
 

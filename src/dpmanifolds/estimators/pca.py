@@ -26,7 +26,7 @@ from sklearn.base import BaseEstimator, ClassNamePrefixFeaturesOutMixin, Transfo
 from sklearn.utils.validation import check_is_fitted
 
 from dpmanifolds._arrays import to_numpy
-from dpmanifolds._validate import choice, numeric_array, positive_integer, positive_number
+from dpmanifolds._validate import choice, positive_integer, positive_number, record_numbers
 from dpmanifolds.errors import ArgumentError
 from dpmanifolds.estimators._base import rows_of
 from dpmanifolds.manifolds import Grassmann
@@ -122,7 +122,7 @@ class PrivatePCA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimato
         choice("solver", self.solver, ("auto", "covariance", "descent"))
         choice("on_invalid", self.on_invalid, ON_INVALID)
         radius = positive_number("radius", self.radius)
-        table = np.asarray(to_numpy(numeric_array("X", X)), dtype=np.float64)
+        table = np.asarray(to_numpy(record_numbers("X", X)), dtype=np.float64)
         if table.ndim != 2 or table.shape[1] < 2:
             raise ArgumentError(f"X must be a table of shape (n, p) with p ≥ 2; got {table.shape}.")
         features = table.shape[1]

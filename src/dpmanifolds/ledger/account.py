@@ -26,7 +26,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import asdict, dataclass, replace
 from typing import Any
 
-from dpmanifolds._validate import choice
+from dpmanifolds._validate import choice, shown
 from dpmanifolds.errors import ArgumentError, LedgerError, SharedRecordsWarning
 from dpmanifolds.ledger import _store, filters
 from dpmanifolds.ledger.records import (
@@ -76,7 +76,7 @@ class Ledger:
     def __init__(self, path: str | os.PathLike[str]) -> None:
         name = os.fspath(path) if isinstance(path, str | os.PathLike) else ""
         if not isinstance(name, str) or name in ("", ":memory:"):
-            raise ArgumentError(f"path must name a file, as only a file outlives a crash; got {path!r}.")
+            raise ArgumentError(f"path must name a file, as only a file outlives a crash; got {shown(path)}.")
         object.__setattr__(self, "path", os.path.abspath(name))
 
     def open_dataset(
@@ -284,4 +284,4 @@ def as_ledger(ledger: Ledger | Reservation | str | os.PathLike[str]) -> Ledger |
         return ledger
     if isinstance(ledger, str | os.PathLike):
         return Ledger(ledger)
-    raise ArgumentError(f"ledger must be a Ledger, a Reservation or the path of a file; got {ledger!r}.")
+    raise ArgumentError(f"ledger must be a Ledger, a Reservation or the path of a file; got {shown(ledger)}.")

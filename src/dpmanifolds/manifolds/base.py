@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 
 from dpmanifolds._arrays import Array, leaves, like, namespace, sinc
-from dpmanifolds._validate import numeric_array
+from dpmanifolds._validate import numeric_array, record_numbers
 from dpmanifolds.errors import ArgumentError
 from dpmanifolds.noise import as_generator
 
@@ -158,8 +158,11 @@ class Manifold(ABC):
         return array
 
     def take_form(self, points: Any) -> Array:
-        """`as_points` for records of a release: the form is checked, no number is; what is no point becomes NaN."""
-        return self.as_points(points)
+        """`as_points` for records of a release: the form is checked, no number is; what is no point becomes NaN.
+
+        In a list, or an array of objects, each record is looked at on its own (`record_numbers`).
+        """
+        return self.as_points(record_numbers("points", points, self.point_shape, of_complex=self.is_complex))
 
     def norm(self, base: Array, vector: Array) -> Array:
         """Riemannian length of a tangent vector."""

@@ -18,7 +18,7 @@ from dpmanifolds._arrays import (
     row_norm,
     safe_divide,
 )
-from dpmanifolds._validate import numeric_array, positive_integer
+from dpmanifolds._validate import has_one_type, numeric_array, positive_integer, record_numbers
 from dpmanifolds.errors import ArgumentError, NotOnManifoldError
 from dpmanifolds.manifolds._householder import (
     complement_to_coordinates,
@@ -106,6 +106,11 @@ class PlanarShapes(Manifold):
 
     def take_form(self, points: Any) -> Array:
         """Complex points as they are; real landmarks centred and scaled, NaN where they have no shape."""
+        if not has_one_type(points, of_complex=True):
+            # each record by itself: a row of complex numbers, or landmarks
+            planar = record_numbers("points", points, self.point_shape, of_complex=True)
+            landmarks = self.take_form(record_numbers("points", points, (self.k, 2)))
+            return np.where(np.isnan(landmarks), planar, landmarks)
         array = numeric_array("points", points)
         xp = namespace(array)
         if xp.isdtype(array.dtype, "complex floating"):

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from functools import singledispatch
 
 import numpy as np
@@ -9,9 +10,14 @@ import numpy as np
 from dpmanifolds._arrays import Array, to_numpy
 from dpmanifolds.distributions import move
 from dpmanifolds.domains import Domain
+from dpmanifolds.errors import ScaleOutOfRangeError
 from dpmanifolds.manifolds import FlatManifold, Manifold, Power, Product
 
-__all__ = ["coordinates_at", "host", "point_at"]
+__all__ = ["coordinates_at", "horizon", "host", "point_at"]
+
+_FARTHEST = 2.0**20
+_MOST_AXES = 64
+_SHORTER = 0.8
 
 
 def host(point: Array) -> Array:
@@ -73,3 +79,39 @@ def point_at(domain: Domain, coordinates: np.ndarray) -> Array:
     length = np.linalg.norm(coordinates, axis=-1, keepdims=True)
     inside = coordinates * np.minimum(1.0, domain.radius / np.maximum(length, 1e-300))
     return domain.clip(move(domain.manifold, host(domain.center), inside))
+
+
+def horizon(domain: Domain) -> float:
+    """How far from the centre floating point still tells the points that are reached from anywhere in the domain.
+
+    Infinite on compact spaces; 0 where it does not even hold the domain. Looked for in the directions of the axes, from
+    the ends of the domain outwards: public.
+
+    >>> import numpy as np
+    >>> from dpmanifolds import SPD, Ball, Hyperbolic, Sphere
+    >>> from dpmanifolds.mechanisms import horizon
+    >>> balls = (Ball(m, c, 1.0) for m, c in ((SPD(2), np.eye(2)), (Hyperbolic(2), Hyperbolic(2).origin)))
+    >>> [round(horizon(ball)) for ball in balls], horizon(Ball(Sphere(2), [0.0, 0.0, 1.0], 1.0))
+    ([19, 340], inf)
+    """
+    manifold, radius = domain.manifold, domain.radius
+    if not manifold.is_hadamard:
+        return math.inf
+    distance = _FARTHEST * radius
+    while distance >= radius:
+        if _is_told(manifold, host(domain.center), radius, distance):
+            return distance
+        distance *= _SHORTER
+    return 0.0
+
+
+def _is_told(manifold: Manifold, center: Array, radius: float, distance: float) -> bool:
+    axes = np.eye(manifold.dim)[:: math.ceil(manifold.dim / _MOST_AXES)]
+    ways = np.concatenate([axes, -axes])
+    try:
+        with np.errstate(all="ignore"):
+            points = move(manifold, move(manifold, center, radius * ways), (radius + distance) * ways)
+            seen = np.linalg.norm(coordinates_at(manifold, center, points), axis=-1)
+    except (ScaleOutOfRangeError, np.linalg.LinAlgError):
+        return False
+    return bool(np.all((seen >= distance) & (seen <= distance + 4 * radius)))

@@ -14,6 +14,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from dpmanifolds._validate import choice as one_of
+from dpmanifolds._validate import shown
 from dpmanifolds.errors import ArgumentError, NotAvailableError
 from dpmanifolds.mechanisms.base import Facts, Mechanism
 from dpmanifolds.mechanisms.intrinsic import (
@@ -99,7 +100,7 @@ def calibrate(name: str, facts: Facts, budget: Budget, numerics: str) -> Mechani
     family = _FAMILIES[one_of("mechanism", name, MECHANISMS)]
     if not isinstance(budget, Budget):
         raise ArgumentError(
-            f"budget must be PureDP, ApproxDP, GaussianDP, ZeroConcentratedDP or RenyiDP; got {budget!r}."
+            f"budget must be PureDP, ApproxDP, GaussianDP, ZeroConcentratedDP or RenyiDP; got {shown(budget)}."
         )
     return family.calibrate(facts, budget, numerics)
 

@@ -9,7 +9,7 @@ from typing import Any
 
 import numpy as np
 
-from dpmanifolds._validate import choice, positive_integer, positive_number
+from dpmanifolds._validate import choice, positive_integer, positive_number, shown
 from dpmanifolds.domains import Ball, Domain
 from dpmanifolds.errors import ArgumentError, NotAvailableError
 from dpmanifolds.mechanisms.base import Facts, SumShape
@@ -50,7 +50,9 @@ def mean_facts(
     (0.00785398, 0.00828427)
     """
     if not isinstance(domain, Domain):
-        raise ArgumentError(f"domain must be a Domain such as Ball, the public promise about records; got {domain!r}.")
+        raise ArgumentError(
+            f"domain must be a Domain such as Ball, the public promise about records; got {shown(domain)}."
+        )
     n = positive_integer("n", n)
     choice("adjacency", adjacency, ADJACENCIES)
     shape = SumShape(domain.manifold.dim, domain.radius, n, adjacency, labelled)
@@ -125,7 +127,9 @@ def value_facts(
     0.11884
     """
     if not isinstance(domain, Domain):
-        raise ArgumentError(f"domain must be a Domain such as Ball, the public promise about values; got {domain!r}.")
+        raise ArgumentError(
+            f"domain must be a Domain such as Ball, the public promise about values; got {shown(domain)}."
+        )
     choice("adjacency", adjacency, ADJACENCIES)
     if not isinstance(sensitivity, Sensitivity):
         number, statement = positive_number("sensitivity", sensitivity), "a geodesic distance between neighbours"

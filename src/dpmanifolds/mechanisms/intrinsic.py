@@ -25,11 +25,12 @@ import numpy as np
 from dpmanifolds._arrays import Array, leaves
 from dpmanifolds._validate import choice
 from dpmanifolds.distributions import KNormGradientLaw, TangentLaw, gaussian_law, laplace_law, move
+from dpmanifolds.distributions._gradient_bounds import acceptance_bound
 from dpmanifolds.distributions.flat import is_euclidean
 from dpmanifolds.domains import Ball
 from dpmanifolds.errors import ArgumentError, NotAvailableError, ScaleOutOfRangeError
 from dpmanifolds.manifolds import Hyperbolic, Power, Product, Sphere
-from dpmanifolds.mechanisms._frames import coordinates_at, host, point_at
+from dpmanifolds.mechanisms._frames import coordinates_at, horizon, host, point_at
 from dpmanifolds.mechanisms.base import Draw, ExpectedError, Facts, Mechanism, simulated_error
 from dpmanifolds.noise import as_generator
 from dpmanifolds.privacy import (
@@ -52,6 +53,7 @@ _laplace = lru_cache(maxsize=32)(laplace_law)
 _gaussian = lru_cache(maxsize=32)(gaussian_law)
 _FINENESS = 20
 _SIMULATED_DRAWS = 20_000
+_LEAST_ACCEPTED = 1e-6
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -64,6 +66,8 @@ class _IdealizedMechanism(Mechanism):
     @classmethod
     def _at_scale(cls, facts: Facts, sigma: float, guarantee: Guarantee) -> Self:
         """Shown on a grid about 2⁻²⁰ of the scale."""
+        if not horizon(facts.domain):
+            raise NotAvailableError(f"floating point does not hold all points of {facts.domain!r}. Use a smaller ball.")
         step = 2.0 ** (math.frexp(sigma)[1] - 1 - _FINENESS)
         return cls(facts=facts, scale=sigma, step=step, guarantee=guarantee, numerics="idealized")
 
@@ -73,19 +77,44 @@ class _IdealizedMechanism(Mechanism):
         coordinates = coordinates_at(domain.manifold, host(domain.center), inside)
         return point_at(domain, np.rint(coordinates / self.step) * self.step)
 
+    @cached_property
+    def _horizon(self) -> float:
+        """How far from the centre draws are told apart; public."""
+        return horizon(self.facts.domain)
+
 
 @dataclass(frozen=True, kw_only=True)
 class _AroundTheStatistic(_IdealizedMechanism):
-    """An isotropic law at the statistic, with support on the whole space."""
+    """An isotropic law at the statistic, with support on the whole space.
+
+    A draw may lie farther out than floating point has points. The mechanism shows a function of the draw x: its
+    projection into the domain, after, beyond a public distance from the centre (`horizon`), the centre itself took its
+    place, or in flat spaces the projection to that distance. Post-processing, and a release never fails.
+    """
 
     @property
     def sensitivity(self) -> Sensitivity:
         return _distance(self.facts)
 
     def draw(self, statistic: Array, *, records: Array | None = None, rng: Any = None) -> Draw:
-        manifold, point = self.facts.domain.manifold, host(statistic)
-        coordinates = self._law.sample_coordinates(1, as_generator(rng))[0]
-        return Draw(self._shown(move(manifold, point, coordinates)), None)
+        noise = self._law.sample_coordinates(1, as_generator(rng))[0]
+        return Draw(self._shown(self._moved(host(statistic), noise)), None)
+
+    def _moved(self, point: Array, noise: np.ndarray) -> Array:
+        """exp of the noise at the point, and what takes its place beyond the horizon."""
+        manifold, center = self.facts.domain.manifold, host(self.facts.domain.center)
+        if is_euclidean(manifold):
+            seen = coordinates_at(manifold, center, point) + noise
+            return move(manifold, center, seen * min(1.0, self._horizon / max(float(np.linalg.norm(seen)), 1e-300)))
+        # the triangle inequality: no need to compute a point that lies beyond for certain
+        if not np.linalg.norm(noise) <= self._horizon + self.facts.domain.radius:
+            return center
+        try:
+            moved = move(manifold, point, noise)
+            near = np.linalg.norm(coordinates_at(manifold, center, moved)) <= self._horizon
+        except (ScaleOutOfRangeError, np.linalg.LinAlgError):
+            return center
+        return moved if near else center
 
     @cached_property
     @abstractmethod
@@ -217,7 +246,9 @@ class KNormGradientMechanism(_IdealizedMechanism):
     """Density ∝ exp(−‖∇F‖/σ) on the ball, F half the mean squared distance: ε = 2Δ/σ with Δ from S2 (Soto et al. 2022).
 
     Needs no homogeneous space, but twice the scale: with σ = Δ/ε, as published, it is not ε-DP. **The time of a draw
-    depends on the records.** The expected error is for records that all lie at the centre.
+    depends on the records**, and nothing else does: it is refused in advance where, for some records of the ball, fewer
+    than one in a million proposals would be accepted (`acceptance_bound`), and goes on until one is. The expected error
+    is for records that all lie at the centre.
 
     >>> from dpmanifolds import Ball, PureDP, Sphere
     >>> from dpmanifolds.mechanisms import KNormGradientMechanism, mean_facts
@@ -247,6 +278,12 @@ class KNormGradientMechanism(_IdealizedMechanism):
         moved = 2 * float(facts.of_gradient)
         epsilon = affordable_epsilon(budget)
         sigma = laplace_scale(moved, epsilon)
+        accepted = acceptance_bound(facts.domain, sigma)
+        if accepted < _LEAST_ACCEPTED:
+            raise NotAvailableError(
+                f"no K-norm gradient draws at the scale {sigma:.4g} in {facts.domain!r}: there are records for which "
+                f"only {accepted:.1g} of all proposals would be accepted. Use a smaller ball, or a wrapped mechanism."
+            )
         guarantee = Guarantee.pure(epsilon, **facts.labels)
         return cls._at_scale(facts, sigma, guarantee)
 
@@ -260,7 +297,7 @@ class KNormGradientMechanism(_IdealizedMechanism):
     def _law(self, records: Array, estimate: Array) -> KNormGradientLaw:
         ball = self.facts.domain
         return KNormGradientLaw(
-            ball.manifold, host(records), host(ball.center), ball.radius, self.scale, host(estimate)
+            ball.manifold, host(records), host(ball.center), ball.radius, self.scale, host(estimate), clipped=True
         )
 
     @cached_property

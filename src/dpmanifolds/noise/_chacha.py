@@ -1,4 +1,8 @@
-"""The bit generator behind secure_generator(); importing this file loads randomgen."""
+"""The generator behind secure_generator(), and its bits; importing this file loads randomgen.
+
+A fork copies the key. Python's own forks give every copy a new one at once; those of C code, which Python does not hear
+of, are found by the number of the process, which is compared before every draw.
+"""
 
 from __future__ import annotations
 
@@ -7,9 +11,10 @@ import secrets
 import weakref
 from typing import Any, NoReturn
 
+import numpy as np
 from randomgen import ChaCha
 
-__all__ = ["SecureChaCha"]
+__all__ = ["SecureChaCha", "SecureGenerator"]
 
 _ROUNDS = 20
 _live: weakref.WeakSet[SecureChaCha] = weakref.WeakSet()
@@ -29,6 +34,7 @@ class SecureChaCha(ChaCha):  # type: ignore[misc]
 
     def __init__(self) -> None:
         super().__init__(key=secrets.randbits(256), rounds=_ROUNDS)
+        self._process = os.getpid()
         self._sealed = True
         _live.add(self)
 
@@ -41,6 +47,16 @@ class SecureChaCha(ChaCha):  # type: ignore[misc]
     state = property(_refuse, _refuse)
     spawn = __reduce__ = __reduce_ex__ = __getstate__ = __setstate__ = __copy__ = __deepcopy__ = _refuse
 
+    def random_raw(self, *arguments: Any, **options: Any) -> Any:
+        """Bits of this process alone."""
+        self.rekey_in_child()
+        return super().random_raw(*arguments, **options)
+
+    def rekey_in_child(self) -> None:
+        """A new key where this is another process than the one that the key was made in."""
+        if self._process != os.getpid():
+            self.rekey()
+
     def rekey(self) -> None:
         """A new key, counter and block: nothing of the old stream is left, buffered or to come.
 
@@ -52,6 +68,19 @@ class SecureChaCha(ChaCha):  # type: ignore[misc]
         ChaCha.state.__set__(self, fresh)
         # a thread that was drawing at the fork would hold this lock for ever: it does not exist in the child
         self.lock._at_fork_reinit()
+        self._process = os.getpid()
+
+
+class SecureGenerator(np.random.Generator):
+    """A Generator on a `SecureChaCha` whose every draw begins with a look at the number of the process."""
+
+    def __init__(self) -> None:
+        super().__init__(SecureChaCha())
+
+    def __getattribute__(self, name: str) -> Any:
+        find = super().__getattribute__
+        find("bit_generator").rekey_in_child()
+        return find(name)
 
 
 def _rekey_all() -> None:

@@ -18,7 +18,7 @@ def secure_generator() -> np.random.Generator:
     """This thread's generator: ChaCha with 20 rounds and a 256-bit key from the operating system.
 
     It cannot be seeded, duplicated, pickled or spawned from. Each thread has its own key. In a forked child every
-    secure generator has a new key, also one that was held in a variable across the fork.
+    secure generator has a new key, also one that was held in a variable across the fork, and also where C code forked.
 
     >>> from dpmanifolds.noise import secure_generator
     >>> secure_generator().standard_normal(3).shape
@@ -26,9 +26,9 @@ def secure_generator() -> np.random.Generator:
     """
     generator: np.random.Generator | None = getattr(_local, "generator", None)
     if generator is None:
-        from dpmanifolds.noise._chacha import SecureChaCha
+        from dpmanifolds.noise._chacha import SecureGenerator
 
-        generator = _local.generator = np.random.Generator(SecureChaCha())
+        generator = _local.generator = SecureGenerator()
     return generator
 
 

@@ -11,13 +11,14 @@ import numpy as np
 
 from dpmanifolds._arrays import Array
 from dpmanifolds.domains import Domain
-from dpmanifolds.errors import NotOnManifoldError, ScaleOutOfRangeError
+from dpmanifolds.errors import NotOnManifoldError
 from dpmanifolds.manifolds import Manifold
 from dpmanifolds.optimize._noisy import NoisyGradient
 from dpmanifolds.optimize.draws import Draws
-from dpmanifolds.optimize.moves import is_finite, move, shortened
+from dpmanifolds.optimize.moves import LONGEST_STEP, is_finite, move, shortened
 from dpmanifolds.optimize.plan import DescentPlan
 from dpmanifolds.privacy import Budget
+from dpmanifolds.sums.contribution import expand
 
 __all__ = ["Outcome", "Run"]
 
@@ -89,16 +90,12 @@ class Run:
         if self.longest is not None:
             step = shortened(self.manifold, step, self.longest)
         reached = self._reached(points, step, t)
-        if reached is None and self.within is not None:
-            # all of it is public by now: a shorter step in the same direction, back to where numbers can go
-            lengths = (self.within.diameter * 2.0**-power for power in range(_HALVINGS))
-            tries = (self._reached(points, shortened(self.manifold, step, length), t) for length in lengths)
-            reached = next((found for found in tries if found is not None), None)
         if reached is None:
-            raise ScaleOutOfRangeError(
-                f"step {t + 1} left the range of floating-point numbers. Use smaller step sizes, longest_step= or "
-                "within=; the steps so far are spent."
-            )
+            # all of it is public by now: a shorter step in the same direction, back to where numbers can go, or none
+            longest = LONGEST_STEP if self.within is None else self.within.diameter
+            lengths = (longest * 2.0**-power for power in range(_HALVINGS))
+            tries = (self._reached(points, shortened(self.manifold, step, length), t) for length in lengths)
+            reached = next((found for found in tries if found is not None), points)
         return reached
 
     def _reached(self, points: dict[str, Any], step: np.ndarray, t: int) -> dict[str, Any] | None:
@@ -115,9 +112,16 @@ class Run:
                 chosen = self._chosen(points["chosen"], w, following, t)
                 log = self.manifold.log if self.manifold.max_radius > 0 else lambda _, point: point
                 sees = is_finite(log(following, chosen)) and is_finite(log(chosen, following))
+                self._look_from(following)
                 return {"point": following, "chosen": chosen} if sees else None
             except (np.linalg.LinAlgError, NotOnManifoldError):
                 return None
+
+    def _look_from(self, w: Any) -> None:
+        """A gradient at w of a public record: whatever cannot be factorised there shows."""
+        loss = self.source.loss
+        if loss.filler is not None:
+            loss.gradients(w, expand(loss.filler))
 
     def _chosen(self, so_far: Any, w: Any, following: Any, t: int) -> Any:
         if self.output == "random":

@@ -26,7 +26,7 @@ import numpy as np
 from array_api_compat import is_jax_array, is_torch_array
 
 from dpmanifolds._arrays import Array, leaves, namespace, to_numpy
-from dpmanifolds._validate import numeric_array
+from dpmanifolds._validate import record_numbers
 from dpmanifolds.errors import ArgumentError, DPManifoldsError
 from dpmanifolds.manifolds import Manifold
 from dpmanifolds.optimize.gradients import gradient_coordinates
@@ -65,7 +65,7 @@ class AutogradLoss(Loss):
         """As they come, in their precision."""
         if isinstance(records, tuple):
             return tuple(map(self.form, records))
-        array = numeric_array("records", records)
+        array = record_numbers("records", records)
         if array.ndim == 0:
             raise ArgumentError("records must be an array with one leading axis of records; got a single number.")
         return array

@@ -28,7 +28,7 @@ from typing import Any
 import numpy as np
 
 from dpmanifolds._arrays import Array, is_numpy, leaves, to_numpy
-from dpmanifolds._validate import choice, positive_integer, positive_number
+from dpmanifolds._validate import choice, hide_records, positive_integer, positive_number, shown
 from dpmanifolds.domains import Domain
 from dpmanifolds.errors import ArgumentError, NotOnManifoldError
 from dpmanifolds.manifolds import Manifold
@@ -169,7 +169,7 @@ def private_descent(
             f"output={output!r} needs logarithms, which {manifold!r} lacks far from a point: use 'last'."
         )
     if within is not None and not (isinstance(within, Domain) and within.manifold == manifold):
-        raise ArgumentError(f"within must be a Domain of {manifold!r}; got {within!r}.")
+        raise ArgumentError(f"within must be a Domain of {manifold!r}; got {shown(within)}.")
     ledger = open_ledger(ledger, dataset, state, rng)
     longest = None if longest_step is None else positive_number("longest_step", longest_step)
     private_count = choice("adjacency", adjacency, ADJACENCIES) == "add-remove-one"
@@ -227,10 +227,10 @@ def private_descent(
 
 def as_loss(loss: Any, manifold: Manifold) -> Loss:
     if not isinstance(manifold, Manifold):
-        raise ArgumentError(f"manifold must be a Manifold such as SPD(3); got {manifold!r}.")
+        raise ArgumentError(f"manifold must be a Manifold such as SPD(3); got {shown(manifold)}.")
     if not isinstance(loss, Loss):
         if not callable(loss):
-            raise ArgumentError(f"loss must be a Loss or a function loss(w, record); got {loss!r}.")
+            raise ArgumentError(f"loss must be a Loss or a function loss(w, record); got {shown(loss)}.")
         from dpmanifolds.optimize.autograd import AutogradLoss
 
         return AutogradLoss(loss, manifold)
@@ -279,7 +279,7 @@ def probe_gradients(source: NoisyGradient, w: Any) -> None:
     _ = source.exponent
     if isinstance(loss, OuterLoss) or source.records.source.count == 0:
         return
-    with np.errstate(all="ignore"):
+    with np.errstate(all="ignore"), hide_records():
         rows = loss.gradients(w, source.records.head())
     expected = (1, loss.manifold.dim)
     if getattr(rows, "shape", None) is None or tuple(rows.shape) != expected:

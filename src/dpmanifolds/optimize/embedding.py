@@ -25,7 +25,7 @@ from typing import Any
 import numpy as np
 
 from dpmanifolds._arrays import Array, safe_divide
-from dpmanifolds._validate import positive_integer, positive_number
+from dpmanifolds._validate import positive_integer, positive_number, record_numbers
 from dpmanifolds.errors import ArgumentError
 from dpmanifolds.manifolds import Hyperbolic, Manifold, Power
 from dpmanifolds.optimize.loss import Loss
@@ -35,6 +35,7 @@ __all__ = ["HyperbolicEmbeddingLoss"]
 
 # rows of nodes² tables that are worked on at a time: what they take stays near the cache
 _ROWS = 32
+_LARGEST_WHOLE = 2.0**53
 
 
 @dataclass(frozen=True)
@@ -88,7 +89,7 @@ class HyperbolicEmbeddingLoss(Loss):
 
     def form(self, records: Any) -> Array:
         """Edges (n, 2) as whole numbers."""
-        edges = np.asarray(records)
+        edges = _whole_numbers(records)
         if edges.ndim != 2 or edges.shape[1] not in (2, self.filler.shape[0]) or edges.dtype.kind not in "iu":
             raise ArgumentError(f"records must be edges, whole numbers of shape (n, 2); got {edges.shape}.")
         return self._with_negatives(edges[:, :2].astype(np.int64))
@@ -239,6 +240,15 @@ class _Pairs:
 
 def _unit(vectors: np.ndarray) -> np.ndarray:
     return np.asarray(safe_divide(vectors, np.sqrt(np.sum(vectors * vectors, axis=-1))[..., None]))
+
+
+def _whole_numbers(records: Any) -> np.ndarray:
+    """An array as it is; a list entry by entry, −1 for what is no whole number."""
+    if getattr(records, "dtype", None) is not None and records.dtype != object:
+        return np.asarray(records)
+    numbers = record_numbers("records", records, (2,))
+    whole = (np.abs(numbers) < _LARGEST_WHOLE) & (numbers == np.floor(numbers))
+    return np.where(whole, numbers, -1).astype(np.int64)
 
 
 def _mixed(keys: np.ndarray) -> np.ndarray:

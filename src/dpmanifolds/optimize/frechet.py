@@ -19,6 +19,7 @@ from typing import Any
 import numpy as np
 
 from dpmanifolds._arrays import Array, namespace, norm, safe_divide, to_numpy
+from dpmanifolds._validate import shown
 from dpmanifolds.domains import Ball
 from dpmanifolds.errors import ArgumentError
 from dpmanifolds.manifolds import Manifold
@@ -40,7 +41,9 @@ class _DistanceLoss(Loss):
 
     def __post_init__(self) -> None:
         if not isinstance(self.ball, Ball):
-            raise ArgumentError(f"ball must be a Ball, the public promise about where records live; got {self.ball!r}.")
+            raise ArgumentError(
+                f"ball must be a Ball, the public promise about where records live; got {shown(self.ball)}."
+            )
 
     @property
     def manifold(self) -> Manifold:  # type: ignore[override]

@@ -24,7 +24,7 @@ from typing import Any
 import numpy as np
 
 from dpmanifolds._arrays import Array, leaves, like, namespace, to_numpy
-from dpmanifolds._validate import numeric_array
+from dpmanifolds._validate import record_numbers
 from dpmanifolds.errors import ArgumentError, NotOnManifoldError
 from dpmanifolds.manifolds import Manifold
 from dpmanifolds.sums.contribution import in_double, public_point, replace_rows
@@ -84,11 +84,13 @@ class Loss(ABC):
     def form(self, records: Any) -> Array:
         """The records as arrays with one leading axis: shapes are checked, no number is."""
         if isinstance(records, tuple):
-            parts = tuple(numeric_array("records", part) for part in records)
+            shapes = [np.shape(part) for part in self.filler] if isinstance(self.filler, tuple) else []
+            wanted = shapes if len(shapes) == len(records) else [None] * len(records)
+            parts = tuple(record_numbers("records", *each) for each in zip(records, wanted, strict=True))
             if not parts or any(part.ndim == 0 or part.shape[0] != parts[0].shape[0] for part in parts):
                 raise ArgumentError("records given as a tuple must be arrays with the same leading axis.")
             return in_double(parts)
-        array = numeric_array("records", records)
+        array = record_numbers("records", records, None if self.filler is None else np.shape(self.filler))
         if array.ndim == 0:
             raise ArgumentError("records must be an array with one leading axis of records; got a single number.")
         return in_double(array)

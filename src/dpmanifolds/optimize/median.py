@@ -14,6 +14,7 @@ from __future__ import annotations
 import math
 from typing import Any
 
+from dpmanifolds._validate import shown
 from dpmanifolds.domains import Ball
 from dpmanifolds.errors import ArgumentError
 from dpmanifolds.optimize.descent import DescentResult, private_descent
@@ -79,7 +80,7 @@ def descend_to_median(
     (4, True)
     """
     if not isinstance(ball, Ball):
-        raise ArgumentError(f"ball must be a Ball, the public promise about where records live; got {ball!r}.")
+        raise ArgumentError(f"ball must be a Ball, the public promise about where records live; got {shown(ball)}.")
     loss = FrechetMedianLoss(ball)
     guess = options.get("n_guess")
     held = hold_records(loss, points, group_by=group_by, on_invalid=on_invalid, may_be_empty=guess is not None)

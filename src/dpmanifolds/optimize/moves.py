@@ -26,7 +26,10 @@ from dpmanifolds.manifolds import (
 from dpmanifolds.manifolds.spd import SPDBase
 from dpmanifolds.optimize.loss import clip_factors
 
-__all__ = ["is_finite", "move", "retract", "shortened"]
+__all__ = ["LONGEST_STEP", "is_finite", "move", "retract", "shortened"]
+
+LONGEST_STEP = 1024.0
+"""Where a step leaves the range of floating-point numbers, it is shortened from here on."""
 
 
 def is_finite(point: Any) -> bool:

@@ -21,7 +21,7 @@ from dataclasses import dataclass, replace
 from fractions import Fraction
 from typing import Any
 
-from dpmanifolds._validate import choice, positive_integer, positive_number
+from dpmanifolds._validate import choice, positive_integer, positive_number, shown
 from dpmanifolds.errors import ArgumentError, NotAvailableError
 from dpmanifolds.privacy import (
     ApproxDP,
@@ -134,7 +134,7 @@ def plan_descent(
             f"give exactly two of budget, steps and noise, the third follows from them; got {given or 'none of them'}."
         )
     if budget is not None and not isinstance(budget, Budget):
-        raise ArgumentError(f"budget must be PureDP, ApproxDP, GaussianDP, …; got {budget!r}.")
+        raise ArgumentError(f"budget must be PureDP, ApproxDP, GaussianDP, …; got {shown(budget)}.")
     steps = None if steps is None else positive_integer("steps", steps)
     noise = None if noise is None else positive_number("noise", noise)
     batch_size = _batch(batch_size, n)
@@ -215,7 +215,9 @@ def _allowed_mu(budget: Budget) -> float:
         return math.sqrt(2 * budget.rho)
     if isinstance(budget, RenyiDP):
         return math.sqrt(2 * budget.epsilon / budget.alpha)
-    raise ArgumentError(f"budget must be PureDP, ApproxDP, GaussianDP, ZeroConcentratedDP or RenyiDP; got {budget!r}.")
+    raise ArgumentError(
+        f"budget must be PureDP, ApproxDP, GaussianDP, ZeroConcentratedDP or RenyiDP; got {shown(budget)}."
+    )
 
 
 def _least_noise(

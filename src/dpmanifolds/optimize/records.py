@@ -23,7 +23,7 @@ from typing import Any
 import numpy as np
 
 from dpmanifolds._arrays import Array, leaves, namespace, to_numpy
-from dpmanifolds._validate import choice
+from dpmanifolds._validate import choice, hide_records
 from dpmanifolds.errors import ArgumentError
 from dpmanifolds.ledger import keyed_fingerprint
 from dpmanifolds.optimize.loss import Loss, refuse_malformed
@@ -63,6 +63,7 @@ class HeldRecords:
     """The records as they were given."""
 
     @property
+    @hide_records()
     def count(self) -> int:
         """How many records, or persons; public unless neighbours add and remove them."""
         return self.source.counted() if self.persons is None else self.persons.count
@@ -71,6 +72,7 @@ class HeldRecords:
         """What neighbours differ in: one of the loss's records, or a person."""
         return loss.unit if self.persons is None else "person"
 
+    @hide_records()
     def head(self) -> Array:
         """One prepared record, for its shape."""
         return self.source.sample(1)[0]
@@ -85,6 +87,7 @@ class HeldRecords:
             self.given.locate()
         return keyed_fingerprint(str(self.given.reduce(_Digests(key, numbers), operator.add)).encode(), key)
 
+    @hide_records()
     def total(self, contribution: Contribution | OuterContribution, chosen: np.ndarray | None) -> ExactSum:
         """The exact sum over all, or over those of these numbers. Not private."""
         if isinstance(contribution, OuterContribution):
@@ -94,6 +97,7 @@ class HeldRecords:
         return sum_records(self.source, contribution, chosen)
 
 
+@hide_records()
 def hold_records(
     loss: Loss, records: Any, *, group_by: Any = None, on_invalid: str = "raise", may_be_empty: bool = False
 ) -> HeldRecords:
@@ -120,7 +124,8 @@ def _source(loss: Loss, records: Any, may_be_empty: bool) -> Source:
     if loss.record_manifold is not None:
         return source_of(loss.record_manifold, records, allow_empty=may_be_empty)
     if _is_streamed(records):
-        return source_of(None, records)
+        shape = np.shape(loss.filler) if loss.filler is not None and not isinstance(loss.filler, tuple) else None
+        return source_of(None, records, allow_empty=may_be_empty, shape=shape)
     array = loss.form(records)
     if leaves(array)[0].shape[0] == 0 and not may_be_empty:
         raise ArgumentError("records is empty: at least one record is needed.")

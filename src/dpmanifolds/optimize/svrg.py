@@ -34,8 +34,8 @@ from typing import Any
 import numpy as np
 
 from dpmanifolds._arrays import Array
-from dpmanifolds._validate import number_between, positive_integer, positive_number
-from dpmanifolds.errors import ArgumentError, ScaleOutOfRangeError
+from dpmanifolds._validate import number_between, positive_integer, positive_number, shown
+from dpmanifolds.errors import ArgumentError
 from dpmanifolds.manifolds import Manifold
 from dpmanifolds.noise import as_generator
 from dpmanifolds.optimize._noisy import NoisyGradient
@@ -48,7 +48,7 @@ from dpmanifolds.optimize.descent import (
 )
 from dpmanifolds.optimize.draws import Charge, open_ledger, paid_draws
 from dpmanifolds.optimize.loss import Loss, like_point, row_product
-from dpmanifolds.optimize.moves import is_finite, move
+from dpmanifolds.optimize.moves import LONGEST_STEP, is_finite, move, shortened
 from dpmanifolds.optimize.plan import DescentPlan, plan_descent
 from dpmanifolds.optimize.records import hold_records
 from dpmanifolds.privacy import Budget, Guarantee, PureDP, compose, split
@@ -57,6 +57,7 @@ __all__ = ["SVRGResult", "private_svrg"]
 
 _LEAST_CLIP = 2.0**-20
 _HALVINGS = 12
+_SHORTER = 64
 
 
 @dataclass(frozen=True, eq=False)
@@ -232,7 +233,7 @@ def private_svrg(
                 far = max(smooth * float(manifold.dist(place, w)), _LEAST_CLIP * clip)
                 turn = noisy(_Difference(loss, place), short, w, far)
                 step = turn + pull @ _transport(manifold, place, w)
-            w = _moved(manifold, w, -size * step)
+            w = _moved(manifold, w, place, -size * step)
             draws.save({"point": w, "place": place, "pull": pull})
             if callback is not None:
                 callback(w)
@@ -240,13 +241,21 @@ def private_svrg(
     return SVRGResult(point, guarantee, manifold, full, short, rng is not None, draws.lost)
 
 
-def _moved(manifold: Manifold, w: Any, step: np.ndarray) -> Any:
-    following = None
+def _moved(manifold: Manifold, w: Any, place: Any, step: np.ndarray) -> Any:
+    """Where a step leads; a shorter one, or none, where numbers cannot go there or back to the anchor. All public."""
+    lengths = (LONGEST_STEP * 2.0**-power for power in range(_SHORTER))
+    tries = (_reached(manifold, w, place, tried) for tried in (step, *(shortened(manifold, step, x) for x in lengths)))
+    following = next((found for found in tries if found is not None), w)
+    return following
+
+
+def _reached(manifold: Manifold, w: Any, place: Any, step: np.ndarray) -> Any | None:
     with np.errstate(all="ignore"), contextlib.suppress(np.linalg.LinAlgError):
         following = move(manifold, w, step, False)
-    if following is None or not is_finite(following):
-        raise ScaleOutOfRangeError("a step left the range of floating-point numbers: use a smaller step_size.")
-    return following
+        seen = manifold.dist(place, following), _transport(manifold, place, following)
+        if is_finite(following) and is_finite(seen):
+            return following
+    return None
 
 
 def _plans(
@@ -254,7 +263,7 @@ def _plans(
 ) -> tuple[DescentPlan, DescentPlan]:
     """Two plans whose exact composition fits the budget: a plain split first, then less noise on both, by bisection."""
     if not isinstance(budget, Budget) or isinstance(budget, PureDP):
-        raise ArgumentError(f"budget must be ApproxDP, GaussianDP, zCDP or RenyiDP here; got {budget!r}.")
+        raise ArgumentError(f"budget must be ApproxDP, GaussianDP, zCDP or RenyiDP here; got {shown(budget)}.")
     if share in (0.0, 1.0):
         raise ArgumentError(f"anchor_share must leave something for both parts: above 0 and below 1; got {share:g}.")
     # whatever is wrong with other arguments shows here

@@ -20,7 +20,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
-from dpmanifolds._validate import choice, positive_integer
+from dpmanifolds._validate import choice, positive_integer, shown
 from dpmanifolds.domains import Domain
 from dpmanifolds.errors import ArgumentError, DPManifoldsError, NotAvailableError
 from dpmanifolds.mechanisms import (
@@ -116,7 +116,7 @@ class Plan:
         """The row that `private_mean` would take within this budget; without one, the best of all budgets."""
         if budget is not None and budget not in self.budgets:
             planned = ", ".join(map(repr, self.budgets))
-            raise ArgumentError(f"budget must be one that was planned: {planned}; got {budget!r}.")
+            raise ArgumentError(f"budget must be one that was planned: {planned}; got {shown(budget)}.")
         rows = [row for row in self.rows if row.chosen and budget in (None, row.budget)]
         if not rows:
             raise NotAvailableError(
@@ -218,7 +218,7 @@ def _names(mechanisms: str | Iterable[str]) -> tuple[str, ...]:
     try:
         return tuple(choice("mechanisms", name, MECHANISMS) for name in mechanisms)
     except TypeError:
-        raise ArgumentError(f"mechanisms must be 'all', a name or a list of names; got {mechanisms!r}.") from None
+        raise ArgumentError(f"mechanisms must be 'all', a name or a list of names; got {shown(mechanisms)}.") from None
 
 
 def _budgets(budgets: Budget | Iterable[Budget]) -> list[Budget]:

@@ -23,7 +23,7 @@ from dataclasses import dataclass
 from fractions import Fraction
 from typing import Any
 
-from dpmanifolds._validate import choice, positive_integer, positive_number
+from dpmanifolds._validate import choice, positive_integer, positive_number, shown
 from dpmanifolds.domains import Ball, Domain
 from dpmanifolds.errors import ArgumentError, RadiusTooLargeError
 from dpmanifolds.privacy.guarantee import ADJACENCIES
@@ -292,7 +292,7 @@ def _replaced_only(adjacency: str) -> None:
 def _scaled_radius(ball: Ball) -> tuple[float, float]:
     """√κ (0 for curvature ≤ 0) and √κr, a hair upwards: a radius that is within rounding of π/2 is refused."""
     if not isinstance(ball, Ball):
-        raise ArgumentError(f"ball must be a Ball, the public promise about where records live; got {ball!r}.")
+        raise ArgumentError(f"ball must be a Ball, the public promise about where records live; got {shown(ball)}.")
     root = math.sqrt(max(ball.manifold.curvature_bounds[1], 0.0))
     angle = root * ball.radius * _CONTAINS_SLACK
     if angle >= math.pi / 2 or not ball.has_unique_mean:
@@ -361,7 +361,7 @@ def _is_euclidean(domain: Domain) -> bool:
 
 def _diameter(domain: Domain) -> float:
     if not isinstance(domain, Domain):
-        raise ArgumentError(f"domain must be a Domain such as Ball; got {domain!r}.")
+        raise ArgumentError(f"domain must be a Domain such as Ball; got {shown(domain)}.")
     slack = _CONTAINS_SLACK if isinstance(domain, Ball) else 1.0
     return positive_number("domain.diameter", domain.diameter) * slack
 
@@ -371,7 +371,7 @@ def _error_bound(name: str, value: Any) -> float:
     try:
         number = float(value)
     except (TypeError, ValueError, OverflowError):
-        raise ArgumentError(f"{name} must be a number of at least 0; got {value!r}.") from None
+        raise ArgumentError(f"{name} must be a number of at least 0; got {shown(value)}.") from None
     if not (math.isfinite(number) and number >= 0):
         raise ArgumentError(f"{name} must be finite and at least 0; got {number}.")
     return number

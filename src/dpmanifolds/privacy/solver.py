@@ -14,7 +14,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from dpmanifolds._arrays import Array, to_numpy
-from dpmanifolds._validate import positive_integer
+from dpmanifolds._validate import positive_integer, shown
 from dpmanifolds.domains import Domain
 from dpmanifolds.errors import ArgumentError, NotAvailableError
 from dpmanifolds.manifolds import (
@@ -93,7 +93,7 @@ class _Extent(NamedTuple):
 
 def _extent(domain: Domain) -> _Extent:
     if not isinstance(domain, Domain):
-        raise ArgumentError(f"domain must be a Domain such as Ball; got {domain!r}.")
+        raise ArgumentError(f"domain must be a Domain such as Ball; got {shown(domain)}.")
     return _Extent(domain.radius, domain.largest_condition)
 
 
@@ -244,7 +244,7 @@ def _precision(dtype: Any) -> float:
     except TypeError:
         kind = None
     if kind is None or kind.name not in _PRECISIONS:
-        raise ArgumentError(f"dtype must be one of {', '.join(_PRECISIONS)}; got {dtype!r}.")
+        raise ArgumentError(f"dtype must be one of {', '.join(_PRECISIONS)}; got {shown(dtype)}.")
     return float(np.finfo(kind).eps)
 
 

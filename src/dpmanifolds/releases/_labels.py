@@ -67,11 +67,9 @@ def _listed(labels: Any) -> list[Any]:
 
 
 def _looked_up(table: dict[Any, int], label: Any) -> int:
-    if hasattr(label, "item"):
-        label = label.item()
     try:
-        return table.get(label, -1)
-    except TypeError:
+        return table.get(label.item() if hasattr(label, "item") else label, -1)
+    except (TypeError, ValueError):
         return -1
 
 

@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 from dpmanifolds._arrays import Array, namespace
-from dpmanifolds._validate import choice, positive_integer
+from dpmanifolds._validate import choice, positive_integer, shown
 from dpmanifolds.domains import Domain
 from dpmanifolds.errors import ArgumentError
 from dpmanifolds.mechanisms import ADJACENCIES
@@ -56,7 +56,7 @@ def open_account(ledger: Any, dataset: str | None, rng: Any) -> Account:
             raise ArgumentError("dataset= names an account of a ledger; pass ledger= too, or leave both out.")
         return Account(generator, None, None)
     if not isinstance(dataset, str) or not dataset:
-        raise ArgumentError(f"a ledger needs dataset=, the name of the account to charge; got {dataset!r}.")
+        raise ArgumentError(f"a ledger needs dataset=, the name of the account to charge; got {shown(dataset)}.")
     if generator is not None:
         raise ArgumentError("a release made with rng= is reproducible, and a ledger takes none of those. Drop rng=.")
     from dpmanifolds.ledger import as_ledger
@@ -68,7 +68,7 @@ def checked_budget(budget: Any) -> Budget:
     """A budget, or an error that lists the kinds."""
     if not isinstance(budget, Budget):
         raise ArgumentError(
-            f"budget must be PureDP, ApproxDP, GaussianDP, ZeroConcentratedDP or RenyiDP; got {budget!r}."
+            f"budget must be PureDP, ApproxDP, GaussianDP, ZeroConcentratedDP or RenyiDP; got {shown(budget)}."
         )
     return budget
 

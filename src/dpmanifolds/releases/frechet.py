@@ -7,16 +7,18 @@ refused where that bound is not known, and dear where the bound is loose. Record
 
 from __future__ import annotations
 
+import operator
+from functools import partial
 from typing import Any
 
 import numpy as np
 
 from dpmanifolds._arrays import Array, namespace
-from dpmanifolds._validate import choice
+from dpmanifolds._validate import choice, hide_records
 from dpmanifolds.distributions import move
 from dpmanifolds.domains import Domain
 from dpmanifolds.errors import ConvergenceError
-from dpmanifolds.manifolds import Product
+from dpmanifolds.manifolds import Manifold, Product
 from dpmanifolds.mechanisms import choose, host, mean_facts
 from dpmanifolds.privacy import Budget, solver_tolerance
 from dpmanifolds.releases._placing import is_near, mended, placed
@@ -68,6 +70,7 @@ def private_frechet_mean(
     )
 
 
+@hide_records()
 def clipped_records(points: Any, domain: Domain, on_invalid: str) -> Array:
     """All records in memory, NumPy in double precision, on the manifold and in the domain, each by itself.
 
@@ -77,20 +80,17 @@ def clipped_records(points: Any, domain: Domain, on_invalid: str) -> Array:
     if not isinstance(manifold, Product):
         source = source_of(manifold, points)
         source.refuse_single_use()
-        points = np.concatenate(source.reduce(_as_list, _joined))
-    records = host(record_array(manifold, points))
+        points = np.concatenate(source.reduce(partial(_formed, manifold), operator.add))
+    records = host(record_array(manifold, manifold.take_form(points)))
     if choice("on_invalid", on_invalid, ON_INVALID) == "center":
         return mended(domain, records)
     check_block(manifold, records)
-    return domain.clip(placed(manifold, records))
+    with np.errstate(all="ignore"):
+        return domain.clip(placed(manifold, records))
 
 
-def _as_list(_: int, __: int, block: Array) -> list[np.ndarray]:
-    return [host(block)]
-
-
-def _joined(a: list[np.ndarray], b: list[np.ndarray]) -> list[np.ndarray]:
-    return a + b
+def _formed(manifold: Manifold, _: int, __: int, block: Array) -> list[np.ndarray]:
+    return [host(manifold.take_form(block))]
 
 
 def _grouped(domain: Domain, records: Array, persons: Persons) -> Array:
@@ -114,6 +114,7 @@ def _concatenated(first: Array, second: Array) -> Array:
     return namespace(first, second).concat([first, second], axis=0)
 
 
+@hide_records()
 def by_person(domain: Domain, records: Array, group_by: Any) -> Array:
     """Clipped records as they are, or one point per person where `group_by` names the persons."""
     if group_by is None:
@@ -121,6 +122,7 @@ def by_person(domain: Domain, records: Array, group_by: Any) -> Array:
     return _grouped(domain, records, persons_of(group_by, domain.manifold.batch_shape(records)[0]))
 
 
+@hide_records()
 def computed_mean(domain: Domain, records: Array) -> MeanResult:
     """The Fréchet mean of clipped records to the public tolerance that the sensitivity pays for.
 

@@ -24,7 +24,7 @@ from typing import Any
 import numpy as np
 
 from dpmanifolds._arrays import Array, leaves
-from dpmanifolds._validate import choice, number_between, positive_number
+from dpmanifolds._validate import choice, hide_records, number_between, positive_number
 from dpmanifolds.domains import Ball, Domain
 from dpmanifolds.errors import ArgumentError, NotAvailableError
 from dpmanifolds.manifolds import Euclidean
@@ -124,9 +124,11 @@ def private_second_moment(
     unit = checked_unit(unit, group_by)
     radius = positive_number("clip_norm", clip_norm)
     account = open_account(ledger, dataset, rng)
-    records = read_records(None, vectors, group_by=group_by, guess=guess)
+    shape = None if center is None else np.shape(center)
+    records = read_records(None, vectors, group_by=group_by, guess=guess, shape=shape)
     records.source.refuse_single_use()
-    dim = _dimension(records.source.template())
+    with hide_records():
+        dim = _dimension(records.source.template())
     noise = moment_noise(dim, budget, unit, adjacency=adjacency)
     rule = SquareContribution(dim, radius, noise.exponent, _public_center(center, dim), mends=on_invalid == "center")
     total = sum_outer(records.source, rule, records.persons)

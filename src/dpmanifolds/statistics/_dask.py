@@ -39,8 +39,17 @@ class DaskSource(Source):
     is_local = False
     memory = 1 << 24
 
-    def __init__(self, chunks: list[Any], sizes: Sequence[int] | None, form: Form, template: Array | None) -> None:
+    def __init__(
+        self,
+        chunks: list[Any],
+        sizes: Sequence[int] | None,
+        form: Form,
+        template: Array | None,
+        empty: Array | None = None,
+    ) -> None:
         self._chunks = chunks
+        self._empty = empty
+        """What stands for no records at all, where there may be none."""
         self._sizes = sizes
         """Records in each chunk; None where only a pass can tell."""
         self._form = form
@@ -66,9 +75,9 @@ class DaskSource(Source):
                 _task(_merged, f"{stem}-{depth}-{first}", work, states[first : first + _FAN_IN])
                 for first in range(0, len(states), _FAN_IN)
             ]
-        (total,) = _computed(states[:1])
+        total = _computed(states[:1])[0] if states else _State(0)
         self._settle(total.rows)
-        result: State = total.value
+        result: State = total.value if total.rows else part(0, 0, self._empty)
         return result
 
     def sample(self, most: int) -> Array:
@@ -81,6 +90,8 @@ class DaskSource(Source):
             taken += _computed(
                 [_task(_head, f"{stem}-{number}", work, chunk, missing) for number, chunk in enumerate(chunks)]
             )
+        if not any(int(leaves(block)[0].shape[0]) for block in taken) and self._empty is not None:
+            return self._empty
         return records_at(_joined(taken), slice(0, most))
 
     def template(self) -> Array:
@@ -110,11 +121,12 @@ class DaskSource(Source):
         chunks = [_task(_prepared, f"{stem}-{number}", work, chunk) for number, chunk in enumerate(self._chunks)]
         if _has_workers():
             chunks = list(persist(*chunks))
-        return DaskSource(chunks, self._sizes, _as_it_is, None)
+        empty = None if self._empty is None else prepare(self._empty)
+        return DaskSource(chunks, self._sizes, _as_it_is, None, empty)
 
     def _settle(self, count: int) -> None:
         """Note the number of records, the same in every pass."""
-        if count == 0:
+        if count == 0 and self._empty is None:
             raise ArgumentError("points is empty: at least one record is needed.")
         if self.count not in (None, count):
             raise ArgumentError(
@@ -132,7 +144,7 @@ class DaskSource(Source):
             yield self._chunks[: 1 + bisect_left(ends, min(most, ends[-1]))]
 
 
-def array_source(manifold: Manifold | None, array: Any) -> DaskSource:
+def array_source(manifold: Manifold | None, array: Any, allow_empty: bool = False) -> DaskSource:
     """The chunks of a Dask array along the records; every other axis becomes one chunk."""
     if array.ndim == 0 or any(map(math.isnan, array.shape[1:])):
         raise ArgumentError(f"points must have one leading axis of records; got shape {array.shape}.")
@@ -142,20 +154,22 @@ def array_source(manifold: Manifold | None, array: Any) -> DaskSource:
         raise ArgumentError(f"points must have exactly one leading axis of records; got shape {array.shape}.")
     array = array.rechunk(dict.fromkeys(range(1, array.ndim), -1))
     sizes = None if any(map(math.isnan, array.chunks[0])) else array.chunks[0]
-    return DaskSource(array.to_delayed().ravel().tolist(), sizes, np.asarray, template)
+    empty = template[:0] if allow_empty else None
+    return DaskSource(array.to_delayed().ravel().tolist(), sizes, np.asarray, template, empty)
 
 
-def bag_source(manifold: Manifold | None, bag: Any) -> DaskSource:
+def bag_source(manifold: Manifold | None, bag: Any, allow_empty: bool = False) -> DaskSource:
     """The partitions of a Dask bag whose elements are records, or blocks of records."""
     if manifold is None:
         raise ArgumentError(
             "records of a loss come as an array or a Dask array, not as a Dask bag: stack the elements of each "
             "partition (dask.array.from_delayed)."
         )
-    return DaskSource(bag.to_delayed(), None, _Stacked(manifold), None)
+    stacked = _Stacked(manifold)
+    return DaskSource(bag.to_delayed(), None, stacked, None, stacked([]) if allow_empty else None)
 
 
-def joint_source(arrays: tuple[Any, ...]) -> DaskSource:
+def joint_source(arrays: tuple[Any, ...], allow_empty: bool = False) -> DaskSource:
     """Dask arrays with one leading axis of records in common: records are tuples, cut like those of the first array."""
     if not all(map(is_dask, arrays)) or len({array.shape[:1] for array in arrays}) != 1:
         raise ArgumentError("records given as a tuple must be arrays, or Dask arrays, with the same leading axis.")
@@ -165,7 +179,8 @@ def joint_source(arrays: tuple[Any, ...]) -> DaskSource:
         array.rechunk({0: arrays[0].chunks[0]} | dict.fromkeys(range(1, array.ndim), -1)).to_delayed().ravel()
         for array in arrays
     ]
-    return DaskSource(list(map(list, zip(*cuts, strict=True))), arrays[0].chunks[0], _tuple_of_arrays, None)
+    empty = tuple(np.empty((0, *array.shape[1:]), dtype=array.dtype) for array in arrays) if allow_empty else None
+    return DaskSource(list(map(list, zip(*cuts, strict=True))), arrays[0].chunks[0], _tuple_of_arrays, None, empty)
 
 
 def _as_it_is(chunk: Array) -> Array:
@@ -183,14 +198,20 @@ class _Stacked:
     manifold: Manifold
 
     def __call__(self, partition: Any) -> Array:
-        blocks = [self._block(np.asarray(element)) for element in partition]
-        return np.concatenate(blocks) if blocks else np.empty((0, *self.manifold.point_shape))
+        blocks = [self._block(element) for element in partition]
+        kind = np.complex128 if self.manifold.is_complex else np.float64
+        return np.concatenate(blocks) if blocks else np.empty((0, *self.manifold.point_shape), dtype=kind)
 
-    def _block(self, element: np.ndarray) -> np.ndarray:
-        axes = leading_axes(self.manifold, element)
-        if len(axes) > 1:
-            raise ArgumentError("the elements of a bag must be records, or blocks of records along one leading axis.")
-        return element if axes else element[None]
+    def _block(self, element: Any) -> np.ndarray:
+        """One record, or several; what is neither is one that is malformed."""
+        for records in (element, [element]) if isinstance(element, np.ndarray) else ([element], element):
+            try:
+                found = np.asarray(self.manifold.take_form(records))
+            except ArgumentError:
+                continue
+            if len(self.manifold.batch_shape(found)) == 1:
+                return found
+        return np.full((1, *self.manifold.point_shape), np.nan)
 
 
 @dataclass(frozen=True)

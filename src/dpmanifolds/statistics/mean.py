@@ -10,7 +10,7 @@ from functools import partial
 from typing import Any
 
 from dpmanifolds._arrays import Array, dot, eps, like, namespace, norm, to_numpy
-from dpmanifolds._validate import positive_number
+from dpmanifolds._validate import hide_records, positive_number, shown
 from dpmanifolds.errors import ArgumentError, ConvergenceError, NotOnManifoldError
 from dpmanifolds.manifolds import FlatManifold, Manifold, Power, Product, SPDAffineInvariant
 from dpmanifolds.statistics._device import fits_device, longest_device_sum
@@ -56,6 +56,7 @@ class MeanResult:
     """Whether the stationary point is known to be the unique minimum (all records within `max_radius` of it)."""
 
 
+@hide_records()
 def frechet_mean(
     manifold: Manifold, points: Any, *, sample_weight: Any = None, tolerance: float | None = None
 ) -> MeanResult:
@@ -75,7 +76,7 @@ def frechet_mean(
            [0., 2.]])
     """
     if not isinstance(manifold, Manifold):
-        raise ArgumentError(f"manifold must be a Manifold such as SPD(3); got {manifold!r}.")
+        raise ArgumentError(f"manifold must be a Manifold such as SPD(3); got {shown(manifold)}.")
     if tolerance is not None:
         tolerance = positive_number("tolerance", tolerance)
     if isinstance(manifold, Product):

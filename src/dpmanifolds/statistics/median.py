@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from dpmanifolds._arrays import Array, eps, eye, namespace, norm, safe_divide, x_cot_x, x_coth_x
-from dpmanifolds._validate import positive_number
+from dpmanifolds._validate import hide_records, positive_number
 from dpmanifolds.errors import ConvergenceError
 from dpmanifolds.manifolds import Hyperbolic, Manifold, Sphere
 from dpmanifolds.statistics._linearize import certificate_step, outer_sum, weighted_sum
@@ -62,6 +62,7 @@ class _View:
         return max(0.0, float(norm(self.pull)) - self.resting)
 
 
+@hide_records()
 def frechet_median(
     manifold: Manifold, points: Any, *, sample_weight: Any = None, tolerance: float | None = None
 ) -> MeanResult:

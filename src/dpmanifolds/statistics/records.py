@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 from dpmanifolds._arrays import Array, eps, is_numpy, leaves, like, namespace, to_numpy, transpose
-from dpmanifolds._validate import numeric_array
+from dpmanifolds._validate import numeric_array, shown
 from dpmanifolds.errors import ArgumentError, NotOnManifoldError
 from dpmanifolds.manifolds import Manifold, Power, Product
 from dpmanifolds.manifolds.base import default_tolerance
@@ -20,7 +20,7 @@ __all__ = ["check_block", "record_array", "record_weights"]
 def record_array(manifold: Manifold, points: Any) -> Array:
     """`points` as an array (n, *point_shape) with at least one record."""
     if not isinstance(manifold, Manifold):
-        raise ArgumentError(f"manifold must be a Manifold such as SPD(3); got {manifold!r}.")
+        raise ArgumentError(f"manifold must be a Manifold such as SPD(3); got {shown(manifold)}.")
     array = manifold.as_points(points)
     shape = manifold.batch_shape(array)
     if len(shape) != 1:

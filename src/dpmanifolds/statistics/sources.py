@@ -19,6 +19,7 @@ from typing import Any, TypeVar
 import numpy as np
 
 from dpmanifolds._arrays import Array, is_numpy, leaves, namespace
+from dpmanifolds._validate import hide_records, record_numbers
 from dpmanifolds.errors import ArgumentError
 from dpmanifolds.manifolds import Manifold, Product
 from dpmanifolds.statistics.blocks import (
@@ -155,9 +156,12 @@ class BlockSource(Source):
         *,
         once: bool,
         allow_empty: bool = False,
+        empty: Array | None = None,
     ) -> None:
         self._manifold = manifold
         self._allow_empty = allow_empty
+        self._empty = empty
+        """What stands for no records at all, where it is known; else a block of no rows does."""
         self._fresh = fresh
         self.is_single_use = once
         self.count = count
@@ -206,6 +210,7 @@ class BlockSource(Source):
             block = _checked_block(self._manifold, given)
             rows = int(block.shape[0])
             if rows == 0:
+                self._empty = block if self._empty is None else self._empty
                 continue
             empty = False
             size = _size_of_blocks(block)
@@ -222,10 +227,11 @@ class BlockSource(Source):
         if waiting:
             yield np.concatenate(waiting)
         if empty:
-            if not self._allow_empty or self._manifold is None:
+            if not self._allow_empty:
                 raise ArgumentError("points is empty: at least one record is needed.")
-            kind = np.complex128 if self._manifold.is_complex else np.float64
-            yield np.empty((0, *self._manifold.point_shape), dtype=kind)
+            if self._empty is None:
+                raise ArgumentError("points has no block, and so no shape: hand out a block of no rows at least.")
+            yield self._empty
 
 
 def _size_of_blocks(array: Array) -> int:
@@ -237,25 +243,30 @@ def _record_bytes(array: Array) -> int:
     return sum(map(bytes_per_record, leaves(array)))
 
 
-def source_of(manifold: Manifold | None, points: Any, *, allow_empty: bool = False) -> Source:
+@hide_records()
+def source_of(
+    manifold: Manifold | None, points: Any, *, allow_empty: bool = False, shape: tuple[int, ...] | None = None
+) -> Source:
     """The source that `points` is, or an error that says what can be one; without a manifold, of records of any form.
 
     Blocks of records that are no points may also be tuples of arrays; those come as a tuple of Dask arrays only. Points
-    of a product come as a tuple of arrays. `allow_empty`: an array without records is no mistake.
+    of a product come as a tuple of arrays. `allow_empty`: to have no records is no mistake; what is no point then needs
+    the public `shape` of a record where it comes in blocks, of which there may be none.
     """
     if isinstance(manifold, Product):
         return ArraySource(record_form(manifold, points, allow_empty))
     if is_dask(points) or is_dask_bag(points):
         from dpmanifolds.statistics._dask import array_source, bag_source
 
-        return array_source(manifold, points) if is_dask(points) else bag_source(manifold, points)
+        make = array_source if is_dask(points) else bag_source
+        return make(manifold, points, allow_empty)
     if hasattr(points, "__dask_graph__"):
         raise ArgumentError(f"points may be a Dask array or a Dask bag; got {type(points).__name__}.")
     if manifold is None and isinstance(points, tuple):
         from dpmanifolds.statistics._dask import joint_source
 
-        return joint_source(points)
-    blocks = partial(BlockSource, manifold, allow_empty=allow_empty)
+        return joint_source(points, allow_empty)
+    blocks = partial(BlockSource, manifold, allow_empty=allow_empty, empty=_no_records(manifold, shape))
     if callable(points) and not hasattr(points, "shape"):
         return blocks(lambda: _blocks_of(points), None, once=False)
     if _is_list_of_blocks(manifold, points):
@@ -273,6 +284,12 @@ def source_of(manifold: Manifold | None, points: Any, *, allow_empty: bool = Fal
     mapped = isinstance(points, np.memmap)
     mapping = points._mmap if mapped and points.mode == "r" else None
     return ArraySource(record_form(manifold, points, allow_empty), mapped=mapped, mapping=mapping)
+
+
+def _no_records(manifold: Manifold | None, shape: tuple[int, ...] | None) -> np.ndarray | None:
+    if manifold is not None:
+        return np.empty((0, *manifold.point_shape), dtype=np.complex128 if manifold.is_complex else np.float64)
+    return None if shape is None else np.empty((0, *shape))
 
 
 def _blocks_of(function: Callable[[], Any]) -> Iterator[Any]:
@@ -295,10 +312,11 @@ def is_dask_bag(points: Any) -> bool:
     return hasattr(points, "__dask_graph__") and type(points).__module__.startswith("dask.bag")
 
 
+@hide_records()
 def record_form(manifold: Manifold | None, points: Any, allow_empty: bool = False) -> Array:
     """`points` as one array with records along its first axis, or a tuple of them; no number is looked at."""
     if isinstance(manifold, Product) or not hasattr(points, "shape") or not hasattr(points, "dtype"):
-        points = np.asarray(points) if manifold is None else manifold.take_form(points)
+        points = record_numbers("points", points) if manifold is None else manifold.take_form(points)
     if is_numpy(points):
         # a memory map and other subclasses as what they are below
         points = np.asarray(points)

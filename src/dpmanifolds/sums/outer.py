@@ -33,7 +33,7 @@ import numpy as np
 from array_api_compat import device
 
 from dpmanifolds._arrays import Array, dot, is_numpy, leaves, like, namespace, norm, to_numpy
-from dpmanifolds._validate import numeric_array
+from dpmanifolds._validate import hide_records, record_numbers
 from dpmanifolds.errors import ArgumentError
 from dpmanifolds.statistics.blocks import records_at
 from dpmanifolds.statistics.persons import Persons
@@ -128,7 +128,7 @@ class SquareContribution(OuterContribution):
         return self.exponent, self.exponent
 
     def form(self, block: Any) -> Array:
-        array = numeric_array("records", block)
+        array = record_numbers("records", block, (self.dimension,))
         if array.ndim != 2 or array.shape[1] != self.dimension:
             raise ArgumentError(f"records must have shape (n, {self.dimension}); got {tuple(array.shape)}.")
         return in_double(array)
@@ -142,6 +142,7 @@ class SquareContribution(OuterContribution):
         return rows, rows, xp.zeros_like(broken) if self.mends else broken
 
 
+@hide_records()
 def sum_outer(
     source: Source, contribution: OuterContribution, persons: Persons | None = None, chosen: np.ndarray | None = None
 ) -> ExactSum:

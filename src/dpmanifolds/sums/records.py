@@ -15,6 +15,7 @@ from typing import Any
 
 import numpy as np
 
+from dpmanifolds._validate import hide_records
 from dpmanifolds.manifolds import Manifold
 from dpmanifolds.statistics.persons import Persons, persons_of
 from dpmanifolds.statistics.sources import Source, source_of
@@ -40,10 +41,12 @@ class RecordSums:
         return self.source.count if self.persons is None else self.persons.count
 
     @property
+    @hide_records()
     def count(self) -> int:
         """How many terms, by a pass that only counts where need be. Public, or private: the adjacency says."""
         return self.source.counted() if self.persons is None else self.persons.count
 
+    @hide_records()
     def total(self, contribution: Contribution, chosen: np.ndarray | None = None) -> ExactSum:
         """One pass: the exact sum over all terms, or over those of these numbers (ascending)."""
         terms = self.known_count if self.guess is None else self.guess
@@ -52,14 +55,20 @@ class RecordSums:
         return sum_persons(self.source, contribution, self.persons, chosen, terms)
 
 
+@hide_records()
 def read_records(
-    manifold: Manifold | None, points: Any, *, group_by: Any = None, guess: int | None = None
+    manifold: Manifold | None,
+    points: Any,
+    *,
+    group_by: Any = None,
+    guess: int | None = None,
+    shape: tuple[int, ...] | None = None,
 ) -> RecordSums:
     """`points` in any form that can be read block by block; nothing is read yet but their shape.
 
-    With a `guess` of their number, that number is protected: there may be none at all.
+    With a `guess` of their number, that number is protected: there may be none at all, if their `shape` is known.
     """
-    source = source_of(manifold, points, allow_empty=guess is not None)
+    source = source_of(manifold, points, allow_empty=guess is not None, shape=shape)
     if group_by is None:
         return RecordSums(source, guess=guess)
     source.refuse_single_use()
