@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from dpmanifolds._arrays import Array, leaves, like, namespace, sinc
+from dpmanifolds._arrays import Array, leaves, like, namespace, root, sinc
 from dpmanifolds._validate import numeric_array
 from dpmanifolds.errors import ArgumentError
 from dpmanifolds.noise import as_generator
@@ -163,12 +163,16 @@ class Manifold(ABC):
 
     def norm(self, base: Array, vector: Array) -> Array:
         """Riemannian length of a tangent vector."""
-        xp = namespace(*leaves(vector))
-        return xp.sqrt(self.inner(base, vector, vector))
+        return root(self.inner(base, vector, vector))
 
     def dist(self, a: Array, b: Array) -> Array:
         """Geodesic distance."""
         return self.norm(a, self.log(a, b))
+
+    def squared_dist(self, a: Array, b: Array) -> Array:
+        """The square of the geodesic distance, whose derivatives of first and second order are right at a = b too."""
+        vector = self.log(a, b)
+        return self.inner(a, vector, vector)
 
     def geodesic(self, a: Array, b: Array, t: Array | float) -> Array:
         """The point at time t on the shortest geodesic from a (t=0) to b (t=1); `t` broadcasts with leading axes."""

@@ -6,7 +6,7 @@ import math
 from abc import abstractmethod
 from typing import Any
 
-from dpmanifolds._arrays import Array, dot, namespace
+from dpmanifolds._arrays import Array, dot, namespace, root
 from dpmanifolds._validate import positive_integer
 from dpmanifolds.manifolds.base import Manifold, normal_array
 
@@ -48,9 +48,11 @@ class FlatManifold(Manifold):
         return self.chart(points) - self.chart(base)
 
     def dist(self, a: Array, b: Array) -> Array:
+        return root(self.squared_dist(a, b))
+
+    def squared_dist(self, a: Array, b: Array) -> Array:
         difference = self.chart(b) - self.chart(a)
-        xp = namespace(difference)
-        return xp.sqrt(dot(difference, difference))
+        return dot(difference, difference)
 
     def geodesic(self, a: Array, b: Array, t: Array | float) -> Array:
         start = self.chart(a)

@@ -20,11 +20,13 @@ from dpmanifolds._arrays import (
 )
 from dpmanifolds._validate import numeric_array, positive_integer
 from dpmanifolds.errors import ArgumentError, NotOnManifoldError
+from dpmanifolds.manifolds._derivatives import differentiated_by
 from dpmanifolds.manifolds._householder import (
     complement_to_coordinates,
     coordinates_to_complement,
     reflect_to_axis,
 )
+from dpmanifolds.manifolds._smooth import arc_ratio, cos_root, sinc_root
 from dpmanifolds.manifolds.base import Manifold, default_tolerance, great_circle, normal_array
 
 __all__ = ["PlanarShapes"]
@@ -142,10 +144,16 @@ class PlanarShapes(Manifold):
         product = xp.sum(base * xp.conj(point), axis=-1)
         return safe_divide(product, xp.astype(xp.abs(product), product.dtype), 1.0)
 
+    @differentiated_by("_smooth_exp")
     def exp(self, base: Array, vector: Array) -> Array:
         xp = namespace(base, vector)
         return great_circle(base, vector, xp.astype(norm(vector), base.dtype))
 
+    def _smooth_exp(self, base: Array, vector: Array) -> Array:
+        square = dot(vector, vector)[..., None]
+        return cos_root(square) * base + sinc_root(square) * vector
+
+    @differentiated_by("_smooth_log")
     def log(self, base: Array, point: Array) -> Array:
         xp = namespace(base, point)
         aligned = self.align(base, point)
@@ -154,6 +162,13 @@ class PlanarShapes(Manifold):
         size = safe_divide(_angle(base, aligned), norm(direction))
         return direction * xp.astype(size, direction.dtype)[..., None]
 
+    def _smooth_log(self, base: Array, point: Array) -> Array:
+        xp = namespace(base, point)
+        chord = self.align(base, point) - base
+        direction = chord - base * xp.sum(xp.conj(base) * chord, axis=-1, keepdims=True)
+        return arc_ratio(dot(direction, direction), 1 + dot(base, chord))[..., None] * direction
+
+    @differentiated_by("_smooth_log_coordinates")
     def log_coordinates(self, base: Array, points: Array) -> Array:
         """As on the sphere: in the frame where the base is the first axis, turned by the phase of y₀."""
         xp = namespace(base, points)
@@ -167,6 +182,9 @@ class PlanarShapes(Manifold):
         aligned = across * (phase * xp.astype(factor, phase.dtype))
         return xp.moveaxis(xp.concat([xp.real(aligned), xp.imag(aligned)], axis=0), 0, -1)
 
+    def _smooth_log_coordinates(self, base: Array, points: Array) -> Array:
+        return self.to_coordinates(base, self._smooth_log(base, points))
+
     def dist(self, a: Array, b: Array) -> Array:
         return _angle(a, self.align(a, b))
 
@@ -176,6 +194,7 @@ class PlanarShapes(Manifold):
     def norm(self, base: Array, vector: Array) -> Array:
         return norm(vector)
 
+    @differentiated_by("_smooth_transport")
     def transport(self, base: Array, to: Array, vector: Array) -> Array:
         xp = namespace(base, to, vector)
         velocity = self.log(base, to)
@@ -184,6 +203,12 @@ class PlanarShapes(Manifold):
         component = xp.sum(xp.conj(unit) * vector, axis=-1, keepdims=True)
         turned = component * (-xp.sin(length) * base + (xp.cos(length) - 1) * unit)
         return (vector + turned) * xp.conj(self._phase(base, to))[..., None]
+
+    def _smooth_transport(self, base: Array, to: Array, vector: Array) -> Array:
+        xp = namespace(base, to, vector)
+        aligned = self.align(base, to)
+        factor = xp.sum(xp.conj(aligned) * vector, axis=-1) / (1 + dot(base, aligned))
+        return (vector - factor[..., None] * (base + aligned)) * xp.conj(self._phase(base, to))[..., None]
 
     def to_coordinates(self, base: Array, vector: Array) -> Array:
         xp = namespace(base, vector)

@@ -6,7 +6,7 @@ from collections.abc import Callable
 from functools import reduce
 from typing import Any
 
-from dpmanifolds._arrays import Array, leaves, namespace
+from dpmanifolds._arrays import Array, leaves, namespace, root
 from dpmanifolds._validate import positive_integer
 from dpmanifolds.errors import ArgumentError
 from dpmanifolds.manifolds.base import Manifold
@@ -107,9 +107,10 @@ class Product(Manifold):
         return _total(self._each("inner", base, u, v))
 
     def dist(self, a: Array, b: Array) -> Array:
-        distances = self._each("dist", a, b)
-        xp = namespace(*distances)
-        return xp.sqrt(_total(tuple(distance * distance for distance in distances)))
+        return root(_total(tuple(distance * distance for distance in self._each("dist", a, b))))
+
+    def squared_dist(self, a: Array, b: Array) -> Array:
+        return _total(self._each("squared_dist", a, b))
 
     def transport(self, base: Array, to: Array, vector: Array) -> Array:
         return self._each("transport", base, to, vector)
@@ -211,8 +212,10 @@ class Power(Manifold):
 
     def dist(self, a: Array, b: Array) -> Array:
         distances = self.manifold.dist(a, b)
-        xp = namespace(distances)
-        return xp.sqrt(xp.sum(distances * distances, axis=-1))
+        return root(namespace(distances).sum(distances * distances, axis=-1))
+
+    def squared_dist(self, a: Array, b: Array) -> Array:
+        return self._summed(self.manifold.squared_dist, a, b)
 
     def transport(self, base: Array, to: Array, vector: Array) -> Array:
         return self.manifold.transport(base, to, vector)
