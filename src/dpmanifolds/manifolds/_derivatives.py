@@ -10,6 +10,7 @@ On other libraries the mark does nothing.
 from __future__ import annotations
 
 import functools
+import inspect
 from collections.abc import Callable, Sequence
 from functools import cache, partial
 from typing import Any, TypeVar
@@ -30,8 +31,12 @@ def differentiated_by(twin: str, *ranks: int) -> Callable[[Method], Method]:
     """
 
     def mark(method: Method) -> Method:
+        bind = inspect.signature(method).bind
+
         @functools.wraps(method)
-        def marked(self: Any, *arrays: Array) -> Array:
+        def marked(self: Any, *arrays: Array, **named: Array) -> Array:
+            if named:
+                arrays = bind(self, *arrays, **named).args[1:]
             if is_numpy(arrays[0]):
                 return method(self, *arrays)
             arrays = tuple(like(array, arrays[0]) if isinstance(array, (int, float)) else array for array in arrays)
@@ -193,7 +198,10 @@ def _torch_rules() -> Any:
                     torch.zeros_like(array) if tangent is None else tangent
                     for array, tangent in zip(arrays, tangents, strict=True)
                 )
-                return torch.func.jvp(ctx.twin, arrays, known)[1]
+                # the transpose of the transpose: forward mode does not nest outside of torch.func
+                value, pull = torch.func.vjp(ctx.twin, *arrays)
+                _, push = torch.func.vjp(pull, torch.zeros_like(value))
+                return push(known)[0]
 
             @staticmethod
             def vmap(info: Any, in_dims: Any, value: Any, twin: Any, ranks: Any, *arrays: Any) -> Any:

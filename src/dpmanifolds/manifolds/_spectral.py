@@ -4,7 +4,7 @@ With A = U diag(λ) Uᵀ: f(A) = U f(λ) Uᵀ, Df(A)[V] = U (f[λᵢ,λⱼ] ∘ 
 Σ_k f[λᵢ,λ_k,λⱼ](V_ik W_kj + W_ik V_kj) in the same frame: no difference of eigenvectors ever appears.
 
 >>> import numpy as np
->>> matrix_form("log", np.eye(2), np.array([[0.0, 1.0], [1.0, 0.0]])).tolist()
+>>> matrix_form("log", np.eye(2), np.array([[0.0, 1.0], [1.0, 0.0]])).round(12).tolist()
 [[0.0, 1.0], [1.0, 0.0]]
 """
 

@@ -65,6 +65,10 @@ class FlatManifold(Manifold):
     def transport(self, base: Array, to: Array, vector: Array) -> Array:
         return self.from_coordinates(to, self.to_coordinates(base, vector))
 
+    def retract(self, base: Array, vector: Array) -> Array:
+        """exp itself: there is nothing cheaper."""
+        return self.exp(base, vector)
+
     def log_volume_density(self, base: Array, vector: Array) -> Array:
         return 0 * self.inner(base, vector, vector)
 
@@ -97,6 +101,16 @@ class Euclidean(FlatManifold):
 
     def from_coordinates(self, base: Array, coordinates: Array) -> Array:
         return coordinates
+
+    def project_tangent(self, base: Array, vector: Array) -> Array:
+        return vector
+
+    def acceleration(self, base: Array, u: Array, v: Array) -> Array:
+        return 0 * (u + v)
+
+    def gradient_coordinates(self, base: Array, gradient: Array) -> Array:
+        self._check_gradient(gradient)
+        return gradient
 
     def belongs(self, point: Array, tolerance: float | None = None) -> Array:
         xp = namespace(point)

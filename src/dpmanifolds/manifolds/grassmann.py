@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from typing import Any
 
-from dpmanifolds._arrays import Array, contract, eye, log_sinc, namespace, norm, root, safe_divide, transpose
+from dpmanifolds._arrays import Array, contract, eye, log_sinc, namespace, norm, root, safe_divide, sym, transpose
 from dpmanifolds._validate import positive_integer
 from dpmanifolds.errors import ArgumentError
 from dpmanifolds.manifolds._derivatives import differentiated_by, matrix_exponential
@@ -147,6 +147,12 @@ class Grassmann(Manifold):
             rest, this = angles[..., i + 1 :], angles[..., i : i + 1]
             total = total + xp.sum(log_sinc(this - rest) + log_sinc(this + rest), axis=-1)
         return total
+
+    def project_tangent(self, base: Array, vector: Array) -> Array:
+        return vector - base @ (transpose(base) @ vector)
+
+    def acceleration(self, base: Array, u: Array, v: Array) -> Array:
+        return -base @ sym(transpose(u) @ v)
 
     def belongs(self, point: Array, tolerance: float | None = None) -> Array:
         return orthonormal_belongs(point, tolerance)

@@ -5,8 +5,21 @@ from __future__ import annotations
 import math
 from typing import Any
 
-from dpmanifolds._arrays import Array, dot, log_sinhc, namespace, norm, root, row_dot, row_norm, safe_divide, sinhc
+from dpmanifolds._arrays import (
+    Array,
+    dot,
+    is_traced,
+    log_sinhc,
+    namespace,
+    norm,
+    root,
+    row_dot,
+    row_norm,
+    safe_divide,
+    sinhc,
+)
 from dpmanifolds._validate import negative_number, positive_integer
+from dpmanifolds.errors import ArgumentError
 from dpmanifolds.manifolds._derivatives import differentiated_by
 from dpmanifolds.manifolds._smooth import arsinh_ratio, cosh_root, sinhc_root
 from dpmanifolds.manifolds.base import Manifold, default_tolerance, normal_array
@@ -152,10 +165,27 @@ class Hyperbolic(Manifold):
         return point[..., 1:] / (self.scale_length + point[..., :1])
 
     def from_poincare(self, ball_point: Array) -> Array:
-        """The point with these Poincaré coordinates (norm below 1)."""
+        """The point with these Poincaré coordinates, of norm below 1.
+
+        Others raise `ArgumentError`; inside of a transformation of PyTorch or JAX, where nothing can be raised, NaN.
+        """
+        xp = namespace(ball_point)
         size = norm(ball_point)
+        outside = ~(size < 1)
+        if is_traced(ball_point):
+            size = xp.where(outside, xp.full_like(size, math.nan), size)
+        elif bool(xp.any(outside)):
+            raise ArgumentError("Poincaré coordinates are those of the open unit ball: their norm must be below 1.")
         factor = 2 * self.scale_length / ((1 - size) * (1 + size))
         return self._lift(factor[..., None] * ball_point)
+
+    def project_tangent(self, base: Array, vector: Array) -> Array:
+        """Nearest in the sense of −u₀v₀ + ū·v̄."""
+        along = dot(base[..., 1:], vector[..., 1:]) - base[..., 0] * vector[..., 0]
+        return vector - self.curvature * along[..., None] * base
+
+    def acceleration(self, base: Array, u: Array, v: Array) -> Array:
+        return -self.curvature * self.inner(base, u, v)[..., None] * base
 
     def belongs(self, point: Array, tolerance: float | None = None) -> Array:
         xp = namespace(point)

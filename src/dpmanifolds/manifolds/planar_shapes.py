@@ -12,6 +12,7 @@ from dpmanifolds._arrays import (
     astype_complex,
     dot,
     is_numpy,
+    is_traced,
     log_sinc,
     namespace,
     norm,
@@ -75,8 +76,13 @@ class PlanarShapes(Manifold):
         return (self.k,)
 
     def from_landmarks(self, landmarks: Array) -> Array:
-        """Centre and scale landmarks, real (..., k, 2) or complex (..., k), to points of this space."""
+        """Centre and scale landmarks, real (..., k, 2) or complex (..., k), to points of this space.
+
+        Landmarks without a shape raise; inside of a transformation of PyTorch or JAX they become NaN.
+        """
         landmarks = numeric_array("landmarks", landmarks)
+        if is_traced(landmarks):
+            return self._shapes_or_nan(self._planar(landmarks))
         xp = namespace(landmarks)
         if not bool(xp.all(xp.isfinite(landmarks))):
             raise NotOnManifoldError("landmarks must be finite numbers; clean or drop the affected records first.")
@@ -114,10 +120,14 @@ class PlanarShapes(Manifold):
             return super().as_points(array)
         # in double precision and one layout, whatever the others brought along: sums depend on both
         array = np.ascontiguousarray(array, dtype=np.float64) if is_numpy(array) else xp.astype(array, xp.float64)
-        planar = self._planar(array)
+        return self._shapes_or_nan(self._planar(array))
+
+    @staticmethod
+    def _shapes_or_nan(planar: Array) -> Array:
+        xp = namespace(planar)
         with np.errstate(all="ignore"):
             centred = planar - xp.mean(planar, axis=-1, keepdims=True)
-            size, spread = row_norm(centred), row_norm(planar) * 16 * float(xp.finfo(array.dtype).eps)
+            size, spread = row_norm(centred), row_norm(planar) * 16 * float(xp.finfo(planar.dtype).eps)
             usable = xp.isfinite(size) & (size > spread)
             size = xp.where(usable, size, xp.full_like(size, math.nan))
             return centred / xp.astype(size, planar.dtype)[..., None]
@@ -229,6 +239,14 @@ class PlanarShapes(Manifold):
     def log_volume_density(self, base: Array, vector: Array) -> Array:
         length = norm(vector)
         return (2 * self.k - 6) * log_sinc(length) + log_sinc(2 * length)
+
+    def project_tangent(self, base: Array, vector: Array) -> Array:
+        xp = namespace(base, vector)
+        centred = vector - xp.mean(vector, axis=-1, keepdims=True)
+        return centred - base * xp.sum(xp.conj(base) * centred, axis=-1, keepdims=True)
+
+    def acceleration(self, base: Array, u: Array, v: Array) -> Array:
+        return -dot(u, v)[..., None] * base
 
     def belongs(self, point: Array, tolerance: float | None = None) -> Array:
         xp = namespace(point)

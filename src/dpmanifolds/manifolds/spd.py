@@ -74,6 +74,9 @@ class SPDBase(Manifold):
         other = like(np.diag(np.arange(1.0, self.k + 1)), point)
         return xp.where(low, apply_function(xp.where(low, sym(point), other), self._raised), sym(point))
 
+    def project_tangent(self, base: Array, vector: Array) -> Array:
+        return sym(vector)
+
     def _random_symmetric(self, size: tuple[int, ...] | int, rng: Any) -> Array:
         return from_upper_triangle(normal_array(rng, size, (self.dim,)), self.k)
 

@@ -131,6 +131,15 @@ class SPDAffineInvariant(SPDBase):
         lower = xp.linalg.cholesky(base)
         return sym(lower @ from_upper_triangle(coordinates, self.k) @ transpose(lower))
 
+    def retract(self, base: Array, vector: Array) -> Array:
+        """p + v + ½v p⁻¹v = ½p + ½(p + v)p⁻¹(p + v): positive definite for every v, of second order."""
+        xp = namespace(base, vector)
+        half = xp.linalg.solve(xp.linalg.cholesky(base), base + vector)
+        return sym(base + transpose(half) @ half) / 2
+
+    def acceleration(self, base: Array, u: Array, v: Array) -> Array:
+        return sym(u @ namespace(base, u, v).linalg.solve(base, v))
+
     def log_volume_density(self, base: Array, vector: Array) -> Array:
         xp = namespace(base, vector)
         values = xp.linalg.eigvalsh(_whiten(xp.linalg.cholesky(base), vector))

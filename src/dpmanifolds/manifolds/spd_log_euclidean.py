@@ -56,6 +56,11 @@ class SPDLogEuclidean(SPDBase, FlatManifold):
         matrix = from_upper_triangle(coordinates, self.k)
         return call_smoothly(_exp_differential, _smooth_exp_differential, (2, 2), base, matrix)
 
+    def acceleration(self, base: Array, u: Array, v: Array) -> Array:
+        """D²exp at log p, of the two velocities of log."""
+        steps = (from_upper_triangle(self.to_coordinates(base, vector), self.k) for vector in (u, v))
+        return matrix_form("exp", _matrix_function("log", base), *steps)
+
     def random_point(self, size: tuple[int, ...] | int = (), *, rng: Any = None) -> Array:
         return apply_function(self._random_symmetric(size, rng), np.exp)
 

@@ -117,6 +117,12 @@ class SpecialOrthogonal(Manifold):
             total = total + 2 * xp.sum(log_sinc((this - rest) / 2) + log_sinc((this + rest) / 2), axis=-1)
         return total
 
+    def project_tangent(self, base: Array, vector: Array) -> Array:
+        return base @ _skew(transpose(base) @ vector)
+
+    def acceleration(self, base: Array, u: Array, v: Array) -> Array:
+        return (u @ transpose(base) @ v + v @ transpose(base) @ u) / 2
+
     def belongs(self, point: Array, tolerance: float | None = None) -> Array:
         xp = namespace(point)
         return orthonormal_belongs(point, tolerance) & (xp.linalg.det(point) > 0)

@@ -126,6 +126,12 @@ class Sphere(Manifold):
     def log_volume_density(self, base: Array, vector: Array) -> Array:
         return (self.dim - 1) * log_sinc(norm(vector) / self.sphere_radius)
 
+    def project_tangent(self, base: Array, vector: Array) -> Array:
+        return vector - self.curvature * dot(base, vector)[..., None] * base
+
+    def acceleration(self, base: Array, u: Array, v: Array) -> Array:
+        return -self.curvature * dot(u, v)[..., None] * base
+
     def belongs(self, point: Array, tolerance: float | None = None) -> Array:
         xp = namespace(point)
         return xp.abs(row_norm(point) / self.sphere_radius - 1) <= default_tolerance(point, tolerance)

@@ -125,10 +125,10 @@ class Stiefel(Manifold):
         slope = self._slope_of_exp(frozen(base), start)
         found = start
         for _ in range(2):
-            missing = point - self._smooth_exp(base, self.transport(base, base, found))
+            missing = point - self._smooth_exp(base, self.project_tangent(base, found))
             flat = xp.reshape(missing, (*missing.shape[:-2], self.n * self.p, 1))
             found = found + xp.reshape(slope @ flat, missing.shape)
-        return self.transport(base, base, found)
+        return self.project_tangent(base, found)
 
     def _slope_of_exp(self, base: Array, vector: Array) -> Array:
         """The inverse of the differential of exp_x at v, (..., np, np), 0 across the manifold.
@@ -144,7 +144,7 @@ class Stiefel(Manifold):
         size = self.n * self.p
         units = like(np.eye(size).reshape(size, self.n, self.p), base)
         base, vectors, weights = base[..., None, :, :], vectors[..., None, :, :], weights[..., None, :, :]
-        tangents = self.transport(base, base, units)
+        tangents = self.project_tangent(base, units)
         back = xp.conj(transpose(vectors))
         inner = weights * (back @ astype_complex(_turn(base, tangents)) @ vectors)
         moved = xp.real(vectors @ inner @ back) @ base
@@ -157,8 +157,15 @@ class Stiefel(Manifold):
 
     def transport(self, base: Array, to: Array, vector: Array) -> Array:
         """NOT parallel: the tangent projection of `vector` at `to`, a vector transport for optimisation."""
-        inner = transpose(to) @ vector
-        return vector - to @ (inner + transpose(inner)) / 2
+        return self.project_tangent(to, vector)
+
+    def project_tangent(self, base: Array, vector: Array) -> Array:
+        inner = transpose(base) @ vector
+        return vector - base @ (inner + transpose(inner)) / 2
+
+    def acceleration(self, base: Array, u: Array, v: Array) -> Array:
+        """½(Ω_uv + Ω_vu) with the turns of exp_x(tv) = exp(tΩ_v)x."""
+        return (_turn(base, u) @ v + _turn(base, v) @ u) / 2
 
     def to_coordinates(self, base: Array, vector: Array) -> Array:
         """The strictly lower triangle of xᵀv, row by row, then the components normal to the frame."""

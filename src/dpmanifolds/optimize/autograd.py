@@ -26,7 +26,6 @@ from dpmanifolds._arrays import Array, leaves, to_numpy
 from dpmanifolds._validate import numeric_array
 from dpmanifolds.errors import ArgumentError
 from dpmanifolds.manifolds import Manifold
-from dpmanifolds.optimize.gradients import gradient_coordinates
 from dpmanifolds.optimize.loss import Loss, like_point
 
 __all__ = ["AutogradLoss"]
@@ -76,7 +75,7 @@ class AutogradLoss(Loss):
         library, records = self._own(records)
         point = like_point(w, records)
         egrad = library.gradients(self.function, point, records)
-        return gradient_coordinates(self.manifold, point, egrad)
+        return self.manifold.gradient_coordinates(point, egrad)
 
     def _own(self, records: Any) -> tuple[type[_Torch] | type[_Jax], Any]:
         """The library, and the records in it."""
