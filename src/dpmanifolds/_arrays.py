@@ -194,6 +194,9 @@ def sym(matrix: Array) -> Array:
 def dot(a: Array, b: Array) -> Array:
     """Real Euclidean inner product over the last axis (the real part of a*b for complex vectors)."""
     xp = namespace(a, b)
+    if is_torch_array(a):
+        # its vecdot moves axes, which torch.func.vmap refuses
+        return row_dot(a, b)
     product = xp.vecdot(a, b, axis=-1)
     return xp.real(product) if xp.isdtype(product.dtype, "complex floating") else product
 

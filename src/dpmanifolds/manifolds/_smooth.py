@@ -12,7 +12,7 @@ from dpmanifolds._arrays import Array, namespace
 
 __all__ = ["arc_ratio", "arsinh_ratio", "cos_root", "cosh_root", "sinc_root", "sinhc_root"]
 
-_TERMS = 14
+_TERMS = 12
 
 
 def _polynomial(x: Array, coefficients: list[float]) -> Array:

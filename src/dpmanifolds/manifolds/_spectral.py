@@ -18,7 +18,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from dpmanifolds._arrays import Array, namespace, sym, transpose
+from dpmanifolds._arrays import Array, like, namespace, sym, transpose
 from dpmanifolds.errors import NotAvailableError
 from dpmanifolds.manifolds._derivatives import multilinear
 
@@ -91,24 +91,23 @@ def _divided(scalar: _Scalar, points: Array) -> Array:
         return scalar.derivative(0, low)
     spread = points[..., -1] - low
     near = spread < 0.3 * scalar.room(low)
-    steps = [xp.where(near, points[..., m + 1] - points[..., m], xp.zeros_like(low)) for m in range(order)]
-    mean = xp.zeros_like(low)
-    for pairs in product(_gauss(8 if order < _LARGEST_ORDER else 6), repeat=order):
-        place, weight, reach = low, 1.0, 1.0
-        for m, (node, share) in enumerate(pairs):
-            reach *= node
-            place = place + reach * steps[m]
-            weight *= share * node ** (order - 1 - m)
-        mean = mean + weight * scalar.derivative(order, place)
+    reaches, weights = _simplex(order)
+    place = low[..., None]
+    for m in range(order):
+        step = xp.where(near, points[..., m + 1] - points[..., m], xp.zeros_like(low))
+        place = place + step[..., None] * like(reaches[:, m], low)
+    mean = xp.sum(scalar.derivative(order, place) * like(weights, low), axis=-1)
     far = _divided(scalar, points[..., 1:]) - _divided(scalar, points[..., :-1])
     return xp.where(near, mean, far / xp.where(near, xp.ones_like(low), spread))
 
 
 @cache
-def _gauss(count: int) -> list[tuple[float, float]]:
-    """Gauss–Legendre nodes and weights on [0, 1]."""
-    nodes, weights = np.polynomial.legendre.leggauss(count)
-    return list(zip(((nodes + 1) / 2).tolist(), (weights / 2).tolist(), strict=True))
+def _simplex(order: int) -> tuple[np.ndarray, np.ndarray]:
+    """Nodes 1 ≥ t₁ ≥ … ≥ t_n ≥ 0 and weights of the mean over them: Gauss–Legendre in t₁, t₂/t₁, …."""
+    nodes, weights = np.polynomial.legendre.leggauss(8 if order < _LARGEST_ORDER else 6)
+    pairs = np.array(list(product(zip((nodes + 1) / 2, weights / 2, strict=True), repeat=order)))
+    ratios, shares = pairs[..., 0], pairs[..., 1]
+    return np.cumprod(ratios, axis=1), np.prod(shares * ratios ** np.arange(order - 1, -1, -1), axis=1)
 
 
 def _log(order: int, x: Array) -> Array:
