@@ -64,16 +64,20 @@ class Library:
         return self.module.asarray(value)
 
     def grad(self, function):
-        return self.compile(self.transforms.grad(function))
+        return self.first(self.transforms.grad, function)
 
     def hessian(self, function):
-        return self.compile(self.transforms.hessian(function))
+        return self.first(self.transforms.hessian, function)
 
     def forward(self, function):
-        return self.compile(self.transforms.jacfwd(function))
+        return self.first(self.transforms.jacfwd, function)
 
     def reverse(self, function):
-        return self.compile(self.transforms.jacrev(function))
+        return self.first(self.transforms.jacrev, function)
+
+    def first(self, transform, function):
+        """By the first argument alone: the others may be complex."""
+        return self.compile(lambda c, *rest: transform(lambda x: function(x, *rest))(c))
 
     def compile(self, function):
         if self.name == "torch":
