@@ -18,11 +18,15 @@ __all__ = ["pymanopt_manifold"]
 def pymanopt_manifold(manifold: Manifold) -> Any:
     """`manifold` as one of pymanopt's, for its solvers; NumPy arrays, a `Product` as pymanopt's own product.
 
-    Nothing that pymanopt computes is private. With the package `pymanopt` (≥ 2.2) installed:
+    Give it to `pymanopt.Problem`, with Euclidean or Riemannian derivatives. Nothing that pymanopt computes is private.
 
-        space = dpmanifolds.pymanopt_manifold(dpmanifolds.Sphere(2))
-        problem = pymanopt.Problem(space, cost, euclidean_gradient=gradient)
-        pymanopt.optimizers.ConjugateGradient().run(problem)
+    >>> import dpmanifolds as dpm
+    >>> try:
+    ...     dimension = dpm.pymanopt_manifold(dpm.Sphere(2)).dim
+    ... except dpm.NotAvailableError:  # pymanopt is not installed
+    ...     dimension = dpm.Sphere(2).dim
+    >>> dimension
+    2
     """
     try:
         import pymanopt
