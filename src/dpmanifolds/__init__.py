@@ -52,6 +52,7 @@ if TYPE_CHECKING:
         SpecialOrthogonal,
         Sphere,
         Stiefel,
+        pymanopt_manifold,
     )
     from dpmanifolds.mechanisms import ExpectedError
     from dpmanifolds.optimize import private_descent
@@ -157,6 +158,7 @@ __all__ = [
     "private_median",
     "private_variance",
     "privatize",
+    "pymanopt_manifold",
     "read_points",
     "sensitivity_of_mean",
     "sensitivity_of_mean_at_center",

@@ -31,7 +31,9 @@ __all__ = [
     "eye",
     "gather",
     "has_doubles",
+    "holds_complex",
     "is_numpy",
+    "is_traced",
     "leaves",
     "like",
     "log_sinc",
@@ -39,6 +41,7 @@ __all__ = [
     "namespace",
     "norm",
     "on_accelerator",
+    "root",
     "row_dot",
     "row_norm",
     "safe_divide",
@@ -69,9 +72,25 @@ def is_numpy(array: Array) -> bool:
     return bool(is_numpy_array(array))
 
 
+def is_traced(array: Array) -> bool:
+    """Whether `array` is seen inside of a transformation (jit, vmap, grad), where its numbers may decide nothing."""
+    if is_torch_array(array):
+        return bool(sys.modules["torch"]._C._functorch.is_functorch_wrapped_tensor(array))
+    return is_jax_array(array) and isinstance(array, sys.modules["jax"].core.Tracer)
+
+
+def holds_complex(array: Any) -> bool:
+    """Whether `array` is an array of complex numbers."""
+    dtype = getattr(array, "dtype", None)
+    kind = getattr(dtype, "kind", None)
+    return kind == "c" if kind is not None else "complex" in str(dtype)
+
+
 def on_accelerator(array: Array) -> bool:
-    """Whether an array of JAX, PyTorch or CuPy lives on another device than the processor."""
+    """Whether an array of JAX, PyTorch or CuPy lives on another device than the processor, as far as can be told."""
     if is_jax_array(array):
+        if is_traced(array):
+            return False
         return bool(next(iter(array.devices())).platform != "cpu")
     return is_cupy_array(array) or bool(is_torch_array(array) and array.is_cuda)
 
@@ -175,6 +194,9 @@ def sym(matrix: Array) -> Array:
 def dot(a: Array, b: Array) -> Array:
     """Real Euclidean inner product over the last axis (the real part of a*b for complex vectors)."""
     xp = namespace(a, b)
+    if is_torch_array(a):
+        # its vecdot moves axes, which torch.func.vmap refuses
+        return row_dot(a, b)
     product = xp.vecdot(a, b, axis=-1)
     return xp.real(product) if xp.isdtype(product.dtype, "complex floating") else product
 
@@ -193,14 +215,23 @@ def row_dot(a: Array, b: Array) -> Array:
     return xp.sum(a * b, axis=-1)
 
 
+def root(square: Array) -> Array:
+    """√x; at 0 its derivative is 0, not infinite, so that the derivative of its square is right there."""
+    if is_numpy(square):
+        return np.sqrt(square)
+    xp = namespace(square)
+    zero = square == 0
+    return xp.where(zero, xp.zeros_like(square), xp.sqrt(xp.where(zero, xp.ones_like(square), square)))
+
+
 def row_norm(vector: Array) -> Array:
     """Euclidean norm over the last axis, the same way."""
-    return namespace(vector).sqrt(row_dot(vector, vector))
+    return root(row_dot(vector, vector))
 
 
 def norm(vector: Array) -> Array:
     """Euclidean norm over the last axis."""
-    return namespace(vector).sqrt(dot(vector, vector))
+    return root(dot(vector, vector))
 
 
 def safe_divide(a: Array, b: Array, otherwise: float = 0.0) -> Array:

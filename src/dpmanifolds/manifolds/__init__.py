@@ -1,5 +1,6 @@
 """Geometry alone: one file per manifold and metric, all behind one contract (`Manifold`)."""
 
+from dpmanifolds.manifolds._pymanopt import pymanopt_manifold
 from dpmanifolds.manifolds.base import Manifold
 from dpmanifolds.manifolds.euclidean import Euclidean, FlatManifold
 from dpmanifolds.manifolds.grassmann import Grassmann
@@ -30,4 +31,5 @@ __all__ = [
     "SpecialOrthogonal",
     "Sphere",
     "Stiefel",
+    "pymanopt_manifold",
 ]

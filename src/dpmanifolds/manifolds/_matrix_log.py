@@ -3,14 +3,17 @@
 from __future__ import annotations
 
 import math
+from functools import partial
 
 import numpy as np
 from array_api_compat import device as device_of
 from array_api_compat import is_jax_array
 
 from dpmanifolds._arrays import Array, eye, is_numpy, like, namespace, on_accelerator, stack_last, to_numpy, transpose
+from dpmanifolds.manifolds._derivatives import call_smoothly
 from dpmanifolds.manifolds._logarithms import logs_by_products, matrix_logs
 from dpmanifolds.manifolds._small_eigen import LARGEST_SMALL, log_entries
+from dpmanifolds.manifolds._spectral import matrix_form
 from dpmanifolds.manifolds._symmetric import upper_triangle
 
 __all__ = ["log_triangle"]
@@ -28,6 +31,17 @@ def log_triangle(points: Array, k: int, whitener: Array | None = None) -> Array:
     >>> log_triangle(np.stack([np.eye(2), -np.eye(2)]), 2).tolist()
     [[0.0, 0.0, 0.0], [nan, nan, nan]]
     """
+    arrays = (points,) if whitener is None else (points, whitener)
+    return call_smoothly(partial(_triangle, k), _smooth_triangle, (2,) * len(arrays), *arrays)
+
+
+def _smooth_triangle(points: Array, whitener: Array | None = None) -> Array:
+    if whitener is not None:
+        points = whitener @ points @ transpose(whitener)
+    return upper_triangle(matrix_form("log", points))
+
+
+def _triangle(k: int, points: Array, whitener: Array | None = None) -> Array:
     with np.errstate(all="ignore"):
         if k <= LARGEST_SMALL:
             return _small(points, k, whitener)

@@ -5,9 +5,12 @@ from __future__ import annotations
 import numpy as np
 
 from dpmanifolds._arrays import Array, astype_complex, eps, eye, gather, like, namespace, transpose
+from dpmanifolds.manifolds._derivatives import call_smoothly
+from dpmanifolds.manifolds._spectral import matrix_form
 from dpmanifolds.manifolds.base import default_tolerance
 
 __all__ = [
+    "blocks",
     "complete_basis",
     "exp_skew",
     "log_rotation",
@@ -18,6 +21,12 @@ __all__ = [
 ]
 
 
+def blocks(a: Array, b: Array, c: Array, d: Array) -> Array:
+    """The matrix with these four parts."""
+    xp = namespace(a, b, c, d)
+    return xp.concat([xp.concat([a, b], axis=-1), xp.concat([c, d], axis=-1)], axis=-2)
+
+
 def complete_basis(frame: Array) -> Array:
     """An orthonormal basis (..., n, n−p) of the complement of an orthonormal frame (..., n, p)."""
     xp = namespace(frame)
@@ -26,9 +35,18 @@ def complete_basis(frame: Array) -> Array:
 
 def orthonormalize(matrix: Array) -> Array:
     """The nearest matrix with orthonormal columns (the polar factor)."""
+    return call_smoothly(_polar_factor, _smooth_polar_factor, (2,), matrix)
+
+
+def _polar_factor(matrix: Array) -> Array:
     xp = namespace(matrix)
     left, _, right = xp.linalg.svd(matrix, full_matrices=False)
     return left @ right
+
+
+def _smooth_polar_factor(matrix: Array) -> Array:
+    """M(MᵀM)^−½."""
+    return matrix @ matrix_form("exp", -matrix_form("log", transpose(matrix) @ matrix) / 2)
 
 
 def orthonormal_belongs(point: Array, tolerance: float | None) -> Array:

@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
+import functools
 import math
 from abc import ABC, abstractmethod
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
+from array_api_compat import device as device_of
 
-from dpmanifolds._arrays import Array, leaves, like, namespace, sinc
+from dpmanifolds._arrays import Array, holds_complex, leaves, like, namespace, root, sinc
 from dpmanifolds._validate import numeric_array, record_numbers
 from dpmanifolds.errors import ArgumentError
 from dpmanifolds.noise import as_generator
@@ -20,7 +23,9 @@ class Manifold(ABC):
     """A Riemannian manifold whose points are arrays; every method broadcasts over leading axes.
 
     Subclasses are immutable values: two manifolds with the same `parameters` are equal. Arrays come back in
-    the caller's library, dtype and device. Methods do not check that points lie on the manifold (`belongs` does).
+    the caller's library, dtype and device. Methods do not check that points lie on the manifold (`belongs` does); those
+    of real spaces refuse complex numbers. Derivatives in PyTorch and JAX, of first and second order, forward and
+    reverse, are right wherever the map has them, along the manifold: use `squared_dist` where points may coincide.
 
     >>> import numpy as np
     >>> import dpmanifolds as dpm
@@ -53,6 +58,14 @@ class Manifold(ABC):
     rules: tuple[str, ...] = ("all numbers must be finite", "it must satisfy the manifold's equations")
     """What a point must keep; `broken_rule` counts them from 1."""
 
+    def __init_subclass__(cls, **options: Any) -> None:
+        super().__init_subclass__(**options)
+        for name in _OF_REAL_NUMBERS:
+            if name in cls.__dict__:
+                setattr(cls, name, _refuse_complex(cls.__dict__[name]))
+        if "belongs" in cls.__dict__:
+            cls.belongs = _false_elsewhere(cls.__dict__["belongs"])  # type: ignore[method-assign]
+
     @property
     @abstractmethod
     def parameters(self) -> tuple[Any, ...]:
@@ -83,6 +96,11 @@ class Manifold(ABC):
         upper = self.curvature_bounds[1]
         conjugate = math.pi / math.sqrt(upper) if upper > 0 else math.inf
         return min(self.injectivity_radius, conjugate) / 2
+
+    @property
+    def typical_dist(self) -> float:
+        """A length that is neither small nor large here: the injectivity radius, or √dim where it is infinite."""
+        return min(self.injectivity_radius, math.sqrt(self.dim))
 
     @abstractmethod
     def exp(self, base: Array, vector: Array) -> Array:
@@ -122,7 +140,7 @@ class Manifold(ABC):
 
     @abstractmethod
     def belongs(self, point: Array, tolerance: float | None = None) -> Array:
-        """Whether each point lies on the manifold, up to rounding (relative `tolerance`)."""
+        """Whether each point lies on the manifold, up to rounding (relative `tolerance`): none of another shape."""
 
     def broken_rule(self, points: Array) -> Array:
         """For each point the number of the first of `rules` that it breaks, as far as a cheap look tells; 0 for none.
@@ -166,12 +184,93 @@ class Manifold(ABC):
 
     def norm(self, base: Array, vector: Array) -> Array:
         """Riemannian length of a tangent vector."""
-        xp = namespace(*leaves(vector))
-        return xp.sqrt(self.inner(base, vector, vector))
+        return root(self.inner(base, vector, vector))
 
     def dist(self, a: Array, b: Array) -> Array:
         """Geodesic distance."""
         return self.norm(a, self.log(a, b))
+
+    def squared_dist(self, a: Array, b: Array) -> Array:
+        """The square of the geodesic distance, whose derivatives of first and second order are right at a = b too."""
+        vector = self.log(a, b)
+        return self.inner(a, vector, vector)
+
+    @abstractmethod
+    def project_tangent(self, base: Array, vector: Array) -> Array:
+        """The tangent vector at `base` that is nearest to an array of the surrounding space."""
+
+    @abstractmethod
+    def acceleration(self, base: Array, u: Array, v: Array) -> Array:
+        """Second derivatives of geodesics, as arrays: d²/dt² exp(base, tv) at t = 0 is acceleration(base, v, v).
+
+        Bilinear and symmetric in u and v.
+        """
+
+    def retract(self, base: Array, vector: Array) -> Array:
+        """A first-order stand-in for exp: base + vector in the surrounding space, put back on the manifold.
+
+        >>> import numpy as np
+        >>> from dpmanifolds import Sphere
+        >>> Sphere(2).retract(np.array([0.0, 0.0, 1.0]), np.array([1.0, 0.0, 0.0])).round(6).tolist()
+        [0.707107, 0.0, 0.707107]
+        """
+        return self.project(base + vector)
+
+    def riemannian_gradient(self, base: Array, gradient: Array) -> Array:
+        """The tangent vectors whose inner products with v are ⟨∂f, v⟩, for Euclidean gradients ∂f (..., *point_shape).
+
+        At one base. On `PlanarShapes` a Euclidean gradient is complex: ∂f/∂Re + i·∂f/∂Im.
+
+        >>> import numpy as np
+        >>> from dpmanifolds import SPD
+        >>> SPD(2).riemannian_gradient(np.diag([2.0, 1.0]), np.eye(2)).round(6).tolist()
+        [[4.0, 0.0], [0.0, 1.0]]
+        """
+        return self.from_coordinates(base, self.gradient_coordinates(base, gradient))
+
+    def gradient_coordinates(self, base: Array, gradient: Array) -> Array:
+        """The same as orthonormal coordinates (..., dim): ⟨∂f, E_j⟩ for the vectors E_j of an orthonormal basis.
+
+        >>> import numpy as np
+        >>> from dpmanifolds import SPD
+        >>> SPD(2).gradient_coordinates(np.diag([2.0, 1.0]), np.eye(2)).round(6).tolist()
+        [2.0, 1.0, 0.0]
+        """
+        self._check_gradient(gradient)
+        return self._products(gradient, self.from_coordinates(base, like(np.eye(self.dim), base)))
+
+    def riemannian_hessian(self, base: Array, gradient: Array, hessian: Array, vector: Array) -> Array:
+        """Hess f(v) at one base from the Euclidean ∂f and ∂²f·v: ⟨Hess f(v), w⟩ = ⟨∂²f·v, w⟩ + ⟨∂f, a(v, w)⟩.
+
+        a is the `acceleration` of geodesics, since f(exp(tv)) has the second derivative ⟨∂²f·v, v⟩ + ⟨∂f, a(v, v)⟩.
+
+        >>> import numpy as np
+        >>> from dpmanifolds import Sphere
+        >>> north, east, zero = np.eye(3)[2], np.eye(3)[0], np.zeros(3)
+        >>> Sphere(2).riemannian_hessian(north, north, zero, east).round(6).tolist()  # of the height, at its top
+        [-1.0, 0.0, 0.0]
+        """
+        self._check_gradient(gradient)
+        frame = self.from_coordinates(base, like(np.eye(self.dim), base))
+        bent = self.acceleration(base, vector, frame)
+        return self.from_coordinates(base, self._products(hessian, frame) + self._products(gradient, bent))
+
+    def _products(self, arrays: Array, frame: Array) -> Array:
+        """Euclidean inner products (..., dim) of arrays with the vectors of a frame (dim, *point_shape)."""
+        xp = namespace(arrays, frame)
+        flat = xp.reshape(frame, (self.dim, -1))
+        rows = xp.reshape(arrays, (*self.batch_shape(arrays), flat.shape[1]))
+        if xp.isdtype(flat.dtype, "complex floating"):
+            return xp.real(rows @ xp.conj(xp.matrix_transpose(flat)))
+        return rows @ xp.matrix_transpose(flat)
+
+    def _check_gradient(self, gradient: Any) -> None:
+        shape = tuple(getattr(gradient, "shape", ()))
+        expected = self.point_shape
+        if shape[len(shape) - len(expected) :] != expected:
+            raise ArgumentError(
+                f"a Euclidean gradient on {self!r} has shape (..., {', '.join(map(str, expected))}); got {shape}."
+            )
 
     def geodesic(self, a: Array, b: Array, t: Array | float) -> Array:
         """The point at time t on the shortest geodesic from a (t=0) to b (t=1); `t` broadcasts with leading axes."""
@@ -192,6 +291,54 @@ class Manifold(ABC):
     def batch_shape(self, point: Array) -> tuple[int, ...]:
         """The leading axes of `point`."""
         return tuple(point.shape[: point.ndim - len(self.point_shape)])
+
+
+_OF_REAL_NUMBERS = (
+    "exp",
+    "log",
+    "log_coordinates",
+    "inner",
+    "norm",
+    "dist",
+    "squared_dist",
+    "geodesic",
+    "transport",
+    "to_coordinates",
+    "from_coordinates",
+    "log_volume_density",
+    "project",
+    "project_tangent",
+)
+
+
+def _refuse_complex(method: Callable[..., Array]) -> Callable[..., Array]:
+    """A method that raises for complex arrays on a space of real ones, where imaginary parts would be dropped."""
+
+    @functools.wraps(method)
+    def checked(self: Manifold, *arrays: Array, **named: Array) -> Array:
+        if not self.is_complex and any(map(holds_complex, (*arrays, *named.values()))):
+            raise ArgumentError(
+                f"points and vectors of {self!r} are real numbers; got complex ones. Take their real part first."
+            )
+        return method(self, *arrays, **named)
+
+    return checked
+
+
+def _false_elsewhere(method: Callable[..., Array]) -> Callable[..., Array]:
+    """`belongs`, with False for arrays of another shape or of complex numbers instead of real ones."""
+
+    @functools.wraps(method)
+    def checked(self: Manifold, point: Array, tolerance: float | None = None) -> Array:
+        if not self.point_shape:
+            return method(self, point, tolerance)
+        shape, rank = tuple(point.shape), len(self.point_shape)
+        if shape[max(len(shape) - rank, 0) :] == self.point_shape and (self.is_complex or not holds_complex(point)):
+            return method(self, point, tolerance)
+        xp = namespace(point)
+        return xp.zeros(shape[: max(len(shape) - rank, 0)], dtype=xp.bool, device=device_of(point))
+
+    return checked
 
 
 def normal_array(rng: Any, size: tuple[int, ...] | int, shape: tuple[int, ...]) -> np.ndarray:

@@ -6,7 +6,7 @@ import math
 from abc import abstractmethod
 from typing import Any
 
-from dpmanifolds._arrays import Array, dot, namespace
+from dpmanifolds._arrays import Array, dot, namespace, root
 from dpmanifolds._validate import positive_integer
 from dpmanifolds.manifolds.base import Manifold, normal_array
 
@@ -48,9 +48,11 @@ class FlatManifold(Manifold):
         return self.chart(points) - self.chart(base)
 
     def dist(self, a: Array, b: Array) -> Array:
+        return root(self.squared_dist(a, b))
+
+    def squared_dist(self, a: Array, b: Array) -> Array:
         difference = self.chart(b) - self.chart(a)
-        xp = namespace(difference)
-        return xp.sqrt(dot(difference, difference))
+        return dot(difference, difference)
 
     def geodesic(self, a: Array, b: Array, t: Array | float) -> Array:
         start = self.chart(a)
@@ -62,6 +64,10 @@ class FlatManifold(Manifold):
 
     def transport(self, base: Array, to: Array, vector: Array) -> Array:
         return self.from_coordinates(to, self.to_coordinates(base, vector))
+
+    def retract(self, base: Array, vector: Array) -> Array:
+        """exp itself: there is nothing cheaper."""
+        return self.exp(base, vector)
 
     def log_volume_density(self, base: Array, vector: Array) -> Array:
         return 0 * self.inner(base, vector, vector)
@@ -95,6 +101,16 @@ class Euclidean(FlatManifold):
 
     def from_coordinates(self, base: Array, coordinates: Array) -> Array:
         return coordinates
+
+    def project_tangent(self, base: Array, vector: Array) -> Array:
+        return vector
+
+    def acceleration(self, base: Array, u: Array, v: Array) -> Array:
+        return 0 * (u + v)
+
+    def gradient_coordinates(self, base: Array, gradient: Array) -> Array:
+        self._check_gradient(gradient)
+        return gradient
 
     def belongs(self, point: Array, tolerance: float | None = None) -> Array:
         xp = namespace(point)

@@ -5,10 +5,12 @@ from __future__ import annotations
 import math
 from typing import Any
 
-from dpmanifolds._arrays import Array, contract, log_sinc, namespace, norm, safe_divide, transpose
+from dpmanifolds._arrays import Array, contract, eye, log_sinc, namespace, norm, root, safe_divide, sym, transpose
 from dpmanifolds._validate import positive_integer
 from dpmanifolds.errors import ArgumentError
-from dpmanifolds.manifolds._orthonormal import complete_basis, orthonormal_belongs, orthonormalize
+from dpmanifolds.manifolds._derivatives import differentiated_by, matrix_exponential
+from dpmanifolds.manifolds._orthonormal import blocks, complete_basis, orthonormal_belongs, orthonormalize
+from dpmanifolds.manifolds._spectral import matrix_form
 from dpmanifolds.manifolds.base import Manifold, normal_array
 
 __all__ = ["Grassmann"]
@@ -52,11 +54,21 @@ class Grassmann(Manifold):
     def parameters(self) -> tuple[Any, ...]:
         return (self.n, self.p)
 
+    @differentiated_by("_smooth_exp")
     def exp(self, base: Array, vector: Array) -> Array:
         xp = namespace(base, vector)
         left, angles, right = xp.linalg.svd(vector, full_matrices=False)
         angles = angles[..., None, :]
         return (base @ transpose(right) * xp.cos(angles) + left * xp.sin(angles)) @ right
+
+    def _smooth_exp(self, base: Array, vector: Array) -> Array:
+        xp = namespace(base, vector)
+        return xp.concat(xp.broadcast_arrays(base, vector), axis=-1) @ self._turn(vector)[..., : self.p]
+
+    def _turn(self, vector: Array) -> Array:
+        """exp of the turn vxᵀ − xvᵀ, as it acts on (x, v) from the right."""
+        zero = 0 * (transpose(vector) @ vector)
+        return matrix_exponential(blocks(zero, -(transpose(vector) @ vector), zero + eye(self.p, vector), zero))
 
     def _principal(self, base: Array, point: Array) -> tuple[Array, Array, Array, Array]:
         """R, Q, the sine part D of the aligned point and the principal angles."""
@@ -67,17 +79,30 @@ class Grassmann(Manifold):
         angles = xp.atan2(norm(transpose(sine_part)), cosines)
         return left, right, sine_part, angles
 
+    @differentiated_by("_smooth_log")
     def log(self, base: Array, point: Array) -> Array:
         left, _, sine_part, angles = self._principal(base, point)
         factors = safe_divide(angles, norm(transpose(sine_part)))
         return (sine_part * factors[..., None, :]) @ transpose(left)
 
+    def _smooth_log(self, base: Array, point: Array) -> Array:
+        """(I − xxᵀ)yyᵀx·h(2xᵀyyᵀx − I), h(cos 2θ) = 2θ/sin 2θ."""
+        seen = point @ (transpose(point) @ base)
+        inner = transpose(base) @ seen
+        return (seen - base @ inner) @ matrix_form("arc", 2 * inner - eye(self.p, base))
+
+    @differentiated_by("_smooth_dist")
     def dist(self, a: Array, b: Array) -> Array:
         return norm(self._principal(a, b)[3])
+
+    def _smooth_dist(self, a: Array, b: Array) -> Array:
+        vector = self._smooth_log(a, b)
+        return root(contract(vector, vector))
 
     def inner(self, base: Array, u: Array, v: Array) -> Array:
         return contract(u, v)
 
+    @differentiated_by("_smooth_transport")
     def transport(self, base: Array, to: Array, vector: Array) -> Array:
         xp = namespace(base, to, vector)
         rotation, alignment, sine_part, angles = self._principal(base, to)
@@ -86,6 +111,22 @@ class Grassmann(Manifold):
         angles = angles[..., None, :]
         moved = (unit * (xp.cos(angles) - 1) - base @ rotation * xp.sin(angles)) @ component
         return (vector + moved) @ rotation @ alignment
+
+    def _smooth_transport(self, base: Array, to: Array, vector: Array) -> Array:
+        """v + (x, w)·∫exp(tK)dt·(−wᵀv, 0) with w = log_x y, in the frame that leads to y."""
+        xp = namespace(base, to, vector)
+        way = self._smooth_log(base, to)
+        square = transpose(way) @ way
+        zero, one = 0 * square, 0 * square + eye(self.p, way)
+        start = zero - transpose(way) @ vector
+        rows = [[zero, -square, start], [one, zero, zero], [zero, zero, zero]]
+        rows = [xp.concat(xp.broadcast_arrays(*row), axis=-1) for row in rows]
+        turn = matrix_exponential(xp.concat(xp.broadcast_arrays(*rows), axis=-2))
+        both = xp.concat(xp.broadcast_arrays(base, way), axis=-1)
+        p = self.p
+        reached = both @ turn[..., : 2 * p, :p]
+        moved = vector + both @ turn[..., : 2 * p, 2 * p :]
+        return moved @ (transpose(reached) @ to)
 
     def to_coordinates(self, base: Array, vector: Array) -> Array:
         xp = namespace(base, vector)
@@ -106,6 +147,12 @@ class Grassmann(Manifold):
             rest, this = angles[..., i + 1 :], angles[..., i : i + 1]
             total = total + xp.sum(log_sinc(this - rest) + log_sinc(this + rest), axis=-1)
         return total
+
+    def project_tangent(self, base: Array, vector: Array) -> Array:
+        return vector - base @ (transpose(base) @ vector)
+
+    def acceleration(self, base: Array, u: Array, v: Array) -> Array:
+        return -base @ sym(transpose(u) @ v)
 
     def belongs(self, point: Array, tolerance: float | None = None) -> Array:
         return orthonormal_belongs(point, tolerance)

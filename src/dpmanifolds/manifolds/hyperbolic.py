@@ -5,8 +5,23 @@ from __future__ import annotations
 import math
 from typing import Any
 
-from dpmanifolds._arrays import Array, dot, log_sinhc, namespace, norm, row_dot, row_norm, safe_divide, sinhc
+from dpmanifolds._arrays import (
+    Array,
+    dot,
+    is_traced,
+    log_sinhc,
+    namespace,
+    norm,
+    root,
+    row_dot,
+    row_norm,
+    safe_divide,
+    sinhc,
+)
 from dpmanifolds._validate import negative_number, positive_integer
+from dpmanifolds.errors import ArgumentError
+from dpmanifolds.manifolds._derivatives import differentiated_by
+from dpmanifolds.manifolds._smooth import arsinh_ratio, cosh_root, sinhc_root
 from dpmanifolds.manifolds.base import Manifold, default_tolerance, normal_array
 
 __all__ = ["Hyperbolic"]
@@ -48,12 +63,19 @@ class Hyperbolic(Manifold):
 
         return np.concatenate([[self.scale_length], np.zeros(self.dim)])
 
+    @differentiated_by("_smooth_lift")
     def _lift(self, spatial: Array) -> Array:
         """The point with this spatial part."""
         xp = namespace(spatial)
         time = xp.hypot(row_norm(spatial), xp.full_like(spatial[..., 0], self.scale_length))
         return xp.concat([time[..., None], spatial], axis=-1)
 
+    def _smooth_lift(self, spatial: Array) -> Array:
+        xp = namespace(spatial)
+        time = xp.sqrt(dot(spatial, spatial) + self.scale_length * self.scale_length)
+        return xp.concat([time[..., None], spatial], axis=-1)
+
+    @differentiated_by("_smooth_exp")
     def exp(self, base: Array, vector: Array) -> Array:
         xp = namespace(base, vector)
         # exp at the origin, then the boost to `base`: cosh|v| x + sinh|v| v/|v| would lose e^a times more at radius a
@@ -64,16 +86,34 @@ class Hyperbolic(Manifold):
         along = xp.cosh(length) + dot(unit[..., 1:], seen)[..., None] / (1 + unit[..., :1])
         return self._lift(self.scale_length * (seen + along * unit[..., 1:]))
 
+    def _smooth_exp(self, base: Array, vector: Array) -> Array:
+        unit = base / self.scale_length
+        step = self.to_coordinates(base, vector) / self.scale_length
+        square = dot(step, step)[..., None]
+        seen = sinhc_root(square) * step
+        along = cosh_root(square) + dot(unit[..., 1:], seen)[..., None] / (1 + unit[..., :1])
+        return self._smooth_lift(self.scale_length * (seen + along * unit[..., 1:]))
+
     def log(self, base: Array, point: Array) -> Array:
         return self.from_coordinates(base, self.log_coordinates(base, point))
 
+    @differentiated_by("_smooth_log_coordinates")
     def log_coordinates(self, base: Array, points: Array) -> Array:
         frame = _PolarPair(base / self.scale_length, points / self.scale_length)
         seen = frame.second_seen_from_first()
         return seen * safe_divide(frame.angle() * self.scale_length, row_norm(seen))[..., None]
 
+    def _smooth_log_coordinates(self, base: Array, points: Array) -> Array:
+        seen = _seen_smoothly(base / self.scale_length, points / self.scale_length)
+        return self.scale_length * arsinh_ratio(dot(seen, seen))[..., None] * seen
+
+    @differentiated_by("_smooth_dist")
     def dist(self, a: Array, b: Array) -> Array:
         return self.scale_length * _PolarPair(a / self.scale_length, b / self.scale_length).angle()
+
+    def _smooth_dist(self, a: Array, b: Array) -> Array:
+        coordinates = self._smooth_log_coordinates(a, b)
+        return root(dot(coordinates, coordinates))
 
     def inner(self, base: Array, u: Array, v: Array) -> Array:
         return dot(self.to_coordinates(base, u), self.to_coordinates(base, v))
@@ -81,6 +121,7 @@ class Hyperbolic(Manifold):
     def norm(self, base: Array, vector: Array) -> Array:
         return norm(self.to_coordinates(base, vector))
 
+    @differentiated_by("_smooth_transport")
     def transport(self, base: Array, to: Array, vector: Array) -> Array:
         seen = _PolarPair(to / self.scale_length, base / self.scale_length).second_seen_from_first()
         # in the frame at `to`, base + to has time part 1 + cosh θ and space part `seen`
@@ -90,6 +131,12 @@ class Hyperbolic(Manifold):
         factor = step / (self.scale_length * self.scale_length * (1 + cosh))
         spatial = vector[..., 1:] + factor[..., None] * (base + to)[..., 1:]
         return self._tangent(to, spatial)
+
+    def _smooth_transport(self, base: Array, to: Array, vector: Array) -> Array:
+        x, y = base / self.scale_length, to / self.scale_length
+        step = dot(y[..., 1:], vector[..., 1:]) - y[..., 0] * vector[..., 0]
+        cosh = x[..., 0] * y[..., 0] - dot(x[..., 1:], y[..., 1:])
+        return vector + (step / (1 + cosh))[..., None] * (x + y)
 
     def _tangent(self, base: Array, spatial: Array) -> Array:
         """The tangent vector at `base` with this spatial part."""
@@ -118,10 +165,27 @@ class Hyperbolic(Manifold):
         return point[..., 1:] / (self.scale_length + point[..., :1])
 
     def from_poincare(self, ball_point: Array) -> Array:
-        """The point with these Poincaré coordinates (norm below 1)."""
+        """The point with these Poincaré coordinates, of norm below 1.
+
+        Others raise `ArgumentError`; inside of a transformation of PyTorch or JAX, where nothing can be raised, NaN.
+        """
+        xp = namespace(ball_point)
         size = norm(ball_point)
+        outside = ~(size < 1)
+        if is_traced(ball_point):
+            size = xp.where(outside, xp.full_like(size, math.nan), size)
+        elif bool(xp.any(outside)):
+            raise ArgumentError("Poincaré coordinates are those of the open unit ball: their norm must be below 1.")
         factor = 2 * self.scale_length / ((1 - size) * (1 + size))
         return self._lift(factor[..., None] * ball_point)
+
+    def project_tangent(self, base: Array, vector: Array) -> Array:
+        """Nearest in the sense of −u₀v₀ + ū·v̄."""
+        along = dot(base[..., 1:], vector[..., 1:]) - base[..., 0] * vector[..., 0]
+        return vector - self.curvature * along[..., None] * base
+
+    def acceleration(self, base: Array, u: Array, v: Array) -> Array:
+        return -self.curvature * self.inner(base, u, v)[..., None] * base
 
     def belongs(self, point: Array, tolerance: float | None = None) -> Array:
         xp = namespace(point)
@@ -173,3 +237,15 @@ class _PolarPair:
         """Spatial part of the second point after the boost that takes the first to the origin."""
         along = self.sinh_gap - self.sinh_y * self.turn_squared * (self.cosh_x - 1) / 2
         return along[..., None] * self.unit_x + self.sinh_y[..., None] * self.turn
+
+
+def _seen_smoothly(x: Array, y: Array) -> Array:
+    """The same, smooth for all points: by the boost itself where one is close to the origin, which has no direction."""
+    xp = namespace(x, y)
+    central = (xp.minimum(x[..., 0], y[..., 0]) < 2)[..., None]
+    difference = y[..., 1:] - x[..., 1:]
+    time = dot(difference, y[..., 1:] + x[..., 1:]) / (x[..., 0] + y[..., 0])
+    boosted = difference - (time - dot(x[..., 1:], difference) / (1 + x[..., 0]))[..., None] * x[..., 1:]
+    aside = xp.concat([2 + 0 * x[..., :1], math.sqrt(3) + 0 * x[..., :1], 0 * x[..., 2:]], axis=-1)
+    polar = _PolarPair(xp.where(central, aside, x), xp.where(central, aside, y)).second_seen_from_first()
+    return xp.where(central, boosted, polar)

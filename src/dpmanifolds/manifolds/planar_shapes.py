@@ -12,6 +12,7 @@ from dpmanifolds._arrays import (
     astype_complex,
     dot,
     is_numpy,
+    is_traced,
     log_sinc,
     namespace,
     norm,
@@ -20,11 +21,13 @@ from dpmanifolds._arrays import (
 )
 from dpmanifolds._validate import has_one_type, numeric_array, positive_integer, record_numbers
 from dpmanifolds.errors import ArgumentError, NotOnManifoldError
+from dpmanifolds.manifolds._derivatives import differentiated_by
 from dpmanifolds.manifolds._householder import (
     complement_to_coordinates,
     coordinates_to_complement,
     reflect_to_axis,
 )
+from dpmanifolds.manifolds._smooth import arc_ratio, cos_root, sinc_root
 from dpmanifolds.manifolds.base import Manifold, default_tolerance, great_circle, normal_array
 
 __all__ = ["PlanarShapes"]
@@ -73,8 +76,13 @@ class PlanarShapes(Manifold):
         return (self.k,)
 
     def from_landmarks(self, landmarks: Array) -> Array:
-        """Centre and scale landmarks, real (..., k, 2) or complex (..., k), to points of this space."""
+        """Centre and scale landmarks, real (..., k, 2) or complex (..., k), to points of this space.
+
+        Landmarks without a shape raise; inside of a transformation of PyTorch or JAX they become NaN.
+        """
         landmarks = numeric_array("landmarks", landmarks)
+        if is_traced(landmarks):
+            return self._shapes_or_nan(self._planar(landmarks))
         xp = namespace(landmarks)
         if not bool(xp.all(xp.isfinite(landmarks))):
             raise NotOnManifoldError("landmarks must be finite numbers; clean or drop the affected records first.")
@@ -117,10 +125,14 @@ class PlanarShapes(Manifold):
             return super().as_points(array)
         # in double precision and one layout, whatever the others brought along: sums depend on both
         array = np.ascontiguousarray(array, dtype=np.float64) if is_numpy(array) else xp.astype(array, xp.float64)
-        planar = self._planar(array)
+        return self._shapes_or_nan(self._planar(array))
+
+    @staticmethod
+    def _shapes_or_nan(planar: Array) -> Array:
+        xp = namespace(planar)
         with np.errstate(all="ignore"):
             centred = planar - xp.mean(planar, axis=-1, keepdims=True)
-            size, spread = row_norm(centred), row_norm(planar) * 16 * float(xp.finfo(array.dtype).eps)
+            size, spread = row_norm(centred), row_norm(planar) * 16 * float(xp.finfo(planar.dtype).eps)
             usable = xp.isfinite(size) & (size > spread)
             size = xp.where(usable, size, xp.full_like(size, math.nan))
             return centred / xp.astype(size, planar.dtype)[..., None]
@@ -147,10 +159,16 @@ class PlanarShapes(Manifold):
         product = xp.sum(base * xp.conj(point), axis=-1)
         return safe_divide(product, xp.astype(xp.abs(product), product.dtype), 1.0)
 
+    @differentiated_by("_smooth_exp")
     def exp(self, base: Array, vector: Array) -> Array:
         xp = namespace(base, vector)
         return great_circle(base, vector, xp.astype(norm(vector), base.dtype))
 
+    def _smooth_exp(self, base: Array, vector: Array) -> Array:
+        square = dot(vector, vector)[..., None]
+        return cos_root(square) * base + sinc_root(square) * vector
+
+    @differentiated_by("_smooth_log")
     def log(self, base: Array, point: Array) -> Array:
         xp = namespace(base, point)
         aligned = self.align(base, point)
@@ -159,6 +177,13 @@ class PlanarShapes(Manifold):
         size = safe_divide(_angle(base, aligned), norm(direction))
         return direction * xp.astype(size, direction.dtype)[..., None]
 
+    def _smooth_log(self, base: Array, point: Array) -> Array:
+        xp = namespace(base, point)
+        chord = self.align(base, point) - base
+        direction = chord - base * xp.sum(xp.conj(base) * chord, axis=-1, keepdims=True)
+        return arc_ratio(dot(direction, direction), 1 + dot(base, chord))[..., None] * direction
+
+    @differentiated_by("_smooth_log_coordinates")
     def log_coordinates(self, base: Array, points: Array) -> Array:
         """As on the sphere: in the frame where the base is the first axis, turned by the phase of y₀."""
         xp = namespace(base, points)
@@ -172,6 +197,9 @@ class PlanarShapes(Manifold):
         aligned = across * (phase * xp.astype(factor, phase.dtype))
         return xp.moveaxis(xp.concat([xp.real(aligned), xp.imag(aligned)], axis=0), 0, -1)
 
+    def _smooth_log_coordinates(self, base: Array, points: Array) -> Array:
+        return self.to_coordinates(base, self._smooth_log(base, points))
+
     def dist(self, a: Array, b: Array) -> Array:
         return _angle(a, self.align(a, b))
 
@@ -181,6 +209,7 @@ class PlanarShapes(Manifold):
     def norm(self, base: Array, vector: Array) -> Array:
         return norm(vector)
 
+    @differentiated_by("_smooth_transport")
     def transport(self, base: Array, to: Array, vector: Array) -> Array:
         xp = namespace(base, to, vector)
         velocity = self.log(base, to)
@@ -189,6 +218,12 @@ class PlanarShapes(Manifold):
         component = xp.sum(xp.conj(unit) * vector, axis=-1, keepdims=True)
         turned = component * (-xp.sin(length) * base + (xp.cos(length) - 1) * unit)
         return (vector + turned) * xp.conj(self._phase(base, to))[..., None]
+
+    def _smooth_transport(self, base: Array, to: Array, vector: Array) -> Array:
+        xp = namespace(base, to, vector)
+        aligned = self.align(base, to)
+        factor = xp.sum(xp.conj(aligned) * vector, axis=-1) / (1 + dot(base, aligned))
+        return (vector - factor[..., None] * (base + aligned)) * xp.conj(self._phase(base, to))[..., None]
 
     def to_coordinates(self, base: Array, vector: Array) -> Array:
         xp = namespace(base, vector)
@@ -209,6 +244,14 @@ class PlanarShapes(Manifold):
     def log_volume_density(self, base: Array, vector: Array) -> Array:
         length = norm(vector)
         return (2 * self.k - 6) * log_sinc(length) + log_sinc(2 * length)
+
+    def project_tangent(self, base: Array, vector: Array) -> Array:
+        xp = namespace(base, vector)
+        centred = vector - xp.mean(vector, axis=-1, keepdims=True)
+        return centred - base * xp.sum(xp.conj(base) * centred, axis=-1, keepdims=True)
+
+    def acceleration(self, base: Array, u: Array, v: Array) -> Array:
+        return -dot(u, v)[..., None] * base
 
     def belongs(self, point: Array, tolerance: float | None = None) -> Array:
         xp = namespace(point)

@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable
 from functools import reduce
 from typing import Any
 
-from dpmanifolds._arrays import Array, leaves, namespace
+import numpy as np
+
+from dpmanifolds._arrays import Array, eye, leaves, namespace, root
 from dpmanifolds._validate import positive_integer
 from dpmanifolds.errors import ArgumentError
 from dpmanifolds.manifolds.base import Manifold
@@ -107,12 +110,34 @@ class Product(Manifold):
         return _total(self._each("inner", base, u, v))
 
     def dist(self, a: Array, b: Array) -> Array:
-        distances = self._each("dist", a, b)
-        xp = namespace(*distances)
-        return xp.sqrt(_total(tuple(distance * distance for distance in distances)))
+        return root(_total(tuple(distance * distance for distance in self._each("dist", a, b))))
+
+    def squared_dist(self, a: Array, b: Array) -> Array:
+        return _total(self._each("squared_dist", a, b))
 
     def transport(self, base: Array, to: Array, vector: Array) -> Array:
         return self._each("transport", base, to, vector)
+
+    def project_tangent(self, base: Array, vector: Array) -> Array:
+        return self._each("project_tangent", base, vector)
+
+    def acceleration(self, base: Array, u: Array, v: Array) -> Array:
+        return self._each("acceleration", base, u, v)
+
+    def retract(self, base: Array, vector: Array) -> Array:
+        return self._each("retract", base, vector)
+
+    def gradient_coordinates(self, base: Array, gradient: Array) -> Array:
+        parts = self._each("gradient_coordinates", base, gradient)
+        return namespace(*parts).concat(parts, axis=-1)
+
+    def riemannian_hessian(self, base: Array, gradient: Array, hessian: Array, vector: Array) -> Array:
+        return self._each("riemannian_hessian", base, gradient, hessian, vector)
+
+    @property
+    def typical_dist(self) -> float:
+        """The root of the sum of the factors' squares."""
+        return math.hypot(*(factor.typical_dist for factor in self.factors))
 
     def scale(self, factor: Array | float, vector: Array) -> Array:
         return tuple(part.scale(factor, piece) for part, piece in zip(self.factors, vector, strict=True))
@@ -136,6 +161,9 @@ class Product(Manifold):
         return _total(self._each("log_volume_density", base, vector))
 
     def belongs(self, point: Array, tolerance: float | None = None) -> Array:
+        """A tuple of another length does not; the parts of one may be of any shape."""
+        if not isinstance(point, tuple) or len(point) != len(self.factors):
+            return np.asarray(False)
         return reduce(lambda a, b: a & b, self._each("belongs", point, tolerance=tolerance))
 
     def project(self, point: Array) -> Array:
@@ -211,11 +239,39 @@ class Power(Manifold):
 
     def dist(self, a: Array, b: Array) -> Array:
         distances = self.manifold.dist(a, b)
-        xp = namespace(distances)
-        return xp.sqrt(xp.sum(distances * distances, axis=-1))
+        return root(namespace(distances).sum(distances * distances, axis=-1))
+
+    def squared_dist(self, a: Array, b: Array) -> Array:
+        return self._summed(self.manifold.squared_dist, a, b)
 
     def transport(self, base: Array, to: Array, vector: Array) -> Array:
         return self.manifold.transport(base, to, vector)
+
+    def project_tangent(self, base: Array, vector: Array) -> Array:
+        return self.manifold.project_tangent(base, vector)
+
+    def acceleration(self, base: Array, u: Array, v: Array) -> Array:
+        return self.manifold.acceleration(base, u, v)
+
+    def retract(self, base: Array, vector: Array) -> Array:
+        return self.manifold.retract(base, vector)
+
+    def gradient_coordinates(self, base: Array, gradient: Array) -> Array:
+        """One small frame per copy."""
+        self._check_gradient(gradient)
+        xp = namespace(base, gradient)
+        one = self.manifold
+        frame = one.from_coordinates(base[:, None, ...], eye(one.dim, xp.real(base))[None, ...])
+        flat = xp.reshape(frame, (self.m, one.dim, -1))
+        leading = self.batch_shape(gradient)
+        rows = xp.reshape(gradient, (*leading, self.m, 1, flat.shape[-1]))
+        product = xp.sum(rows * xp.conj(flat) if self.is_complex else rows * flat, axis=-1)
+        return xp.reshape(xp.real(product) if self.is_complex else product, (*leading, self.dim))
+
+    @property
+    def typical_dist(self) -> float:
+        """√m times that of one copy."""
+        return math.sqrt(self.m) * self.manifold.typical_dist
 
     def to_coordinates(self, base: Array, vector: Array) -> Array:
         parts = self.manifold.to_coordinates(base, vector)

@@ -4,8 +4,11 @@ from __future__ import annotations
 
 from typing import Any
 
-from dpmanifolds._arrays import Array, namespace, sym, transpose
+import numpy as np
+
+from dpmanifolds._arrays import Array, like, namespace, sym, transpose
 from dpmanifolds._validate import choice, positive_integer
+from dpmanifolds.manifolds._derivatives import differentiated_by, frozen
 from dpmanifolds.manifolds._symmetric import apply_function, from_upper_triangle
 from dpmanifolds.manifolds.base import Manifold, default_tolerance, normal_array
 
@@ -52,16 +55,27 @@ class SPDBase(Manifold):
         finite = xp.all(xp.isfinite(points), axis=(-2, -1))
         return xp.where(finite, xp.where(symmetric, 0, 2), 1)
 
+    @differentiated_by("_smooth_project")
     def project(self, point: Array) -> Array:
         """The symmetric part with eigenvalues raised to at least 16·k·eps times the largest."""
+        return apply_function(sym(point), self._raised)
+
+    def _raised(self, values: Array) -> Array:
+        xp = namespace(values)
+        largest = xp.max(xp.abs(values), axis=-1, keepdims=True)
+        floor = xp.broadcast_to(16 * self.k * float(xp.finfo(values.dtype).eps) * largest, values.shape)
+        return xp.where(values < floor, floor, values)
+
+    def _smooth_project(self, point: Array) -> Array:
+        """The symmetric part itself where nothing is raised."""
         xp = namespace(point)
+        values = xp.linalg.eigvalsh(frozen(sym(point)))
+        low = xp.any(self._raised(values) > values, axis=-1)[..., None, None]
+        other = like(np.diag(np.arange(1.0, self.k + 1)), point)
+        return xp.where(low, apply_function(xp.where(low, sym(point), other), self._raised), sym(point))
 
-        def raised(values: Array) -> Array:
-            largest = xp.max(xp.abs(values), axis=-1, keepdims=True)
-            floor = xp.broadcast_to(16 * self.k * float(xp.finfo(point.dtype).eps) * largest, values.shape)
-            return xp.where(values < floor, floor, values)
-
-        return apply_function(sym(point), raised)
+    def project_tangent(self, base: Array, vector: Array) -> Array:
+        return sym(vector)
 
     def _random_symmetric(self, size: tuple[int, ...] | int, rng: Any) -> Array:
         return from_upper_triangle(normal_array(rng, size, (self.dim,)), self.k)

@@ -7,8 +7,10 @@ from typing import Any
 
 import numpy as np
 
-from dpmanifolds._arrays import Array, contract, log_sinhc, namespace, norm, sym, transpose
+from dpmanifolds._arrays import Array, contract, log_sinhc, namespace, norm, root, sym, transpose
+from dpmanifolds.manifolds._derivatives import differentiated_by
 from dpmanifolds.manifolds._matrix_log import log_triangle
+from dpmanifolds.manifolds._spectral import matrix_form
 from dpmanifolds.manifolds._symmetric import apply_function, from_upper_triangle, upper_triangle
 from dpmanifolds.manifolds.spd import SPDBase
 
@@ -39,6 +41,7 @@ class SPDAffineInvariant(SPDBase):
         """Ricci is −k/4 times the metric across the multiples of the base, and 0 along them."""
         return -self.k / (4 * self.dim) if self.k > 1 else 0.0
 
+    @differentiated_by("_smooth_exp")
     def exp(self, base: Array, vector: Array) -> Array:
         xp = namespace(base, vector)
         lower = xp.linalg.cholesky(base)
@@ -46,6 +49,11 @@ class SPDAffineInvariant(SPDBase):
         root = lower @ (vectors * xp.exp(values / 2)[..., None, :])
         return sym(root @ transpose(root))
 
+    def _smooth_exp(self, base: Array, vector: Array) -> Array:
+        lower = namespace(base, vector).linalg.cholesky(base)
+        return sym(lower @ matrix_form("exp", _whiten(lower, vector)) @ transpose(lower))
+
+    @differentiated_by("_smooth_log")
     def log(self, base: Array, point: Array) -> Array:
         xp = namespace(base, point)
         lower = xp.linalg.cholesky(base)
@@ -53,16 +61,34 @@ class SPDAffineInvariant(SPDBase):
         moved = lower @ vectors
         return sym((moved * (2 * xp.log(values))[..., None, :]) @ transpose(moved))
 
+    def _smooth_log(self, base: Array, point: Array) -> Array:
+        lower = namespace(base, point).linalg.cholesky(base)
+        return sym(lower @ matrix_form("log", _whiten(lower, point)) @ transpose(lower))
+
     def log_coordinates(self, base: Array, points: Array) -> Array:
         """Those of log(L⁻¹xL⁻ᵀ), base = LLᵀ: one logarithm of a symmetric matrix per record."""
         xp = namespace(base, points)
         whitener = xp.linalg.inv(xp.linalg.cholesky(base))
         return log_triangle(points, self.k, whitener)
 
+    @differentiated_by("_smooth_dist")
     def dist(self, a: Array, b: Array) -> Array:
         xp = namespace(a, b)
         return 2 * norm(xp.log(xp.linalg.svdvals(_relative_root(xp.linalg.cholesky(a), b))))
 
+    def _smooth_dist(self, a: Array, b: Array) -> Array:
+        return root(self._smooth_squared_dist(a, b))
+
+    @differentiated_by("_smooth_squared_dist")
+    def squared_dist(self, a: Array, b: Array) -> Array:
+        distance = self.dist(a, b)
+        return distance * distance
+
+    def _smooth_squared_dist(self, a: Array, b: Array) -> Array:
+        whitened = matrix_form("log", _whiten(namespace(a, b).linalg.cholesky(a), b))
+        return contract(whitened, whitened)
+
+    @differentiated_by("_smooth_geodesic", 2, 2, 0)
     def geodesic(self, a: Array, b: Array, t: Array | float) -> Array:
         """L U Σ^2t Uᵀ Lᵀ: never through a tangent matrix, which could not hold a badly conditioned pair."""
         xp = namespace(a, b)
@@ -72,11 +98,17 @@ class SPDAffineInvariant(SPDBase):
         root = lower @ (vectors * xp.exp(time * xp.log(values))[..., None, :])
         return sym(root @ transpose(root))
 
+    def _smooth_geodesic(self, a: Array, b: Array, t: Array | float) -> Array:
+        lower = namespace(a, b).linalg.cholesky(a)
+        time = t if isinstance(t, (int, float)) else t[..., None, None]
+        return sym(lower @ matrix_form("exp", time * matrix_form("log", _whiten(lower, b))) @ transpose(lower))
+
     def inner(self, base: Array, u: Array, v: Array) -> Array:
         xp = namespace(base, u, v)
         lower = xp.linalg.cholesky(base)
         return contract(_whiten(lower, u), _whiten(lower, v))
 
+    @differentiated_by("_smooth_transport")
     def transport(self, base: Array, to: Array, vector: Array) -> Array:
         xp = namespace(base, to, vector)
         lower = xp.linalg.cholesky(base)
@@ -84,6 +116,11 @@ class SPDAffineInvariant(SPDBase):
         inner = transpose(vectors) @ _whiten(lower, vector) @ vectors
         moved = lower @ (vectors * values[..., None, :])
         return sym(moved @ inner @ transpose(moved))
+
+    def _smooth_transport(self, base: Array, to: Array, vector: Array) -> Array:
+        lower = namespace(base, to, vector).linalg.cholesky(base)
+        half = lower @ matrix_form("exp", matrix_form("log", _whiten(lower, to)) / 2)
+        return sym(half @ _whiten(lower, vector) @ transpose(half))
 
     def to_coordinates(self, base: Array, vector: Array) -> Array:
         xp = namespace(base, vector)
@@ -93,6 +130,15 @@ class SPDAffineInvariant(SPDBase):
         xp = namespace(base, coordinates)
         lower = xp.linalg.cholesky(base)
         return sym(lower @ from_upper_triangle(coordinates, self.k) @ transpose(lower))
+
+    def retract(self, base: Array, vector: Array) -> Array:
+        """p + v + ½v p⁻¹v = ½p + ½(p + v)p⁻¹(p + v): positive definite for every v, of second order."""
+        xp = namespace(base, vector)
+        half = xp.linalg.solve(xp.linalg.cholesky(base), base + vector)
+        return sym(base + transpose(half) @ half) / 2
+
+    def acceleration(self, base: Array, u: Array, v: Array) -> Array:
+        return sym(u @ namespace(base, u, v).linalg.solve(base, v))
 
     def log_volume_density(self, base: Array, vector: Array) -> Array:
         xp = namespace(base, vector)

@@ -74,6 +74,17 @@ class SPDLogCholesky(SPDBase, FlatManifold):
         product = factor @ transpose(change)
         return product + transpose(product)
 
+    def acceleration(self, base: Array, u: Array, v: Array) -> Array:
+        """That of LLᵀ, where the diagonal of L moves as an exponential and the rest evenly."""
+        xp = namespace(base, u, v)
+        factor = xp.linalg.cholesky(base)
+        diagonal = self._split(factor)[0]
+        first, second = (self.to_coordinates(base, vector) for vector in (u, v))
+        moves = [self._join(c[..., : self.k] * diagonal, c[..., self.k :]) for c in (first, second)]
+        both = first * second
+        bend = self._join(both[..., : self.k] * diagonal, 0 * both[..., self.k :])
+        return 2 * sym(bend @ transpose(factor) + moves[0] @ transpose(moves[1]))
+
     def random_point(self, size: tuple[int, ...] | int = (), *, rng: Any = None) -> Array:
         return self.inverse_chart(normal_array(rng, size, (self.dim,)))
 

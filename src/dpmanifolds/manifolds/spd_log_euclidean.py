@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+from functools import partial
 from typing import Any
 
 import numpy as np
 
-from dpmanifolds._arrays import Array, namespace
+from dpmanifolds._arrays import Array, is_numpy, namespace
+from dpmanifolds.manifolds._derivatives import call_smoothly
 from dpmanifolds.manifolds._matrix_log import log_triangle
+from dpmanifolds.manifolds._spectral import matrix_form
 from dpmanifolds.manifolds._symmetric import (
     apply_function,
     differential,
@@ -37,26 +40,51 @@ class SPDLogEuclidean(SPDBase, FlatManifold):
     metric = "log-euclidean"
 
     def chart(self, point: Array) -> Array:
-        xp = namespace(point)
-        return upper_triangle(apply_function(point, xp.log))
+        return upper_triangle(_matrix_function("log", point))
 
     def log_coordinates(self, base: Array, points: Array) -> Array:
         return log_triangle(points, self.k) - log_triangle(base[None, ...], self.k)[0, ...]
 
     def inverse_chart(self, coordinates: Array) -> Array:
-        xp = namespace(coordinates)
-        return apply_function(from_upper_triangle(coordinates, self.k), xp.exp)
+        return _matrix_function("exp", from_upper_triangle(coordinates, self.k))
 
     def to_coordinates(self, base: Array, vector: Array) -> Array:
-        log_values, vectors = _log_eigen(base)
-        return upper_triangle(differential(vectors, log_difference_quotient(log_values), vector))
+        smooth = partial(matrix_form, "log")
+        return upper_triangle(call_smoothly(_log_differential, smooth, (2, 2), base, vector))
 
     def from_coordinates(self, base: Array, coordinates: Array) -> Array:
-        log_values, vectors = _log_eigen(base)
-        return differential(vectors, sinhc_quotient(log_values), from_upper_triangle(coordinates, self.k))
+        matrix = from_upper_triangle(coordinates, self.k)
+        return call_smoothly(_exp_differential, _smooth_exp_differential, (2, 2), base, matrix)
+
+    def acceleration(self, base: Array, u: Array, v: Array) -> Array:
+        """D²exp at log p, of the two velocities of log."""
+        steps = (from_upper_triangle(self.to_coordinates(base, vector), self.k) for vector in (u, v))
+        return matrix_form("exp", _matrix_function("log", base), *steps)
 
     def random_point(self, size: tuple[int, ...] | int = (), *, rng: Any = None) -> Array:
         return apply_function(self._random_symmetric(size, rng), np.exp)
+
+
+def _matrix_function(name: str, matrix: Array) -> Array:
+    if is_numpy(matrix):
+        return apply_function(matrix, getattr(np, name))
+    return matrix_form(name, matrix)
+
+
+def _log_differential(base: Array, vector: Array) -> Array:
+    """D log at the base."""
+    log_values, vectors = _log_eigen(base)
+    return differential(vectors, log_difference_quotient(log_values), vector)
+
+
+def _exp_differential(base: Array, vector: Array) -> Array:
+    """D exp at the logarithm of the base."""
+    log_values, vectors = _log_eigen(base)
+    return differential(vectors, sinhc_quotient(log_values), vector)
+
+
+def _smooth_exp_differential(base: Array, vector: Array) -> Array:
+    return matrix_form("exp", matrix_form("log", base), vector)
 
 
 def _log_eigen(base: Array) -> tuple[Array, Array]:

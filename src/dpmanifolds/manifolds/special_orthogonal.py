@@ -7,8 +7,9 @@ from typing import Any
 
 import numpy as np
 
-from dpmanifolds._arrays import Array, contract, gather, like, log_sinc, namespace, norm, transpose
+from dpmanifolds._arrays import Array, contract, gather, like, log_sinc, namespace, norm, root, sym, transpose
 from dpmanifolds._validate import positive_integer
+from dpmanifolds.manifolds._derivatives import differentiated_by, matrix_exponential
 from dpmanifolds.manifolds._orthonormal import (
     exp_skew,
     log_rotation,
@@ -17,6 +18,7 @@ from dpmanifolds.manifolds._orthonormal import (
     rotation_angles,
     square_root,
 )
+from dpmanifolds.manifolds._spectral import matrix_form
 from dpmanifolds.manifolds.base import Manifold, normal_array
 
 __all__ = ["SpecialOrthogonal"]
@@ -53,20 +55,38 @@ class SpecialOrthogonal(Manifold):
     def parameters(self) -> tuple[Any, ...]:
         return (self.n,)
 
+    @differentiated_by("_smooth_exp")
     def exp(self, base: Array, vector: Array) -> Array:
         return base @ exp_skew(_skew(transpose(base) @ vector))
 
+    def _smooth_exp(self, base: Array, vector: Array) -> Array:
+        return base @ matrix_exponential(_skew(transpose(base) @ vector))
+
+    @differentiated_by("_smooth_log")
     def log(self, base: Array, point: Array) -> Array:
         return base @ log_rotation(transpose(base) @ point)
 
+    def _smooth_log(self, base: Array, point: Array) -> Array:
+        return base @ _smooth_log_rotation(transpose(base) @ point)
+
+    @differentiated_by("_smooth_dist")
     def dist(self, a: Array, b: Array) -> Array:
         return norm(rotation_angles(transpose(a) @ b)) / math.sqrt(2)
+
+    def _smooth_dist(self, a: Array, b: Array) -> Array:
+        skew = _smooth_log_rotation(transpose(a) @ b)
+        return root(contract(skew, skew) / 2)
 
     def inner(self, base: Array, u: Array, v: Array) -> Array:
         return contract(u, v) / 2
 
+    @differentiated_by("_smooth_transport")
     def transport(self, base: Array, to: Array, vector: Array) -> Array:
         half = square_root(transpose(base) @ to)
+        return to @ _skew(transpose(half) @ transpose(base) @ vector @ half)
+
+    def _smooth_transport(self, base: Array, to: Array, vector: Array) -> Array:
+        half = matrix_exponential(_smooth_log_rotation(transpose(base) @ to) / 2)
         return to @ _skew(transpose(half) @ transpose(base) @ vector @ half)
 
     def to_coordinates(self, base: Array, vector: Array) -> Array:
@@ -97,6 +117,12 @@ class SpecialOrthogonal(Manifold):
             total = total + 2 * xp.sum(log_sinc((this - rest) / 2) + log_sinc((this + rest) / 2), axis=-1)
         return total
 
+    def project_tangent(self, base: Array, vector: Array) -> Array:
+        return base @ _skew(transpose(base) @ vector)
+
+    def acceleration(self, base: Array, u: Array, v: Array) -> Array:
+        return (u @ transpose(base) @ v + v @ transpose(base) @ u) / 2
+
     def belongs(self, point: Array, tolerance: float | None = None) -> Array:
         xp = namespace(point)
         return orthonormal_belongs(point, tolerance) & (xp.linalg.det(point) > 0)
@@ -119,6 +145,11 @@ class SpecialOrthogonal(Manifold):
         mirror = np.ones((*orthogonal.shape[:-2], self.n))
         mirror[..., 0] = np.sign(np.linalg.det(orthogonal))
         return orthogonal * mirror[..., None, :]
+
+
+def _smooth_log_rotation(rotation: Array) -> Array:
+    """K·h(C) for the skew and symmetric parts K = sin Θ, C = cos Θ, with h(cos θ) = θ/sin θ."""
+    return _skew(_skew(rotation) @ matrix_form("arc", sym(rotation)))
 
 
 def _skew(matrix: Array) -> Array:

@@ -7,11 +7,13 @@ from typing import Any
 
 from dpmanifolds._arrays import Array, dot, log_sinc, namespace, norm, row_norm, safe_divide
 from dpmanifolds._validate import positive_integer, positive_number
+from dpmanifolds.manifolds._derivatives import differentiated_by
 from dpmanifolds.manifolds._householder import (
     complement_to_coordinates,
     coordinates_to_complement,
     reflect_to_axis,
 )
+from dpmanifolds.manifolds._smooth import arc_ratio, cos_root, sinc_root
 from dpmanifolds.manifolds.base import Manifold, default_tolerance, great_circle, normal_array
 
 __all__ = ["Sphere"]
@@ -42,9 +44,15 @@ class Sphere(Manifold):
     def parameters(self) -> tuple[Any, ...]:
         return (self.dim, self.curvature)
 
+    @differentiated_by("_smooth_exp")
     def exp(self, base: Array, vector: Array) -> Array:
         return great_circle(base, vector, norm(vector) / self.sphere_radius)
 
+    def _smooth_exp(self, base: Array, vector: Array) -> Array:
+        square = self.curvature * dot(vector, vector)[..., None]
+        return cos_root(square) * base + sinc_root(square) * vector
+
+    @differentiated_by("_smooth_log")
     def log(self, base: Array, point: Array) -> Array:
         xp = namespace(base, point)
         # y − x and y + x are exact to the last bit near the two ends, where y − cos θ x is not
@@ -58,11 +66,18 @@ class Sphere(Manifold):
         length = xp.where(lost, xp.ones_like(length), length)
         return direction * safe_divide(self.dist(base, point), length)[..., None]
 
+    def _smooth_log(self, base: Array, point: Array) -> Array:
+        chord = point - base
+        direction = chord - self.curvature * dot(base, chord)[..., None] * base
+        sine, cosine = self.curvature * dot(direction, direction), self.curvature * dot(base, point)
+        return arc_ratio(sine, cosine)[..., None] * direction
+
     def _first_axis(self, base: Array) -> Array:
         xp = namespace(base)
         axis = xp.zeros_like(base[..., 1:])
         return self.from_coordinates(base, xp.concat([axis[..., :1] + 1, axis[..., 1:]], axis=-1))
 
+    @differentiated_by("_smooth_log_coordinates")
     def log_coordinates(self, base: Array, points: Array) -> Array:
         """In the frame that a reflection turns so that the base is its first axis: y = (y₀, ȳ), θ = atan2(|ȳ|, y₀)."""
         xp = namespace(base, points)
@@ -75,6 +90,9 @@ class Sphere(Manifold):
         rest = across[1:, ...] * safe_divide(angle, length)
         return xp.moveaxis(xp.concat([first, rest], axis=0), 0, -1)
 
+    def _smooth_log_coordinates(self, base: Array, points: Array) -> Array:
+        return self.to_coordinates(base, self._smooth_log(base, points))
+
     def dist(self, a: Array, b: Array) -> Array:
         xp = namespace(a, b)
         return 2 * self.sphere_radius * xp.atan2(norm(a - b), norm(a + b))
@@ -85,6 +103,7 @@ class Sphere(Manifold):
     def norm(self, base: Array, vector: Array) -> Array:
         return norm(vector)
 
+    @differentiated_by("_smooth_transport")
     def transport(self, base: Array, to: Array, vector: Array) -> Array:
         xp = namespace(base, to, vector)
         # by the direction of the way, not by base + to, which has no digits left at the antipode
@@ -94,6 +113,10 @@ class Sphere(Manifold):
         turned = (xp.cos(angle) - 1) * unit - xp.sin(angle) / self.sphere_radius * base
         return vector + dot(unit, vector)[..., None] * turned
 
+    def _smooth_transport(self, base: Array, to: Array, vector: Array) -> Array:
+        factor = self.curvature * dot(to, vector) / (1 + self.curvature * dot(base, to))
+        return vector - factor[..., None] * (base + to)
+
     def to_coordinates(self, base: Array, vector: Array) -> Array:
         return complement_to_coordinates(base, vector)
 
@@ -102,6 +125,12 @@ class Sphere(Manifold):
 
     def log_volume_density(self, base: Array, vector: Array) -> Array:
         return (self.dim - 1) * log_sinc(norm(vector) / self.sphere_radius)
+
+    def project_tangent(self, base: Array, vector: Array) -> Array:
+        return vector - self.curvature * dot(base, vector)[..., None] * base
+
+    def acceleration(self, base: Array, u: Array, v: Array) -> Array:
+        return -self.curvature * dot(u, v)[..., None] * base
 
     def belongs(self, point: Array, tolerance: float | None = None) -> Array:
         xp = namespace(point)

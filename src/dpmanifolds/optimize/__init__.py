@@ -5,7 +5,6 @@ from dpmanifolds.optimize.covariance import GaussianCovarianceLoss
 from dpmanifolds.optimize.descent import DescentResult, private_descent
 from dpmanifolds.optimize.embedding import HyperbolicEmbeddingLoss
 from dpmanifolds.optimize.frechet import FrechetMeanLoss, FrechetMedianLoss
-from dpmanifolds.optimize.gradients import gradient_coordinates, riemannian_gradient
 from dpmanifolds.optimize.loss import Loss
 from dpmanifolds.optimize.median import descend_to_median
 from dpmanifolds.optimize.plan import DescentPlan, plan_descent
@@ -41,9 +40,7 @@ __all__ = [
     "StepRule",
     "StronglyConvexSteps",
     "descend_to_median",
-    "gradient_coordinates",
     "plan_descent",
     "private_descent",
     "private_svrg",
-    "riemannian_gradient",
 ]

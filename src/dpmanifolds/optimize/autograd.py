@@ -29,7 +29,6 @@ from dpmanifolds._arrays import Array, leaves, namespace, to_numpy
 from dpmanifolds._validate import record_numbers
 from dpmanifolds.errors import ArgumentError, DPManifoldsError
 from dpmanifolds.manifolds import Manifold
-from dpmanifolds.optimize.gradients import gradient_coordinates
 from dpmanifolds.optimize.loss import Loss, like_point
 from dpmanifolds.statistics.blocks import records_at
 
@@ -86,7 +85,7 @@ class AutogradLoss(Loss):
             rows = [self._alone(point, record) for record in _one_by_one(records)]
             return namespace(*rows).concat(rows, axis=0)
         egrad = library.gradients(self.function, point, records)
-        return gradient_coordinates(self.manifold, point, egrad)
+        return self.manifold.gradient_coordinates(point, egrad)
 
     def _alone(self, point: Array, record: Array) -> Array:
         """One row of coordinates; NaN where the function raises for its record."""

@@ -2,10 +2,10 @@
 
 >>> import numpy as np
 >>> from dpmanifolds import Sphere
->>> from dpmanifolds.optimize.moves import retract
->>> north, step = np.array([0.0, 0.0, 1.0]), np.array([1.0, 0.0, 0.0])
->>> retract(Sphere(2), north, step).round(6).tolist()
-[0.707107, 0.0, 0.707107]
+>>> from dpmanifolds.optimize.moves import move
+>>> north = np.array([1.0, 0.0, 0.0])
+>>> move(Sphere(2), north, np.array([1.0, 0.0]), retraction=True).round(6).tolist()
+[0.707107, 0.707107, 0.0]
 """
 
 from __future__ import annotations
@@ -15,18 +15,17 @@ from typing import Any
 
 import numpy as np
 
-from dpmanifolds._arrays import Array, leaves, namespace, norm, sym, transpose
+from dpmanifolds._arrays import Array, leaves, norm
 from dpmanifolds.manifolds import (
     FlatManifold,
     Manifold,
     Power,
     Product,
-    SPDAffineInvariant,
 )
 from dpmanifolds.manifolds.spd import SPDBase
 from dpmanifolds.optimize.loss import clip_factors
 
-__all__ = ["LONGEST_STEP", "is_finite", "move", "retract", "shortened"]
+__all__ = ["LONGEST_STEP", "is_finite", "move", "shortened"]
 
 LONGEST_STEP = 1024.0
 """Where a step leaves the range of floating-point numbers, it is shortened from here on."""
@@ -41,7 +40,7 @@ def move(manifold: Manifold, w: Array, coordinates: Array, retraction: bool) -> 
     """exp_w(v), or the retraction of v, for the tangent vector v with these coordinates."""
     vector = manifold.from_coordinates(w, coordinates)
     if retraction:
-        return retract(manifold, w, vector)
+        return manifold.retract(w, vector)
     return _settled(manifold, manifold.exp(w, vector))
 
 
@@ -72,34 +71,3 @@ def _(manifold: Power, point: Array) -> Array:
 @_settled.register
 def _(manifold: Product, point: Array) -> Array:
     return tuple(_settled(factor, part) for factor, part in zip(manifold.factors, point, strict=True))
-
-
-@singledispatch
-def retract(manifold: Manifold, w: Array, vector: Array) -> Array:
-    """A first-order stand-in for exp_w(v): w + v in the ambient space, put back on the manifold."""
-    return manifold.project(w + vector)
-
-
-@retract.register
-def _(manifold: FlatManifold, w: Array, vector: Array) -> Array:
-    """exp itself: there is nothing cheaper."""
-    return manifold.exp(w, vector)
-
-
-@retract.register
-def _(manifold: SPDAffineInvariant, w: Array, vector: Array) -> Array:
-    """w + v + ½v w⁻¹v = ½w + ½(w + v)w⁻¹(w + v): positive definite for every v, of second order."""
-    xp = namespace(w, vector)
-    lower = xp.linalg.cholesky(w)
-    half = xp.linalg.solve(lower, w + vector)
-    return sym(w + transpose(half) @ half) / 2
-
-
-@retract.register
-def _(manifold: Power, w: Array, vector: Array) -> Array:
-    return retract(manifold.manifold, w, vector)
-
-
-@retract.register
-def _(manifold: Product, w: Array, vector: Array) -> Array:
-    return tuple(retract(*each) for each in zip(manifold.factors, w, vector, strict=True))
