@@ -90,7 +90,7 @@ class AutogradLoss(Loss):
     def _alone(self, point: Array, record: Array) -> Array:
         """One row of coordinates; NaN where the function raises for its record."""
         try:
-            return gradient_coordinates(self.manifold, point, _Torch.gradients(self.function, point, record))
+            return self.manifold.gradient_coordinates(point, _Torch.gradients(self.function, point, record))
         except _failures():
             return leaves(record)[0].new_full((1, self.manifold.dim), math.nan)
 
