@@ -16,6 +16,7 @@ from dpmanifolds.manifolds._orthonormal import (
     orthonormal_belongs,
     orthonormalize,
     rotation_angles,
+    smooth_polar_factor,
     square_root,
 )
 from dpmanifolds.manifolds._spectral import matrix_form
@@ -145,7 +146,7 @@ class SpecialOrthogonal(Manifold):
         xp = namespace(point)
         negative = (xp.linalg.det(frozen(point)) < 0)[..., None, None]
         other = like(np.diag(np.arange(1.0, self.n + 1)), point)
-        nearest = orthonormalize(xp.where(negative, other, point))
+        nearest = smooth_polar_factor(xp.where(negative, other, point))
         return xp.where(negative, self._mirrored(xp.where(negative, point, other)), nearest)
 
     def random_point(self, size: tuple[int, ...] | int = (), *, rng: Any = None) -> Array:
