@@ -22,7 +22,6 @@ from dpmanifolds import (
     NotAvailableError,
     PlanarShapes,
     Power,
-    Product,
     SpecialOrthogonal,
     Sphere,
     Stiefel,
@@ -47,7 +46,6 @@ KINDS = [
     Grassmann(5, 2),
     SpecialOrthogonal(4),
     Stiefel(5, 2),
-    Product(Hyperbolic(2), SpecialOrthogonal(3)),
     Power(Sphere(2), 3),
 ]
 
@@ -222,7 +220,7 @@ def test_derivatives_of_both_orders_are_right_at_awkward_points(spot, library):
     equal = half_square(manifold)
     far = spot.startswith("far")
     assert np.allclose(library.grad(equal)(zero, here, here), 0, atol=1e-11 if far else 1e-13)
-    assert np.allclose(library.hessian(equal)(zero, here, here), np.eye(manifold.dim), atol=1e-4 if far else 1e-12)
+    assert np.allclose(library.hessian(equal)(zero, here, here), np.eye(manifold.dim), atol=1e-10 if far else 1e-12)
     if far:
         return
 
@@ -285,16 +283,15 @@ def test_project_is_differentiable_on_the_manifold(manifold, library):
     start = np.eye(3) if isinstance(manifold, type(SPD(3))) else base
     vector = tangent_of_length(manifold, start, np.random.default_rng(2), 1.0)
     here, step = library.array(start), library.array(vector)
-    found = library.forward(lambda t: manifold.project(here + t * step))(library.array(0.0))
-    assert np.allclose(found, vector, atol=1e-12)
+    for jacobian in (library.forward, library.reverse):
+        found = jacobian(lambda t: manifold.project(here + t * step))(library.array(0.0))
+        assert np.allclose(found, vector, atol=1e-12)
 
 
 @pytest.mark.parametrize("manifold", KINDS, ids=repr)
 def test_derivatives_map_over_batches_as_one_by_one(manifold):
     """torch.func.vmap of gradients, over either argument; JAX does the same in the tests above, compiled."""
     library = load("torch")
-    if isinstance(manifold, Product):
-        pytest.skip("tuples")
     rng = np.random.default_rng(4)
     base = manifold.random_point((), rng=rng)
     others = np.stack([manifold.exp(base, tangent_of_length(manifold, base, rng, 0.4)) for _ in range(3)])

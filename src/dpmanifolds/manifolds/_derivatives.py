@@ -51,7 +51,10 @@ def differentiated_by(twin: str, *ranks: int) -> Callable[[Method], Method]:
 def call_smoothly(
     value: Callable[..., Array], twin: Callable[..., Array], ranks: Sequence[int], *arrays: Array
 ) -> Array:
-    """value(*arrays), differentiated as twin(*arrays); `ranks` are the axes of each array without the leading ones."""
+    """value(*arrays), differentiated as twin(*arrays); `ranks` are the axes of each array without the leading ones.
+
+    A twin calls nothing that has a twin itself, but on `frozen` arrays: PyTorch's forward mode does not nest them.
+    """
     if any(map(is_torch_array, arrays)):
         return _torch_rules().Twin.apply(value, twin, tuple(ranks), *arrays)
     if any(map(is_jax_array, arrays)):

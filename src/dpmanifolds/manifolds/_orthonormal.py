@@ -17,6 +17,7 @@ __all__ = [
     "orthonormal_belongs",
     "orthonormalize",
     "rotation_angles",
+    "smooth_polar_factor",
     "square_root",
 ]
 
@@ -35,7 +36,7 @@ def complete_basis(frame: Array) -> Array:
 
 def orthonormalize(matrix: Array) -> Array:
     """The nearest matrix with orthonormal columns (the polar factor)."""
-    return call_smoothly(_polar_factor, _smooth_polar_factor, (2,), matrix)
+    return call_smoothly(_polar_factor, smooth_polar_factor, (2,), matrix)
 
 
 def _polar_factor(matrix: Array) -> Array:
@@ -44,8 +45,8 @@ def _polar_factor(matrix: Array) -> Array:
     return left @ right
 
 
-def _smooth_polar_factor(matrix: Array) -> Array:
-    """M(MᵀM)^−½."""
+def smooth_polar_factor(matrix: Array) -> Array:
+    """The same as M(MᵀM)^−½, for derivatives."""
     return matrix @ matrix_form("exp", -matrix_form("log", transpose(matrix) @ matrix) / 2)
 
 

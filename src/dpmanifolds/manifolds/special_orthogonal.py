@@ -9,13 +9,14 @@ import numpy as np
 
 from dpmanifolds._arrays import Array, contract, gather, like, log_sinc, namespace, norm, root, sym, transpose
 from dpmanifolds._validate import positive_integer
-from dpmanifolds.manifolds._derivatives import differentiated_by, matrix_exponential
+from dpmanifolds.manifolds._derivatives import differentiated_by, frozen, matrix_exponential
 from dpmanifolds.manifolds._orthonormal import (
     exp_skew,
     log_rotation,
     orthonormal_belongs,
     orthonormalize,
     rotation_angles,
+    smooth_polar_factor,
     square_root,
 )
 from dpmanifolds.manifolds._spectral import matrix_form
@@ -127,15 +128,26 @@ class SpecialOrthogonal(Manifold):
         xp = namespace(point)
         return orthonormal_belongs(point, tolerance) & (xp.linalg.det(point) > 0)
 
+    @differentiated_by("_smooth_project")
     def project(self, point: Array) -> Array:
         """The nearest rotation."""
         xp = namespace(point)
         nearest = orthonormalize(point)
-        left, _, right = xp.linalg.svd(point)
+        return xp.where((xp.linalg.det(nearest) < 0)[..., None, None], self._mirrored(point), nearest)
+
+    def _mirrored(self, point: Array) -> Array:
+        """The nearest rotation to a matrix of negative determinant."""
+        left, _, right = namespace(point).linalg.svd(point)
         sign = np.ones(self.n)
         sign[-1] = -1.0
-        mirrored = (left * like(sign, point)) @ right
-        return xp.where((xp.linalg.det(nearest) < 0)[..., None, None], mirrored, nearest)
+        return (left * like(sign, point)) @ right
+
+    def _smooth_project(self, point: Array) -> Array:
+        xp = namespace(point)
+        negative = (xp.linalg.det(frozen(point)) < 0)[..., None, None]
+        other = like(np.diag(np.arange(1.0, self.n + 1)), point)
+        nearest = smooth_polar_factor(xp.where(negative, other, point))
+        return xp.where(negative, self._mirrored(xp.where(negative, point, other)), nearest)
 
     def random_point(self, size: tuple[int, ...] | int = (), *, rng: Any = None) -> Array:
         draw = normal_array(rng, size, self.point_shape)
