@@ -134,7 +134,8 @@ def private_descent(
     sum, and n and b count persons: one person moves the sum by at most 2C (`sums.persons`).
 
     `adjacency="add-remove-one"`: neighbours have one record (person) more or less, so that their number is private
-    too. The sum is divided by the public `n_guess`; a record moves it by C. Full batches only.
+    too. The sum is divided by the public `n_guess`; a record moves it by C. Random batches are then Poisson ones: each
+    record with probability b/n_guess, the sum divided by b.
 
     `callback(t, w)` sees each iterate. `state` is a path: the run saves its public state there before every draw and,
     called again after a crash, goes on; a step whose noise may have been drawn is paid for (from the budget: one
