@@ -324,7 +324,22 @@ def test_the_number_of_records_can_be_private():
     names = np.repeat(np.arange(300), 10)
     assert run(**options, group_by=names, unit="record").guarantee == result.guarantee
     with pytest.raises(NotAvailableError, match="replace-one"):
-        run(**options, batch_size=10)
+        run(**options, batch_size=10, sampling="without-replacement")
+
+
+def test_the_number_of_records_can_be_private_with_random_batches():
+    """The promise, the noise and the ledger know the guess alone; batches are of those that there are."""
+    options = {"adjacency": "add-remove-one", "n_guess": 1000, "batch_size": 100, "rng": 0}
+    book = Book()
+    results = [run(records=records, **options, ledger=book, dataset="study") for records in (RECORDS, RECORDS[:0])]
+    assert results[0].guarantee == results[1].guarantee
+    assert results[0].guarantee.fits(BUDGET)
+    assert results[0].guarantee.adjacency == "add-remove-one"
+    assert results[0].noise == results[1].noise < run(records=RECORDS[:1000], batch_size=100).noise
+    assert float(results[0].sensitivity) == pytest.approx(2.0 / 100)
+    assert all(entry[1:] == book.entries[0][1:] for entry in book.entries)
+    assert "3000" not in repr(book.entries)
+    assert run(**options, group_by=np.repeat(np.arange(300), 10)).guarantee == results[0].guarantee
 
 
 def test_a_record_moves_the_released_sum_by_c_where_it_is_added():

@@ -145,7 +145,7 @@ def test_poisson_batches_hold_each_record_with_the_rate_independently():
     """4000 batches of 30 records: counts binomial within 5.5 sd, sizes with binomial variance."""
     plan = plan_descent(n=30, clip=1.0, steps=1, noise=1.0, batch_size=6)
     rng = np.random.default_rng(1)
-    batches = [draw_batch(plan, rng) for _ in range(4000)]
+    batches = [draw_batch(plan, 30, rng) for _ in range(4000)]
     counts = np.bincount(np.concatenate(batches), minlength=30)
     assert np.all(np.abs(counts - 800) < 5.5 * math.sqrt(4000 * 0.2 * 0.8))
     sizes = np.array([batch.size for batch in batches])
@@ -171,7 +171,7 @@ def test_gradients_of_random_batches_are_unbiased_also_far_from_the_records(samp
 def test_fixed_batches_have_their_size_and_favour_no_one():
     plan = plan_descent(n=30, clip=1.0, steps=1, noise=1.0, batch_size=6, sampling="without-replacement")
     rng = np.random.default_rng(1)
-    batches = [draw_batch(plan, rng) for _ in range(4000)]
+    batches = [draw_batch(plan, 30, rng) for _ in range(4000)]
     assert all(np.unique(batch).size == 6 for batch in batches)
     counts = np.bincount(np.concatenate(batches), minlength=30)
     assert np.all(np.abs(counts - 800) < 5.5 * math.sqrt(4000 * 0.2 * 0.8))
@@ -206,3 +206,31 @@ def test_an_attacker_who_sees_every_iterate_learns_what_the_promise_says(share, 
     if not caught:
         separation = (other.mean() - one.mean()) / math.sqrt((one.var() + other.var()) / 2)
         assert separation == pytest.approx(2.0, abs=5.5 * math.sqrt(2 / runs) * 1.5)
+
+
+@pytest.mark.parametrize(("share", "caught"), [(1.0, False), (0.5, True)])
+def test_an_attacker_learns_of_a_record_in_a_poisson_batch_what_the_promise_says(share, caught):
+    """No record at all against one at the edge, q = ½, one step; 4,000 steps on each side.
+
+    P(A) ≤ e^ε·P'(A) + δ(ε) for half-lines A, both ways round, each rate at confidence 1 − 1e−7; with half of the noise
+    that is claimed one of them is beaten.
+    """
+    line, runs = Euclidean(1), 4_000
+    loss = FrechetMeanLoss(Ball(line, [0.0], 1.0))
+    options = {"n": 2, "clip": 1.0, "steps": 1, "batch_size": 1, "adjacency": "add-remove-one"}
+    claim, plan = plan_descent(**options, noise=0.5).guarantee, plan_descent(**options, noise=0.5 * share)
+    seen = []
+    for number, records in enumerate((np.empty((0, 1)), np.array([[1.0]]))):
+        held = hold_records(loss, records, may_be_empty=True)
+        source = NoisyGradient(loss, held, plan, np.random.default_rng(number))
+        seen.append(np.array([source.private(np.zeros(1), source.total(np.zeros(1)))[0] for _ in range(runs)]))
+    beaten = False
+    for epsilon in (0.3, 0.6, 1.0, 1.5):
+        for one, other in (seen, seen[::-1]):
+            for cut in np.linspace(-2.0, 1.0, 13):
+                for side in (1, -1):
+                    hits, misses = (int(np.sum(side * values > side * cut)) for values in (one, other))
+                    least = stats.beta.ppf(1e-7, hits, runs - hits + 1) if hits else 0.0
+                    most = stats.beta.ppf(1 - 1e-7, misses + 1, runs - misses)
+                    beaten |= bool(least > math.exp(epsilon) * most + claim.delta(epsilon))
+    assert beaten is caught

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 
+import numpy as np
 import pytest
 from scipy.stats import norm
 
@@ -85,8 +86,31 @@ def test_a_record_that_is_added_costs_half_of_one_that_is_replaced():
         assert added.guarantee.adjacency == "add-remove-one"
         assert added.guarantee.fits(budget)
         assert float(added.sensitivity) == 0.01
+    options = {"n": 100, "clip": 1.0, "steps": 3, "noise": 1.0, "batch_size": 10, "adjacency": "add-remove-one"}
     with pytest.raises(NotAvailableError, match="batch_size"):
-        plan_descent(n=100, clip=1.0, steps=3, noise=1.0, batch_size=10, adjacency="add-remove-one")
+        plan_descent(**options, sampling="without-replacement")
+
+
+def test_a_step_on_a_poisson_batch_where_records_are_added_has_the_profile_of_a_mixture():
+    """One step: δ(ε) of (1 − q)N(0, s²) + qN(1, s²) against N(0, s²), the worse direction, by quadrature."""
+    n, size, noise, clip = 200, 40, 0.03, 2.0
+    plan = plan_descent(n=n, clip=clip, steps=1, noise=noise, batch_size=size, adjacency="add-remove-one")
+    assert plan.guarantee.adjacency == "add-remove-one"
+    assert float(plan.sensitivity) == pytest.approx(clip / size)
+    q, s = size / n, noise * size / clip
+
+    def plain(y):
+        return norm.pdf(y, 0, s)
+
+    def mixed(y):
+        return (1 - q) * plain(y) + q * norm.pdf(y, 1, s)
+
+    y = np.linspace(-12 * s, 1 + 12 * s, 400_001)
+    for epsilon in (0.1, 0.5, 1.0, 2.0):
+        gaps = (mixed(y) - np.exp(epsilon) * plain(y), plain(y) - np.exp(epsilon) * mixed(y))
+        truth = max(float(np.trapezoid(np.maximum(gap, 0.0), y)) for gap in gaps)
+        assert truth <= plan.guarantee.delta(epsilon) * (1 + 1e-6)
+        assert plan.guarantee.delta(epsilon) <= truth * (1 + 1e-3) + 1e-12
 
 
 @pytest.mark.parametrize(

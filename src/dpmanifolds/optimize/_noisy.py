@@ -57,7 +57,7 @@ class NoisyGradient:
         """The integers of one batch, summed exactly. Not private."""
         moving = self.records.persons is not None or self.plan.adjacency != "replace-one"
         pull = contribution_at(self.loss, w, clip=self.length, exponent=self.exponent, moving=moving)
-        return self.records.total(pull, draw_batch(self.plan, self.rng))
+        return self.records.total(pull, draw_batch(self.plan, self.records.count, self.rng))
 
     def private(self, w: Any, total: ExactSum) -> np.ndarray:
         """The noisy gradient at w: the sum of integers and rounded noise, then functions of it alone.
@@ -74,10 +74,10 @@ class NoisyGradient:
         return mean if anchor is None else mean + anchor
 
 
-def draw_batch(plan: DescentPlan, rng: np.random.Generator) -> np.ndarray | None:
-    """The numbers of the records of one step: None for all, each with probability `plan.rate`, or a uniform set."""
+def draw_batch(plan: DescentPlan, count: int, rng: np.random.Generator) -> np.ndarray | None:
+    """The numbers of the records of one step, of `count`: None for all, each with `plan.rate`, or a uniform set."""
     if plan.batch_size is None:
         return None
     if plan.sampling == "poisson":
-        return np.flatnonzero(rng.random(plan.n) < plan.rate)
-    return np.sort(rng.choice(plan.n, plan.batch_size, replace=False, shuffle=False))
+        return np.flatnonzero(rng.random(count) < plan.rate)
+    return np.sort(rng.choice(count, plan.batch_size, replace=False, shuffle=False))

@@ -132,7 +132,8 @@ def private_descent(
     sum, and n and b count persons: one person moves the sum by at most 2C (`sums.persons`).
 
     `adjacency="add-remove-one"`: neighbours have one record (person) more or less, so that their number is private
-    too. The sum is divided by the public `n_guess`; a record moves it by C. Full batches only.
+    too. The sum is divided by the public `n_guess`; a record moves it by C. Random batches are then Poisson ones: each
+    record with probability b/n_guess, the sum divided by b.
 
     `callback(t, w)` sees each iterate. `ledger` is charged under `dataset` before the first draw. `state` is a path,
     for runs with a ledger: iterates are saved there after every draw and the same call goes on after a crash, with the

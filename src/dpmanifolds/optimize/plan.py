@@ -118,7 +118,7 @@ def plan_descent(
 
     The smallest noise (up to 5e−4 of itself for random batches), or the most steps. Public numbers only. Where
     neighbours have one record more or less (adjacency="add-remove-one"), n is a public guess of their number, and a
-    record moves the sum by C instead of 2C; full batches only.
+    record moves the sum by C instead of 2C; random batches are then Poisson ones.
 
     >>> from dpmanifolds.optimize import plan_descent
     >>> from dpmanifolds.privacy import PureDP
@@ -147,9 +147,10 @@ def plan_descent(
     moves = 2 * clip
     if choice("adjacency", adjacency, ADJACENCIES) == "add-remove-one":
         moves = clip
-        if batch_size is not None:
+        if batch_size is not None and sampling != "poisson":
             raise NotAvailableError(
-                "random batches are offered for adjacency='replace-one' only: leave batch_size out, or give a public n."
+                "batches of a fixed size are drawn from a public number of records: use sampling='poisson', leave "
+                "batch_size out, or take adjacency='replace-one'."
             )
 
     def promise(count: int, scale: float) -> Guarantee:
@@ -191,6 +192,9 @@ def _promise(
     unit: str,
     adjacency: str,
 ) -> Guarantee:
+    if adjacency == "add-remove-one" and batch_size is not None:
+        rate = _rate(n, batch_size)
+        return poisson_descent(n=n, rate=rate, steps=steps, clip=clip, sigma=noise, adjacency=adjacency, unit=unit)
     if adjacency == "add-remove-one":
         # a record moves the sum by C, as if it were replaced with clip C/2
         return replace(
