@@ -123,6 +123,27 @@ def test_the_profile_of_discrete_laplace_noise_is_below_its_pure_reading():
     assert approx[1].scale == pytest.approx(approx[0].scale, rel=1e-9)
 
 
+@pytest.mark.parametrize("shift", [0.3, 1.0, 4.0])
+def test_laplace_noise_on_the_line_is_the_worst_of_its_kind(shift):
+    """ℓ2-Laplace noise in space, Laplace noise in each coordinate, and e^{−dist/σ} around a circle."""
+    at = np.linspace(0, 0.99 * shift, 12)
+    line = Guarantee.laplace(shift).delta(at)
+    for dim in (2, 3, 12):
+        assert np.all(Guarantee.l2_laplace(shift, dim).delta(at) <= line)
+    x = np.linspace(0, 6, 60_001)[:-1]
+    for scale in (0.2, 1.0):
+        laws = [np.exp(-np.minimum(abs(x - c), 6 - abs(x - c)) / scale) for c in (0, min(shift * scale, 3.0))]
+        p, q = (law / np.sum(law) for law in laws)
+        found = [float(np.sum(np.maximum(p - math.exp(e) * q, 0.0))) for e in at]
+        assert np.all(found <= line + 1e-9)
+    y, h = np.linspace(-30, 34, 3201, retstep=True)
+    for split in (0.25, 0.5):
+        places = ((0.0, 0.0), (split * shift, (1 - split) * shift))
+        first, second = (np.outer(np.exp(-abs(y - a)), np.exp(-abs(y - b))) * h * h / 4 for a, b in places)
+        found = [float(np.sum(np.maximum(first - math.exp(e) * second, 0.0))) for e in at]
+        assert np.all(found <= line + 1e-3)
+
+
 def test_lattice_noise_keeps_its_exact_rho_and_pure_epsilon():
     assert Guarantee.discrete_gaussian(3.0, 6.0, 4).as_zcdp().rho == 0.125
     assert Guarantee.discrete_laplace(3, 6.0).as_pure().epsilon == 0.5

@@ -177,13 +177,13 @@ class RiemannianLaplaceMechanism(_AroundTheStatistic):
         choice("numerics", numerics, cls.offered_numerics)
         facts = facts.of_frechet_mean
         _needs_homogeneous(facts)
-        epsilon = affordable_epsilon(budget)
+        epsilon = affordable_epsilon(budget, on_the_line=True)
         sigma = laplace_scale(float(_distance(facts)), epsilon)
         try:
             _laplace(facts.domain.manifold, sigma)
         except (ArgumentError, ScaleOutOfRangeError) as reason:
             raise NotAvailableError(f"no Riemannian Laplace at the scale {sigma:.4g}: {reason}") from None
-        guarantee = Guarantee.pure(epsilon, **facts.labels)
+        guarantee = Guarantee.laplace(epsilon, **facts.labels)
         return cls._at_scale(facts, sigma, guarantee)
 
     @cached_property
@@ -228,13 +228,15 @@ class RiemannianGaussianMechanism(_AroundTheStatistic):
 
         try:
             sigma = sigma_for_mu(manifold, mu, moved)
+            precision = 1 / sigma
             if not isinstance(budget, GaussianDP):
                 # the profile at one ε is below that of its μ: start from there and give the rest back
-                sigma = 1 / largest_affordable(lambda x: promise(x / sigma), budget) * sigma
-            _gaussian(manifold, sigma)
+                precision = largest_affordable(lambda x: promise(x / sigma), budget) / sigma
+            _gaussian(manifold, 1 / precision)
         except (ArgumentError, ScaleOutOfRangeError) as reason:
             raise NotAvailableError(f"no Riemannian Gaussian keeps {budget!r} here: {reason}") from None
-        return cls._at_scale(facts, sigma, promise(1 / sigma))
+        # the very promise that was found to fit: its last digits depend on those of the scale
+        return cls._at_scale(facts, 1 / precision, promise(precision))
 
     @cached_property
     def _law(self) -> TangentLaw:

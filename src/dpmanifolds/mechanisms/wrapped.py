@@ -271,7 +271,8 @@ class WrappedLaplaceMechanism(WrappedMechanism):
     """Density ∝ e^{−|c|/σ} at the centre.
 
     Rounded: ε = Δ/σ exactly, with |c| the Euclidean norm and Δ in whole steps. Lattice: OpenDP's discrete Laplace on
-    each coordinate, |c| the ℓ1 norm, ε = √d·Δ/σ by its own privacy map: more noise than rounded beyond one dimension.
+    each coordinate, |c| the ℓ1 norm, ε = √d·Δ/σ: more noise than rounded beyond one dimension. Both are no worse than
+    Laplace noise on the line with that ε (docs/proofs/accounts.md, A2).
 
     >>> import numpy as np
     >>> from dpmanifolds import SPD, Ball, PureDP
@@ -288,13 +289,11 @@ class WrappedLaplaceMechanism(WrappedMechanism):
     @classmethod
     def calibrate(cls, facts: Facts, budget: Budget, numerics: str) -> Self:
         on_lattice = choice("numerics", numerics, cls.offered_numerics) == "lattice"
-        dim = _dim(facts)
-        epsilon = affordable_epsilon(budget, on_the_line=dim == 1 or on_lattice)
+        epsilon = affordable_epsilon(budget, on_the_line=True)
         lattice = _lattice(facts, epsilon, gaussian=False, coordinatewise=on_lattice)
         sigma = lattice.scale_for(epsilon)
         if not on_lattice:
-            stated = Guarantee.laplace if dim == 1 else Guarantee.pure
-            return cls._on(lattice, sigma, facts, stated(epsilon, **facts.labels), numerics)
+            return cls._on(lattice, sigma, facts, Guarantee.laplace(epsilon, **facts.labels), numerics)
 
         shift = math.floor(lattice.moved)
         sigma, guarantee = _enlarged(

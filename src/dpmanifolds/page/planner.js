@@ -118,7 +118,7 @@ const planner = (() => {
       return { reason: known ? "needs quadrature: plan it in Python with numerics=\"all\"" : "no bound is known here" };
     }
     const onLattice = numerics === "lattice";
-    const epsilon = money.affordableEpsilon(budget, name === "wrapped-laplace" && (d === 1 || onLattice));
+    const epsilon = money.affordableEpsilon(budget, name !== "k-norm-gradient");
     if (!(epsilon > 0)) return { reason: "no such noise keeps this budget" };
     if (name === "wrapped-laplace") {
       const scale = (f.atCenter * (onLattice ? Math.sqrt(d) : 1)) / epsilon;

@@ -100,7 +100,7 @@ class Guarantee:
 
     @classmethod
     def pure(cls, epsilon: float, **labels: str) -> Guarantee:
-        """ε-DP; also the claim of ℓ2-Laplace noise in R^d and of the Riemannian Laplace."""
+        """ε-DP, and nothing else known."""
         return cls((PureTerm(epsilon=epsilon),), **labels)
 
     @classmethod
@@ -135,7 +135,7 @@ class Guarantee:
 
     @classmethod
     def laplace(cls, epsilon: float, **labels: str) -> Guarantee:
-        """Laplace noise on the real line, with its true profile; in more dimensions claim `pure`."""
+        """Laplace noise on the line, and bounds any noise ∝ e^{−dist/σ} with ε = Δ/σ (docs/proofs/accounts.md, A2)."""
         return cls((LaplaceTerm(epsilon=epsilon),), **labels)
 
     @classmethod

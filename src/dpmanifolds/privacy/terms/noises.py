@@ -28,7 +28,10 @@ _LEAST_SHIFT = 1e-6
 
 @dataclass(frozen=True, kw_only=True)
 class LaplaceTerm(Term):
-    """Laplace noise on the real line with Δ/σ = ε: δ(ε') = 1 − e^{(ε' − ε)/2} for ε' ≤ ε. One dimension only."""
+    """Laplace noise on the real line with Δ/σ = ε: δ(ε') = 1 − e^{(ε' − ε)/2} for ε' ≤ ε.
+
+    It dominates every law ∝ e^{−dist/σ}, in any space, moved along a path of length Δ (docs/proofs/accounts.md, A2).
+    """
 
     epsilon: float
     kind: ClassVar[str] = "laplace"
