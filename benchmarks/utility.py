@@ -226,11 +226,17 @@ def _off_centre(ball: Ball, n: int, budget: Budget, count: int, spread: float) -
 
 def number_of_steps(quick: bool) -> Iterator[Line]:
     """`auto` against the best fixed number of steps, over positions of the mean at 0, ¼, ½ and ¾ of the radius."""
-    cells = [
-        simulate_cell(ball, n, budget, spread=0.4, data_sets=1, count=8 if quick else 16)
+    grid = [
+        (ball, n, budget)
         for ball in balls()
         for n in ((40, 1000) if quick else SIZES)
         for budget in (BUDGETS[:2] if quick else BUDGETS)
+    ]
+    cells = [simulate_cell(*cell, spread=0.4, data_sets=1, count=8 if quick else 16) for cell in grid]
+    # the best of four noisy numbers looks better than it is: cells that miss are looked at again, longer
+    cells = [
+        cell if cell.ratio <= 1.02 else simulate_cell(*where, spread=0.4, data_sets=4, count=16 if quick else 64)
+        for cell, where in zip(cells, grid, strict=True)
     ]
     ratios = np.array([cell.ratio for cell in cells])
     worst = cells[int(np.argmax(ratios))]
