@@ -10,6 +10,7 @@ import pytest
 import dpmanifolds as dpm
 from dpmanifolds import SPD, Ball, Euclidean, Hyperbolic, NotAvailableError, PureDP, Sphere
 from dpmanifolds.mechanisms import calibrate, value_facts
+from dpmanifolds.releases.second_moment import private_second_moment
 
 IDEALIZED = {"mechanism": "k-norm-gradient", "numerics": "idealized"}
 
@@ -64,3 +65,44 @@ def test_the_riemannian_laplace_near_its_critical_scale_never_fails(name):
         shares.append(float(np.mean([np.array_equal(point, center) for point in drawn])))
     for one, other in (shares, shares[::-1]):
         assert one <= math.exp(epsilon) * other + 5 * math.sqrt(0.25 / 150)
+
+
+@pytest.mark.parametrize("radius", [5.0, 15.0, 30.0])
+def test_noise_at_the_centre_of_a_ball_beyond_floating_point_never_fails(radius):
+    """exp of so much noise is no matrix in double precision: the way there is shortened."""
+    space = SPD(2)
+    ball = Ball(space, np.eye(2), radius)
+    for seed in range(20):
+        release = dpm.privatize(np.eye(2), ball, radius, PureDP(1.0), numerics="lattice", rng=seed)
+        assert bool(space.belongs(release.value))
+
+
+def test_a_variance_out_of_range_is_refused_before_it_is_paid_for(tmp_path):
+    """(2r)² is what squares are at most, seen from a mean at the edge: beyond floating point from r = 9.5e153 on."""
+    ledger = dpm.Ledger(tmp_path / "ledger")
+    ledger.open_dataset("study", PureDP(10.0))
+    ball = Ball(Euclidean(1), [0.0], 1.2e154)
+    with pytest.raises(dpm.DPManifoldsError):
+        dpm.private_variance(np.zeros((10, 1)), ball, PureDP(1.0), ledger=ledger, dataset="study")
+    with pytest.raises(dpm.ArgumentError, match="clip_norm"):
+        private_second_moment(np.ones((10, 2)), 1e160, PureDP(1.0), ledger=ledger, dataset="study")
+    assert ledger.remaining("study").epsilon == 10.0
+
+
+def test_no_error_counts_records_where_their_number_is_protected():
+    ball, protected = Ball(Euclidean(1), [0.0], 1.0), {"adjacency": "add-remove-one", "n_guess": 10}
+    passes = iter([86, 85, 84, 83, 82])
+
+    def fewer_every_time():
+        return iter([np.zeros((next(passes), 1))])
+
+    for action in (
+        lambda: dpm.private_variance(fewer_every_time, ball, PureDP(1.0), **protected),
+        lambda: dpm.private_mean(np.zeros((86, 1)), ball, PureDP(1.0), group_by=[1, 2, 3], **protected),
+        lambda: dpm.private_class_means(
+            np.zeros((86, 1)), [0, 1], ball, PureDP(1.0), classes=[0, 1], private_labels=True, **protected
+        ),
+    ):
+        with pytest.raises(dpm.ArgumentError) as caught:
+            action()
+        assert not any(str(number) in str(caught.value) for number in range(82, 87))

@@ -128,9 +128,9 @@ def test_malformed_records_of_a_person_count_as_the_centre():
 @pytest.mark.parametrize(
     ("names", "message"),
     [
-        (np.arange(5), r"shape \(60,\)"),
-        (np.zeros((60, 1)), r"shape \(60,\)"),
-        ([], r"shape \(60,\)"),
+        (np.arange(5), "as many names"),
+        (np.zeros((60, 1)), "as many names"),
+        ([], "as many names"),
         (["ann"] * 59 + [""], "at least one name is missing"),
         (["ann"] * 59 + ["  "], "at least one name is missing"),
         ([1.0] * 59 + [np.nan], "at least one name is missing"),

@@ -75,7 +75,7 @@ def _looked_up(table: dict[Any, int], label: Any) -> int:
 
 def _check_shape(shape: tuple[int, ...], count: int) -> None:
     if shape != (count,):
-        raise ArgumentError(f"labels must have one entry per record, shape ({count},); got {shape}.")
+        raise ArgumentError("labels must have one entry per record, in a list or an array of as many.")
 
 
 def classes_of_persons(numbers: np.ndarray, persons: Persons, lenient: bool) -> np.ndarray:

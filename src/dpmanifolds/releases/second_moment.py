@@ -24,7 +24,7 @@ from typing import Any
 import numpy as np
 
 from dpmanifolds._arrays import Array, leaves
-from dpmanifolds._validate import choice, hide_records, number_between, positive_number
+from dpmanifolds._validate import choice, hide_records, number_between
 from dpmanifolds.domains import Ball, Domain
 from dpmanifolds.errors import ArgumentError, NotAvailableError
 from dpmanifolds.manifolds import Euclidean
@@ -67,6 +67,7 @@ __all__ = [
 
 _UP = 1 + 2.0**-49
 _NUMERICS = ("safe", "rounded")
+_SMALLEST, _LARGEST = 1e-100, 1e100
 _RULES = ("records must be finite numbers",)
 
 
@@ -122,7 +123,7 @@ def private_second_moment(
     choice("on_invalid", on_invalid, ON_INVALID)
     guess = checked_guess(adjacency, n_guess)
     unit = checked_unit(unit, group_by)
-    radius = positive_number("clip_norm", clip_norm)
+    radius = number_between("clip_norm", clip_norm, _SMALLEST, _LARGEST)
     account = open_account(ledger, dataset, rng)
     shape = None if center is None else np.shape(center)
     records = read_records(None, vectors, group_by=group_by, guess=guess, shape=shape)
@@ -288,7 +289,7 @@ def private_tangent_moment(
     choice("on_invalid", on_invalid, ON_INVALID)
     unit = checked_unit(unit, group_by)
     manifold = domain.manifold
-    radius = domain.radius if clip_norm is None else positive_number("clip_norm", clip_norm)
+    radius = domain.radius if clip_norm is None else number_between("clip_norm", clip_norm, _SMALLEST, _LARGEST)
     share = number_between("mean_share", mean_share, 0.0, 1.0)
     if share in (0.0, 1.0):
         raise ArgumentError(f"mean_share must leave something for either part: above 0 and below 1; got {share:g}.")

@@ -75,6 +75,8 @@ def private_variance(
     assert n is not None
     mean, part, law = _cut(request, n)
     guarantee = compose(mean.guarantee, law.guarantee)
+    # the farthest that the mean can be: what leaves the range of floating point shows before anything is spent
+    _facts(request, 2 * domain.radius, n)
     first = records.total(request.look(domain, host(domain.center), mean.mechanisms[0]))
     request.check(first)
     request.spend("variance", guarantee, n, mechanism=law.name, numerics=law.numerics)

@@ -129,9 +129,7 @@ class DaskSource(Source):
         if count == 0 and self._empty is None:
             raise ArgumentError("points is empty: at least one record is needed.")
         if self.count not in (None, count):
-            raise ArgumentError(
-                f"points gave {count} records in one pass and {self.count} before: every pass must read the same ones."
-            )
+            raise ArgumentError("points gave another number of records than before: each pass must read the same ones.")
         self.count = count
         self.longest_block = min(count, block_size(1))
 

@@ -72,9 +72,7 @@ def persons_of(group_by: Any, count: int) -> Persons:
     """The persons that `group_by` names, one name for each of `count` records; no error quotes a name."""
     names = _names(group_by)
     if names.shape != (count,):
-        raise ArgumentError(
-            f"group_by must name a person for each of the records, shape ({count},); got {names.shape}."
-        )
+        raise ArgumentError("group_by must name a person for each of the records: a list or an array of as many names.")
     if _some_missing(names):
         raise ArgumentError(
             "group_by must name a person for each of the records, and at least one name is missing (empty or not a "

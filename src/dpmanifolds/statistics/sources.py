@@ -185,9 +185,7 @@ class BlockSource(Source):
 
         total = total_of(ordered_map(lambda item: part(*item), counted(), cores()), merge)
         if self.count not in (None, seen):
-            raise ArgumentError(
-                f"points gave {seen} records in one pass and {self.count} before: every pass must read the same ones."
-            )
+            raise ArgumentError("points gave another number of records than before: each pass must read the same ones.")
         self.count = seen
         return total
 
