@@ -99,7 +99,7 @@ def test_variances_are_never_negative():
         ({"n_components": 4}, "at most 3"),
         ({"mean_share": 0.0}, "above 0 and below 1"),
         ({"mean_share": 1.5}, "from 0 to 1"),
-        ({"clip_norm": -1.0}, "above 0"),
+        ({"clip_norm": -1.0}, "clip_norm must be"),
         ({"numerics": "fast"}, "numerics must be one of"),
         ({"numerics": "idealized"}, "numerics must be one of"),
     ],

@@ -206,3 +206,35 @@ def test_no_batch_element_of_pytorch_is_heard_of(metric):
         with pytest.raises(dpm.DPManifoldsError) as caught:
             action()
         assert "37" not in str(caught.value)
+
+
+LIBRARIES = {
+    "numpy": lambda x: x,
+    "torch": lambda x: pytest.importorskip("torch").tensor(x),
+    "jax": lambda x: pytest.importorskip("jax.numpy").asarray(x),
+}
+MATRICES = Ball(dpm.SPD(2), np.eye(2), 1.5)
+RELEASES = {
+    "mean": lambda x: dpm.private_mean(x, MATRICES, BUDGET),
+    "mean of three steps": lambda x: dpm.private_mean(x, MATRICES, BUDGET, steps=3),
+    "refined mean": lambda x: dpm.private_mean(x, MATRICES, BUDGET, refine=1),
+    "mean of persons": lambda x: dpm.private_mean(x, MATRICES, BUDGET, group_by=np.arange(40) % 9),
+    "variance": lambda x: dpm.private_variance(x, MATRICES, BUDGET),
+    "median": lambda x: dpm.private_median(x, MATRICES, BUDGET, steps=2),
+    "class means": lambda x: dpm.private_class_means(x, np.arange(40) % 2, MATRICES, BUDGET),
+    "descent": lambda x: dpm.private_descent(
+        FrechetMeanLoss(MATRICES), x, MATRICES.manifold, start=np.eye(2), budget=BUDGET, steps=2, step_size=0.5
+    ),
+}
+
+
+@pytest.mark.parametrize("library", LIBRARIES)
+@pytest.mark.parametrize("entry", RELEASES)
+def test_no_valid_record_makes_a_library_warn(entry, library):
+    """1e160·I is a matrix like any other: its square overflows, and nobody hears of it."""
+    sizes = (1.0, 1e160, 1e-160, 1e30) if library != "jax" else (1.0, 1e30, 1e-30)
+    for size in sizes:
+        records = LIBRARIES[library](records_with(size * np.eye(2)))
+        with warnings.catch_warnings():
+            warnings.simplefilter("error")
+            RELEASES[entry](records)

@@ -222,7 +222,7 @@ def altered(value, at=(1, 0, 0)):
         (GOOD[:, :2], ArgumentError, "shape"),
         (np.zeros((4, 4)), ArgumentError, "shape"),
         ("matrices", ArgumentError, "array of numbers"),
-        ([[1.0], [1.0, 2.0]], ArgumentError, "array of numbers"),
+        ([[1.0], [1.0, 2.0]], NotOnManifoldError, "finite"),
         ((matrix for matrix in GOOD), ArgumentError, "array of numbers"),
         (None, ArgumentError, "array of numbers"),
     ],

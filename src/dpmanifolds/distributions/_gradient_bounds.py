@@ -62,7 +62,8 @@ def acceptance_bound(ball: Ball, sigma: float) -> float:
 
     exp(−‖∇F‖/σ) is at least e^{−Ḡ(ρ(x̂,·))/σ}, Ḡ the integral of the largest Hessian; its integral is at least that
     over the caps of the lower curvature and the volume of the upper one (Günther). It is compared with what is
-    proposed, for means at several distances from the centre. Public: no record is looked at.
+    proposed, for means at five distances from the centre, by sums over cells: a bound up to that, on which time hangs
+    and no promise. Public: no record is looked at.
 
     >>> import numpy as np
     >>> from dpmanifolds import Ball, Euclidean
