@@ -18,7 +18,7 @@ from dpmanifolds.releases.entry import Account
 from dpmanifolds.releases.release import Release, release_of
 from dpmanifolds.sums.contribution import TangentContribution
 from dpmanifolds.sums.records import RecordSums, read_records
-from dpmanifolds.sums.steps import StepPlan, plan_steps, safe_share
+from dpmanifolds.sums.steps import StepPlan, is_flat, plan_steps, safe_share
 from dpmanifolds.sums.total import ExactSum, check_rules
 
 __all__ = ["TANGENT", "TangentMean", "is_usable", "reached", "settled", "step_share"]
@@ -54,14 +54,20 @@ class TangentMean:
             from dpmanifolds.releases.refine import refined_mean
 
             return refined_mean(self, records, refine)
-        n = self.public_number(records)
+        one = self.steps == 1 or (self.steps == "auto" and is_flat(manifold))
+        told_by_the_pass = one and self.guess is None and records.known_count is None
+        n = None if told_by_the_pass else self.public_number(records)
         plan = self.plan(self.domain, n or 1, self.budget, once=n is None)
         start = host(self.domain.center)
         first = records.total(self.look(self.domain, start, plan.mechanisms[0]))
         self.check(first)
         if n is None:
-            n = first.rows
+            n, seen = first.rows, plan.last
             plan = self.plan(self.domain, n, self.budget, once=True)
+            # noise is so many lattice steps, whatever n is
+            assert isinstance(seen, WrappedMechanism)
+            assert isinstance(plan.last, WrappedMechanism)
+            assert plan.last.exponent == seen.exponent
         self.spend("mean", plan.guarantee, n, mechanism=plan.last.name, numerics=plan.last.numerics)
         (*stages, last), _ = self.go(records, self.domain, plan, start, first)
         return replace(last, guarantee=plan.guarantee, stages=tuple(stages))
