@@ -339,7 +339,7 @@ def test_the_number_of_records_can_be_private_with_random_batches():
     assert float(results[0].sensitivity) == pytest.approx(2.0 / 100)
     assert all(entry[1:] == book.entries[0][1:] for entry in book.entries)
     assert "3000" not in repr(book.entries)
-    assert run(**options, group_by=np.repeat(np.arange(300), 10)).guarantee == results[0].guarantee
+    assert run(**options, unit="record", group_by=np.repeat(np.arange(300), 10)).guarantee == results[0].guarantee
 
 
 def test_a_record_moves_the_released_sum_by_c_where_it_is_added():

@@ -3,7 +3,7 @@
 >>> from dpmanifolds.ledger.records import Dataset
 >>> from dpmanifolds.ledger.standing import Standing
 >>> from dpmanifolds.privacy import Guarantee, PureDP
->>> untouched = Standing(Dataset("survey", PureDP(1.0), PureDP(1.0), "replace-one", "person", None))
+>>> untouched = Standing(Dataset("survey", PureDP(1.0), PureDP(1.0), "replace-one", "record", None))
 >>> untouched.priced(Guarantee.pure(0.25))
 PureDP(epsilon=0.25)
 

@@ -384,7 +384,7 @@ def compose(*guarantees: Guarantee) -> Guarantee:
     Traceback (most recent call last):
     ...
     dpmanifolds.errors.ArgumentError: guarantees compose only when adjacency and unit agree; got ('replace-one',
-    'household'), ('replace-one', 'person'). Account for each kind separately.
+    'household'), ('replace-one', 'record'). Account for each kind separately.
     """
     if not guarantees or not all(isinstance(guarantee, Guarantee) for guarantee in guarantees):
         raise ArgumentError("compose takes one or more guarantees.")

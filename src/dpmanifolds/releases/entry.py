@@ -85,8 +85,11 @@ def checked_domain(domain: Any) -> Domain:
 
 def checked_unit(unit: str | None, group_by: Any) -> str:
     """What one of the neighbours differ in is called: a record, or a person where records are grouped."""
-    default = "record" if group_by is None else "person"
-    return default if unit is None else unit
+    if unit is None:
+        return "record" if group_by is None else "person"
+    if not isinstance(unit, str) or not unit:
+        raise ArgumentError(f"unit must say what neighbours differ in, for instance 'person'; got {shown(unit)}.")
+    return unit
 
 
 def checked_guess(adjacency: Any, n_guess: Any) -> int | None:
