@@ -36,7 +36,6 @@ __all__ = ["ExactSum", "check_rules", "integers_of", "select_rows", "sum_block",
 
 _LOW_BITS = 31
 _FEWEST_BYTES = 32
-_FEWEST_RECORDS = 64
 _MOST_INTEGERS = 1 << 20
 _DEVICE_TILE = 1 << 20
 _MOST_RULES = 8
@@ -85,7 +84,7 @@ def sum_records(
 ) -> ExactSum:
     """One pass over the records, or over those of these numbers (ascending); not private until noise is added.
 
-    `terms`, a public number of records, or a guess of it: tiles are not much longer.
+    `terms`, a public number of records, or a guess of it, decides how long tiles are.
     """
     if chosen is not None:
         source.locate()
@@ -205,13 +204,13 @@ def _fused(run: Callable[[Array], Any], block: Any, size: int) -> list[Any]:
 def tile_size(parts: list[Array], tile_bytes: int, dim: int = 1, terms: int | None = None) -> int:
     """How many records are worked on together: a function of the shape of one record and of its integers.
 
-    Where a public number of records is known, no more than the next power of two: short tiles are filled up.
+    Where a public number of records is known they are cut evenly: the last tile is filled up, and costs like the others.
     """
     read, made = sum(map(bytes_per_record, parts)), 8 * dim
     if on_accelerator(parts[0]):
         return max(1, min(_DEVICE_TILE, (1 << 28) // read, (1 << 30) // made))
-    most = tile_bytes if terms is None else max(_FEWEST_RECORDS, 1 << (terms - 1).bit_length())
-    return max(1, min(tile_bytes // _FEWEST_BYTES, tile_bytes // read, _MOST_INTEGERS // made, most))
+    most = max(1, min(tile_bytes // _FEWEST_BYTES, tile_bytes // read, _MOST_INTEGERS // made))
+    return most if not terms else -(-terms // -(-terms // most))
 
 
 def _stays(block: Any) -> bool:
