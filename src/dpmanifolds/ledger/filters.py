@@ -27,6 +27,7 @@ Amounts are exact fractions of the stored floats. A sum may exceed its limit by 
 from __future__ import annotations
 
 import math
+from dataclasses import replace
 from fractions import Fraction
 
 import numpy as np
@@ -170,7 +171,7 @@ def _basic_charge(guarantee: Guarantee) -> Budget:
     delta = sum((term.count * Fraction(term.delta) for term in points), Fraction(0))
     rest = tuple(term for term in guarantee.terms if not isinstance(term, ApproxTerm))
     if rest:
-        epsilon += Fraction(Guarantee(rest).as_pure().epsilon)
+        epsilon += Fraction(replace(guarantee, terms=rest).as_pure().epsilon)
     return ApproxDP(rounded_up(epsilon), rounded_up(delta))
 
 

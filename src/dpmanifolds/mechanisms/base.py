@@ -14,7 +14,7 @@ from scipy import integrate, special
 
 from dpmanifolds._arrays import Array
 from dpmanifolds.domains import Domain
-from dpmanifolds.errors import NotAvailableError
+from dpmanifolds.errors import ArgumentError, NotAvailableError
 from dpmanifolds.privacy import Budget, Guarantee, Sensitivity
 from dpmanifolds.sums.integers import finest_exponent
 
@@ -47,6 +47,11 @@ class Facts:
     """Of the sum of integers that the statistic is a quotient of; None where it is no such sum."""
     frechet: Callable[[], Facts] | None = field(default=None, compare=False, repr=False)
     """Makes the facts of the Fréchet mean itself, for mechanisms that stand on it."""
+
+    def __post_init__(self) -> None:
+        parts = (self.at_center, self.in_distance, self.of_gradient, self.shape)
+        if any(part is not None and part.adjacency != self.adjacency for part in parts):
+            raise ArgumentError(f"all facts must hold for the same neighbours; got {self.adjacency!r} and others.")
 
     @property
     def of_frechet_mean(self) -> Facts:

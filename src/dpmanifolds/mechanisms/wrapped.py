@@ -19,7 +19,7 @@ from __future__ import annotations
 import math
 from abc import abstractmethod
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from fractions import Fraction
 from functools import cached_property, lru_cache
 from typing import Any, ClassVar, NamedTuple, Self
@@ -43,6 +43,7 @@ from dpmanifolds.privacy import (
     affordable_epsilon,
     affordable_mu,
 )
+from dpmanifolds.privacy.rounding import float_above
 from dpmanifolds.sums.estimate import shrink_lengths
 
 __all__ = [
@@ -77,7 +78,11 @@ class WrappedMechanism(Mechanism):
 
     @property
     def sensitivity(self) -> Sensitivity:
-        return self.facts.at_center
+        known, shape = self.facts.at_center, self.facts.shape
+        if shape is None or self.exponent is None:
+            return known
+        moved = shape.diameter(self.exponent, gaussian=isinstance(self, WrappedGaussianMechanism))
+        return replace(known, value=float_above(Fraction(moved) * Fraction(shape.step(self.exponent))))
 
     @property
     def dim(self) -> int:
@@ -242,10 +247,11 @@ class WrappedGaussianMechanism(WrappedMechanism):
         on_lattice = choice("numerics", numerics, cls.offered_numerics) == "lattice"
         mu = affordable_mu(budget)
         lattice = _lattice(facts, mu, gaussian=True)
-        sigma, dim = lattice.scale_for(mu), _dim(facts)
+        sigma = lattice.scale_for(mu)
         if not on_lattice:
             return cls._on(lattice, sigma, facts, Guarantee.gaussian(mu, **facts.labels), numerics)
-
+        # a record that changes its class moves the integers of two
+        dim = _dim(facts) * (2 if facts.shape is not None and facts.shape.labelled else 1)
         sigma, guarantee = _enlarged(
             sigma, budget, lambda scale: Guarantee.discrete_gaussian(lattice.moved, scale, dim, **facts.labels)
         )

@@ -39,6 +39,7 @@ from dpmanifolds.privacy import (
     poisson_descent,
 )
 from dpmanifolds.privacy.guarantee import ADJACENCIES
+from dpmanifolds.privacy.rounding import float_above
 
 __all__ = ["SAMPLINGS", "DescentPlan", "plan_descent"]
 
@@ -90,11 +91,14 @@ class DescentPlan:
     @property
     def sensitivity(self) -> Sensitivity:
         """The most that one record can move the mean gradient of one step."""
-        if self.adjacency == "add-remove-one":
-            statement = "C/n for gradients that are integers within C"
-            return Sensitivity(self.clip / self.divisor, "B1", "P", statement, self.adjacency)
-        statement = "2C/n for per-record gradients that are integers within C of a public vector"
-        return Sensitivity(2 * self.clip / self.divisor, "B1", "P", statement)
+        one = self.adjacency == "add-remove-one"
+        statement = (
+            "C/n for gradients that are integers within C"
+            if one
+            else "2C/n for per-record gradients that are integers within C of a public vector"
+        )
+        moved = float_above((1 if one else 2) * Fraction(self.clip) / Fraction(self.divisor))
+        return Sensitivity(moved, "B1", "P", statement, self.adjacency)
 
     @property
     def unit(self) -> str:

@@ -163,6 +163,8 @@ def log_profile_upper(sampling: str, rate: float, noise: float, epsilon: np.ndar
     if sampling == "fixed-size":
         base = down(epsilon + np.log1p((1 / rate - 1) * -np.expm1(-epsilon)), 50)
         return np.asarray(math.log(rate) + log_delta_upper(float_above(2 / Fraction(noise)), base) + _RELATIVE)
+    if rate == 1.0:
+        return np.asarray(log_delta_upper(float_above(2 / Fraction(noise)), epsilon) + _RELATIVE)
     exact = poisson_profile(rate, noise, epsilon)
     with np.errstate(divide="ignore"):
         odds = epsilon + np.log(-np.expm1(-epsilon)) + math.log1p(-rate) - math.log(rate)

@@ -204,7 +204,7 @@ def _fused(run: Callable[[Array], Any], block: Any, size: int) -> list[Any]:
 def tile_size(parts: list[Array], tile_bytes: int, dim: int = 1, terms: int | None = None) -> int:
     """How many records are worked on together: a function of the shape of one record and of its integers.
 
-    Where a public number of records is known they are cut evenly: the last tile is filled up, and costs like the others.
+    Where a public number of records is known they are cut evenly: the last tile is filled up, and costs like the rest.
     """
     read, made = sum(map(bytes_per_record, parts)), 8 * dim
     if on_accelerator(parts[0]):
