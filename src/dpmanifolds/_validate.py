@@ -15,6 +15,7 @@ from dpmanifolds.errors import ArgumentError, DPManifoldsError
 
 __all__ = [
     "choice",
+    "each_record",
     "has_one_type",
     "hide_records",
     "negative_number",
@@ -137,10 +138,23 @@ def record_numbers(name: str, records: Any, shape: tuple[int, ...] | None = None
         return numeric_array(name, records)
     if shape is None or entries.shape[1:] == shape:
         return _each_number(entries, of_complex)
-    made = np.full((len(entries), *shape), math.nan, dtype=np.complex128 if of_complex else np.float64)
-    for number, row in enumerate(map(_objects, entries)):
-        if row is not None and row.shape == shape:
-            made[number] = _each_number(row, of_complex)
+    return each_record(records, shape, of_complex=of_complex)
+
+
+def each_record(records: Any, shape: tuple[int, ...], *, of_complex: bool = False) -> np.ndarray:
+    """Records of this shape (n, *shape), each looked at by itself; NaN for those that have another one.
+
+    >>> each_record([[[1, 0], [0, 1]], [[1, 0], None], [[1, 0], [0]]], (2, 2))[:, 0, 0].tolist()
+    [1.0, nan, nan]
+    """
+    rows = records if isinstance(records, list | tuple) else _objects(records)
+    assert rows is not None
+    made = np.full((len(rows), *shape), math.nan, dtype=np.complex128 if of_complex else np.float64)
+    for number, record in enumerate(rows):
+        # what one odd record made of the array that it is in says nothing about this one
+        row = _objects(record.tolist() if isinstance(record, np.ndarray) else record)
+        if row is not None and row.shape in (shape, (1, *shape)):
+            made[number] = _each_number(row, of_complex).reshape(shape)
     return made
 
 
@@ -179,8 +193,9 @@ def _number(entry: Any, of_complex: bool) -> complex:
     if isinstance(entry, str | bytes):
         return math.nan
     try:
-        if isinstance(entry, complex):
-            return entry if of_complex else entry.real if entry.imag == 0 else math.nan
+        if isinstance(entry, complex | np.complexfloating):
+            whole = complex(entry)
+            return whole if of_complex else whole.real if whole.imag == 0 else math.nan
         return float(entry)
     except Exception:
         return math.nan

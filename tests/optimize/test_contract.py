@@ -31,8 +31,12 @@ from dpmanifolds.optimize import (
     GeodesicRegressionLoss,
     HyperbolicEmbeddingLoss,
     PCALoss,
+    plan_descent,
     private_descent,
 )
+from dpmanifolds.optimize._noisy import NoisyGradient
+from dpmanifolds.optimize.loss import Loss
+from dpmanifolds.optimize.records import hold_records
 from tests.optimize.totals import integers_at, total_of
 
 N = 41
@@ -245,3 +249,35 @@ def test_losses_of_users_keep_the_contract(name, dtype, number):
                 assert np.array_equal(integers(company, False)[:, kept], whole[:, kept])
             alone = np.concatenate([integers(one[None], True) for one in given[:12]], axis=1)
             assert np.array_equal(alone, integers(given, True)[:, :12])
+
+
+class _SignLoss(Loss):
+    """A loss of a user's own whose rows depend on how a product of all of them is cut."""
+
+    manifold = Euclidean(1)
+    bound = None
+    matrix = np.random.default_rng(0).standard_normal((50, 8))
+
+    def form(self, records):
+        return np.asarray(records, dtype=float)
+
+    def value(self, w, records):
+        return 0.0
+
+    def gradients(self, w, records):
+        return np.sign((records @ self.matrix)[:, :1] - 1e-17)
+
+
+def test_a_record_of_a_random_batch_moves_its_sum_by_no_more_than_its_own_part():
+    """Rows of a batch are counted by coins: with a record there is one more, and products of all are cut elsewhere."""
+    loss, rng = _SignLoss(), np.random.default_rng(1)
+    plan = plan_descent(n=41, clip=1.0, steps=1, noise=1.0, batch_size=8)
+    # records on the edge, where the last bit decides
+    records = rng.standard_normal((N, 50))
+    records -= np.outer(records @ loss.matrix[:, 0], loss.matrix[:, 0]) / (loss.matrix[:, 0] @ loss.matrix[:, 0])
+    gradient = NoisyGradient(loss, hold_records(loss, records), plan, np.random.default_rng(0))
+    unit = 2**gradient.exponent
+    for _ in range(60):
+        batch = np.sort(rng.permutation(N)[:9])
+        sums = [gradient.records.total(gradient.rule(np.zeros(1)), chosen).integers[0] for chosen in (batch, batch[1:])]
+        assert abs(sums[0] - sums[1]) <= unit

@@ -238,3 +238,78 @@ def test_no_valid_record_makes_a_library_warn(entry, library):
         with warnings.catch_warnings():
             warnings.simplefilter("error")
             RELEASES[entry](records)
+
+
+MATRICES = Ball(dpm.SPD(2), np.eye(2), 2.0)
+SHAPES = Ball(PlanarShapes(4), PlanarShapes(4).from_landmarks(np.array([[0.0, 0], [1, 0], [1, 1], [0, 1]])), 0.6)
+CAP = Ball(dpm.Sphere(2), np.array([0.0, 0.0, 1.0]), 1.0)
+NEST = {
+    "a row too short": [[1.0, 0.0], [0.0]],
+    "a row missing": [[1.0, 0.0], None],
+    "a row of text": [[1.0, 0.0], "x"],
+    "a vector": [1.0, 2.0],
+    "another size": [[1, 2, 3], [4, 5, 6]],
+    "None": None,
+}
+
+
+def mean_of(records, ball):
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        return dpm.private_mean(records, ball, PureDP(600.0), steps=1, on_invalid="center", rng=0).value
+
+
+@pytest.mark.parametrize("kind", NEST)
+def test_a_ragged_matrix_of_a_list_leaves_the_others_as_they_are(kind):
+    """200 copies of diag(3, 2), one of them ragged: the mean went to the centre."""
+    array = np.array([np.diag([3.0, 2.0])] * 200)
+    listed = array.tolist()
+    listed[7] = NEST[kind]
+    array[7] = np.nan
+    assert np.array_equal(mean_of(listed, MATRICES), mean_of(array, MATRICES))
+
+
+@pytest.mark.parametrize("missing", [None, [None, None], [1.0], [1.0, 2j]])
+def test_a_missing_landmark_leaves_the_other_shapes_as_they_are(missing):
+    other = np.array([[0.0, 0], [2, 0], [1, 1], [0, 1]])
+    array = np.array([other] * 50)
+    listed = array.tolist()
+    listed[3][2] = missing
+    array[3] = np.nan
+    assert np.array_equal(mean_of(listed, SHAPES), mean_of(array, SHAPES))
+
+
+def test_complex_numbers_of_single_precision_keep_their_imaginary_part():
+    shape = SHAPES.manifold.from_landmarks(np.array([[0.0, 0], [2, 0], [1, 1], [0, 1]])).astype(np.complex64)
+    listed = [list(shape) for _ in range(50)]
+    listed[3] = [None] * 4
+    array = np.array([shape.astype(complex)] * 50)
+    array[3] = np.nan
+    assert np.array_equal(mean_of(listed, SHAPES), mean_of(array, SHAPES))
+
+
+def test_no_element_decides_whether_a_list_is_one_of_blocks():
+    point = np.array([0.6, 0.0, 0.8])
+    whole = mean_of(np.array([point] * 200), CAP)
+    odd = np.array([point] * 200)
+    odd[0] = np.nan
+    for row in (0, 5):
+        records, blocks = [point] * 200, [point[None]] * 200
+        records[row] = point[None]
+        assert np.array_equal(mean_of(records, CAP), whole)
+        blocks[row] = point
+        assert np.array_equal(mean_of(blocks, CAP), whole)
+        for strange in (None, np.zeros((2, 2)), "x"):
+            records, blocks = [point] * 200, [point[None]] * 200
+            records[row] = blocks[row] = strange
+            assert np.allclose(mean_of(records, CAP), mean_of(odd, CAP), atol=1e-12)
+            assert np.allclose(mean_of(blocks, CAP), mean_of(odd, CAP), atol=1e-12)
+
+
+def test_a_stream_that_can_be_read_once_takes_one_step_where_its_number_is_protected():
+    points = CAP.clip(dpm.Sphere(2).random_point(400, rng=0))
+    options = {"adjacency": "add-remove-one", "n_guess": 400, "rng": 0}
+    one = dpm.private_mean(iter([points[:100], points[100:]]), CAP, BUDGET, **options)
+    assert np.array_equal(one.value, dpm.private_mean(points, CAP, BUDGET, steps=1, **options).value)
+    with pytest.raises(dpm.ArgumentError, match="read only once"):
+        dpm.private_mean(iter([points]), CAP, BUDGET, steps=2, **options)

@@ -62,10 +62,10 @@ def prepare(records: Records, place: Place, budgeting: Budgeting, accounting: Ac
     ball = ball_from(_asked_place(place, saving), loaded.manifold)
     known = persons(records, loaded)
     kind = loaded.kind if known is None else "person"
-    if accounting.unit is None and terms["unit"] == "person" != kind:
+    if accounting.unit is None and terms["unit"] not in (None, "record", kind):
         raise ArgumentError(
-            f"the account protects persons, and here each record is one {kind}. Group them by person (--group-by), or "
-            "say with --unit person that nobody has more than one."
+            f"the account protects one {terms['unit']} at a time, and here each record is one {kind}. Group them "
+            f"(--group-by), or say with --unit {terms['unit']} that none has more than one."
         )
     terms["unit"] = terms["unit"] or kind
     if known is None:

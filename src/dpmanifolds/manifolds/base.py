@@ -175,6 +175,11 @@ class Manifold(ABC):
             )
         return array
 
+    @property
+    def record_shapes(self) -> tuple[tuple[int, ...], ...]:
+        """The shapes in which one record may come."""
+        return (self.point_shape,)
+
     def take_form(self, points: Any) -> Array:
         """`as_points` for records of a release: the form is checked, no number is; what is no point becomes NaN.
 

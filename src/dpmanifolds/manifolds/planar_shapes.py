@@ -19,7 +19,7 @@ from dpmanifolds._arrays import (
     row_norm,
     safe_divide,
 )
-from dpmanifolds._validate import has_one_type, numeric_array, positive_integer, record_numbers
+from dpmanifolds._validate import each_record, has_one_type, numeric_array, positive_integer
 from dpmanifolds.errors import ArgumentError, NotOnManifoldError
 from dpmanifolds.manifolds._derivatives import differentiated_by
 from dpmanifolds.manifolds._householder import (
@@ -112,12 +112,16 @@ class PlanarShapes(Manifold):
             raise ArgumentError(f"real landmarks need shape (..., {self.k}, 2); got {tuple(landmarks.shape)}.")
         return astype_complex(landmarks[..., 0]) + 1j * astype_complex(landmarks[..., 1])
 
+    @property
+    def record_shapes(self) -> tuple[tuple[int, ...], ...]:
+        return (self.point_shape, (self.k, 2))
+
     def take_form(self, points: Any) -> Array:
         """Complex points as they are; real landmarks centred and scaled, NaN where they have no shape."""
-        if not has_one_type(points, of_complex=True):
+        if not has_one_type(points, of_complex=hasattr(points, "dtype")):
             # each record by itself: a row of complex numbers, or landmarks
-            planar = record_numbers("points", points, self.point_shape, of_complex=True)
-            landmarks = self.take_form(record_numbers("points", points, (self.k, 2)))
+            planar = each_record(points, self.point_shape, of_complex=True)
+            landmarks = self.take_form(each_record(points, (self.k, 2)))
             return np.where(np.isnan(landmarks), planar, landmarks)
         array = numeric_array("points", points)
         xp = namespace(array)

@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 
 from dpmanifolds.noise.exact import RoundedGaussian, RoundedLaplace
-from dpmanifolds.optimize.contribution import contribution_at, exponent_for
+from dpmanifolds.optimize.contribution import GradientContribution, OuterGradient, contribution_at, exponent_for
 from dpmanifolds.optimize.loss import Loss, OuterLoss
 from dpmanifolds.optimize.plan import DescentPlan
 from dpmanifolds.optimize.records import HeldRecords
@@ -53,11 +53,18 @@ class NoisyGradient:
         """In units of what one record adds, C."""
         return Fraction(self.plan.noise) * self.plan.exact_divisor / Fraction(self.plan.clip)
 
+    def rule(self, w: Any) -> GradientContribution | OuterGradient:
+        """What a record adds at w; in any company where a neighbour may have more or fewer rows, or other places.
+
+        So it is in random batches: with a record in it a batch has one row more than without, or another one.
+        """
+        fixed = self.plan.batch_size is None and self.records.persons is None
+        moving = not fixed or self.plan.adjacency != "replace-one"
+        return contribution_at(self.loss, w, clip=self.length, exponent=self.exponent, moving=moving)
+
     def total(self, w: Any) -> ExactSum:
         """The integers of one batch, summed exactly. Not private."""
-        moving = self.records.persons is not None or self.plan.adjacency != "replace-one"
-        pull = contribution_at(self.loss, w, clip=self.length, exponent=self.exponent, moving=moving)
-        return self.records.total(pull, draw_batch(self.plan, self.records.count, self.rng))
+        return self.records.total(self.rule(w), draw_batch(self.plan, self.records.count, self.rng))
 
     def private(self, w: Any, total: ExactSum) -> np.ndarray:
         """The noisy gradient at w: the sum of integers and rounded noise, then functions of it alone.

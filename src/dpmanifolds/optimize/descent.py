@@ -209,7 +209,7 @@ def private_descent(
     with paid_draws(charge, {"point": w, "chosen": w}, state=state, records=held) as draws:
         outcome = run.go(draws)
     return DescentResult(
-        point=returned_point(outcome.point, held),
+        point=returned_point(outcome.point, held, private_count),
         guarantee=plan.guarantee,
         manifold=manifold,
         noise=plan.noise,
@@ -251,8 +251,13 @@ def checked_start(manifold: Manifold, start: Any) -> Any:
     return w
 
 
-def returned_point(point: Any, held: HeldRecords) -> Any:
-    """The point in the library of the records; NumPy keeps double precision."""
+def returned_point(point: Any, held: HeldRecords, private_count: bool = False) -> Any:
+    """The point in the library of the records; NumPy keeps double precision.
+
+    Of records that come in blocks there may be none that would tell, where their number is protected: then NumPy's.
+    """
+    if private_count and not held.given.is_in_memory:
+        return point
     return point if all(map(is_numpy, leaves(held.reference))) else like_point(point, held.reference)
 
 

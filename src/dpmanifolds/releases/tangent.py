@@ -57,7 +57,7 @@ class TangentMean:
         one = self.steps == 1 or (self.steps == "auto" and is_flat(manifold))
         told_by_the_pass = one and self.guess is None and records.known_count is None
         n = None if told_by_the_pass else self.public_number(records)
-        plan = self.plan(self.domain, n or 1, self.budget, once=n is None)
+        plan = self.plan(self.domain, n or 1, self.budget, once=n is None or records.source.is_single_use)
         start = host(self.domain.center)
         first = records.total(self.look(self.domain, start, plan.mechanisms[0]))
         self.check(first)

@@ -9,9 +9,10 @@
 
 from __future__ import annotations
 
+import math
 import mmap
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from functools import partial
 from itertools import chain, islice
 from typing import Any, TypeVar
@@ -268,7 +269,8 @@ def source_of(
     if callable(points) and not hasattr(points, "shape"):
         return blocks(lambda: _blocks_of(points), None, once=False)
     if _is_list_of_blocks(manifold, points):
-        return blocks(lambda: points, sum(int(block.shape[0]) for block in points), once=False)
+        listed = _as_blocks(manifold, points)
+        return blocks(lambda: listed, sum(int(block.shape[0]) for block in listed), once=False)
     if is_sliceable_file(points):
         _checked_block(manifold, points[:1])
         return blocks(lambda: _slabs(points), int(points.shape[0]), once=False)
@@ -352,14 +354,32 @@ def _checked_block(manifold: Manifold | None, block: Any) -> Array:
 
 
 def _is_list_of_blocks(manifold: Manifold | None, points: Any) -> bool:
-    if not isinstance(points, (list, tuple)) or not points or not all(hasattr(block, "shape") for block in points):
+    """Whether most of a list are blocks: one odd element neither makes nor unmakes one."""
+    if not isinstance(points, (list, tuple)) or not points:
         return False
     if manifold is None:
-        return True
-    try:
-        return len(manifold.batch_shape(manifold.take_form(points[0]))) == 1
-    except ArgumentError:
-        return False
+        return all(hasattr(block, "shape") for block in points)
+    return 2 * sum(_is_block(manifold, each) for each in points) > len(points)
+
+
+def _is_block(manifold: Manifold, value: Any) -> bool:
+    shape = tuple(getattr(value, "shape", ()))
+    return shape not in manifold.record_shapes and shape[1:] in manifold.record_shapes
+
+
+def _as_blocks(manifold: Manifold | None, points: Sequence[Any]) -> list[Any]:
+    """The blocks of a list, a single record as one of them; what is neither is one malformed record."""
+    if manifold is None:
+        return list(points)
+    odd = np.full((1, *manifold.point_shape), math.nan, dtype=np.complex128 if manifold.is_complex else np.float64)
+    return [
+        each
+        if _is_block(manifold, each)
+        else each[None, ...]
+        if tuple(getattr(each, "shape", ())) in manifold.record_shapes
+        else odd
+        for each in points
+    ]
 
 
 def is_sliceable_file(points: Any) -> bool:
