@@ -55,6 +55,9 @@ class Manifold(ABC):
     is_complex: bool = False
     """Whether points are arrays of complex numbers."""
 
+    log_can_fail: bool = True
+    """Whether `log_coordinates` calls routines that can fail where numbers are no point; plain formulas cannot."""
+
     rules: tuple[str, ...] = ("all numbers must be finite", "it must satisfy the manifold's equations")
     """What a point must keep; `broken_rule` counts them from 1."""
 

@@ -82,6 +82,8 @@ class Euclidean(FlatManifold):
     5.0
     """
 
+    log_can_fail = False
+
     def __init__(self, d: int) -> None:
         self.dim = positive_integer("d", d)
         self.point_shape = (self.dim,)

@@ -31,6 +31,8 @@ class Sphere(Manifold):
     1.570796
     """
 
+    log_can_fail = False
+
     def __init__(self, d: int, curvature: float = 1.0) -> None:
         self.dim = positive_integer("d", d)
         self.curvature = positive_number("curvature", curvature)
@@ -86,9 +88,9 @@ class Sphere(Manifold):
         angle = xp.atan2(length, along) * self.sphere_radius
         # the antipode has no direction: it gets the first axis
         lost = xp.where((length == 0) & (along < 0), angle, xp.zeros_like(angle))
-        first = across[:1, ...] * safe_divide(angle, length) + lost
-        rest = across[1:, ...] * safe_divide(angle, length)
-        return xp.moveaxis(xp.concat([first, rest], axis=0), 0, -1)
+        ratio = safe_divide(angle, length)
+        first = across[:1, ...] * ratio + lost
+        return xp.moveaxis(xp.concat([first, across[1:, ...] * ratio], axis=0), 0, -1)
 
     def _smooth_log_coordinates(self, base: Array, points: Array) -> Array:
         return self.to_coordinates(base, self._smooth_log(base, points))

@@ -77,7 +77,7 @@ class GradientContribution(Contribution):
             rows = self._rows(block)
             if self.anchor is not None:
                 rows = rows - like(self.anchor, rows)
-            whole = ball_integers(rows / self.clip, self.exponent)
+            whole = ball_integers(rows, self.exponent, radius=self.clip)
         xp = namespace(whole)
         return whole, xp.zeros_like(whole[0, :])
 

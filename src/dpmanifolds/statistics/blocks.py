@@ -18,6 +18,7 @@ from dpmanifolds._arrays import Array
 __all__ = [
     "block_size",
     "cores",
+    "evenly",
     "is_tiny",
     "ordered_map",
     "records_at",
@@ -89,6 +90,15 @@ def is_tiny(rows: int, record_bytes: int) -> bool:
 def block_size(record_bytes: int) -> int:
     """How many NumPy records of so many bytes make a block that stays in the cache."""
     return max(1, min(_LARGEST_BLOCK, _BLOCK_BYTES // record_bytes))
+
+
+def evenly(count: int, most: int) -> int:
+    """The size of the fewest pieces of one size, and of at most so many, that hold them all.
+
+    >>> evenly(100_000, 32_768), evenly(5, 10)
+    (25000, 5)
+    """
+    return -(-count // -(-count // most)) if count else most
 
 
 def device_block_size(record_bytes: int) -> int:

@@ -28,6 +28,7 @@ from dpmanifolds.statistics.blocks import (
     bytes_per_record,
     cores,
     device_block_size,
+    evenly,
     is_tiny,
     ordered_map,
     records_at,
@@ -112,7 +113,7 @@ class ArraySource(Source):
         self._mapping = mapping if hasattr(mmap, "MADV_DONTNEED") else None
         self._parts = leaves(array)
         self.count = int(self._parts[0].shape[0])
-        self._size = _size_of_blocks(array)
+        self._size = evenly(self.count, _size_of_blocks(array))
         self.longest_block = min(self.count, self._size)
         if not self._is_numpy:
             self.memory = 1 << 31

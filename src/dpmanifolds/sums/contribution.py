@@ -94,22 +94,26 @@ class AtPoint(Contribution):
         A record that keeps the cheap rules and has no coordinates is malformed if it is not on the manifold, and
         otherwise merely out of reach: it counts as 0.
         """
+        rows, broken = self._looked(block)
+        xp = namespace(rows)
+        return xp.where((broken > 0)[:, None], xp.full_like(rows, math.nan), rows), broken
+
+    def _looked(self, block: Array) -> tuple[Array, Array]:
+        """The same, with any numbers for a record that breaks a rule."""
         manifold, base = self.manifold, public_point(self.base, block)
         with np.errstate(all="ignore"):
             broken = manifold.broken_rule(block)
             xp = namespace(broken)
-            block = replace_rows(block, base, broken > 0)
+            if manifold.log_can_fail:
+                block = replace_rows(block, base, broken > 0)
             rows = manifold.log_coordinates(base, block)
             lost = (broken == 0) & ~xp.all(xp.isfinite(rows), axis=-1)
             broken = xp.where(lost, self._judged(block, lost), broken)
             if self.substitute is None:
-                rows = xp.where((broken > 0)[:, None], xp.full_like(rows, math.nan), rows)
-            else:
-                middle = public_point(self.substitute, block)
-                own = manifold.log_coordinates(base, expand(middle))
-                rows = xp.where((broken > 0)[:, None], own, rows)
-                broken = xp.zeros_like(broken)
-        return rows, broken
+                return rows, broken
+            middle = public_point(self.substitute, block)
+            own = manifold.log_coordinates(base, expand(middle))
+            return xp.where((broken > 0)[:, None], own, rows), xp.zeros_like(broken)
 
     def _judged(self, block: Array, lost: Array) -> Array:
         """The last rule for records that `belongs` refuses; a look at each of them alone, on the host."""
@@ -176,12 +180,13 @@ class TangentContribution(AtPoint):
         return length_fits(whole, self.exponent)
 
     def __call__(self, block: Array) -> tuple[Array, Array]:
-        rows, broken = self.seen(block)
+        rows, broken = self._looked(block)
         with np.errstate(all="ignore"):
             if self.offset is not None:
                 rows = rows - like(self.offset, rows)
-            rows = rows / self.radius
-            return ball_integers(rows if self.axes is None else self.axes.whiten(rows), self.exponent), broken
+            if self.axes is not None:
+                rows = self.axes.whiten(rows)
+            return ball_integers(rows, self.exponent, radius=self.radius, usable=broken == 0), broken
 
     def sum_on_device(self, block: Array) -> tuple[np.ndarray, np.ndarray] | None:
         block = self.manifold.take_form(block)

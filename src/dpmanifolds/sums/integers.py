@@ -15,11 +15,14 @@ from __future__ import annotations
 
 import math
 
-from dpmanifolds._arrays import Array, namespace
+import numpy as np
+
+from dpmanifolds._arrays import Array, clamp, namespace
 
 __all__ = ["ball_integers", "box_fits", "box_integers", "finest_exponent", "length_fits", "shortened_length"]
 
 _FINEST = 29
+_PLAIN_LEAST, _PLAIN_MOST = 1e-140, 1e140  # squares of such lengths are in range
 
 
 def finest_exponent(dim: int) -> int:
@@ -39,22 +42,24 @@ def shortened_length(dim: int, exponent: int) -> float:
     return 1 - (dim + 8) * 2.0**-52 - math.sqrt(dim) * 2.0**-exponent
 
 
-def ball_integers(rows: Array, exponent: int) -> Array:
-    """Integers (dim, n), int64, of rows (n, dim) in units of the radius: each column from one row alone.
+def ball_integers(rows: Array, exponent: int, *, radius: float = 1.0, usable: Array | None = None) -> Array:
+    """Integers (dim, n), int64, of rows (n, dim): each column from one row alone, 0 where it is not usable.
 
     Rows are float64 arrays of any library. One column per record: what follows adds up along the last axis.
     """
     xp = namespace(rows)
     columns = xp.permute_dims(rows, (1, 0))
-    dim = columns.shape[0]
-    radius, limit = 1 << exponent, shortened_length(dim, exponent)
-    squared = xp.sum(columns * columns, axis=0)
-    length = xp.sqrt(squared)
-    factor = xp.where(length > limit, limit / length, xp.ones_like(length)) * radius
-    finite = squared < math.inf
-    scaled = columns * xp.where(finite, factor, xp.zeros_like(factor))
-    whole = _as_integers(xp.where(finite, scaled, xp.zeros_like(scaled)), radius)
-    return whole * xp.astype(length_fits(whole, exponent), xp.int64)
+    most, limit = 1 << exponent, shortened_length(columns.shape[0], exponent)
+    with np.errstate(all="ignore"):
+        if not _PLAIN_LEAST < radius < _PLAIN_MOST:
+            columns, radius = columns / radius, 1.0
+        squared = xp.sum(columns * columns, axis=0)
+        length = xp.sqrt(squared)
+        factor = xp.where(length > limit * radius, limit / length, xp.full_like(length, 1 / radius)) * most
+        # what is not finite becomes an integer that depends on the machine, and then 0
+        whole = _as_integers(columns * factor, most)
+    kept = (squared < math.inf) & length_fits(whole, exponent)
+    return whole * xp.astype(kept if usable is None else kept & usable, xp.int64)
 
 
 def box_integers(rows: Array, exponent: int) -> Array:
@@ -63,7 +68,7 @@ def box_integers(rows: Array, exponent: int) -> Array:
     columns = xp.permute_dims(rows, (1, 0))
     radius = 1 << exponent
     finite = ~xp.isnan(columns)
-    cut = xp.clip(xp.where(finite, columns, xp.zeros_like(columns)), -1.0, 1.0)
+    cut = clamp(xp.where(finite, columns, xp.zeros_like(columns)), -1.0, 1.0)
     return _as_integers(cut * radius, radius)
 
 
@@ -75,7 +80,7 @@ def box_fits(whole: Array, exponent: int) -> Array:
 
 def _as_integers(scaled: Array, radius: int) -> Array:
     xp = namespace(scaled)
-    return xp.clip(xp.astype(xp.round(scaled), xp.int64), -radius, radius)
+    return clamp(xp.astype(xp.round(scaled), xp.int64), -radius, radius)
 
 
 def length_fits(whole: Array, exponent: int) -> Array:

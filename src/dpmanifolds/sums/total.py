@@ -28,7 +28,7 @@ from array_api_compat import device
 from dpmanifolds._arrays import Array, has_doubles, is_numpy, leaves, namespace, on_accelerator, to_numpy
 from dpmanifolds.errors import NotOnManifoldError
 from dpmanifolds.statistics._device_integers import LONGEST_PIECE
-from dpmanifolds.statistics.blocks import bytes_per_record, records_at
+from dpmanifolds.statistics.blocks import block_size, bytes_per_record, evenly, records_at
 from dpmanifolds.statistics.sources import Source
 from dpmanifolds.sums.contribution import Contribution
 
@@ -204,13 +204,14 @@ def _fused(run: Callable[[Array], Any], block: Any, size: int) -> list[Any]:
 def tile_size(parts: list[Array], tile_bytes: int, dim: int = 1, terms: int | None = None) -> int:
     """How many records are worked on together: a function of the shape of one record and of its integers.
 
-    Where a public number of records is known they are cut evenly: the last tile is filled up, and costs like the rest.
+    Where a public number of records is known it is cut evenly into blocks, as sources do, and these into tiles: the
+    last tile of a block is filled up, and costs like the rest.
     """
     read, made = sum(map(bytes_per_record, parts)), 8 * dim
     if on_accelerator(parts[0]):
         return max(1, min(_DEVICE_TILE, (1 << 28) // read, (1 << 30) // made))
     most = max(1, min(tile_bytes // _FEWEST_BYTES, tile_bytes // read, _MOST_INTEGERS // made))
-    return most if not terms else -(-terms // -(-terms // most))
+    return evenly(evenly(terms, block_size(read)), most) if terms else most
 
 
 def _stays(block: Any) -> bool:
