@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from dpmanifolds._arrays import Array, leaves
+from dpmanifolds._arrays import Array
 from dpmanifolds.distributions import move
 from dpmanifolds.domains import Domain
 from dpmanifolds.errors import ArgumentError, NotOnManifoldError, ScaleOutOfRangeError
@@ -216,7 +216,7 @@ def _try_reach(domain: Domain, base: Array, guess: np.ndarray) -> Array | None:
     try:
         with np.errstate(all="ignore"):
             point = move(manifold, base, guess)
-            if not all(map(np.array_equal, leaves(base), leaves(center))):
+            if np.any(coordinates_at(manifold, base, center)):
                 point = domain.clip(point)
     except (ScaleOutOfRangeError, np.linalg.LinAlgError):
         return None

@@ -56,10 +56,10 @@ def ball_integers(rows: Array, exponent: int, *, radius: float = 1.0, usable: Ar
         squared = xp.sum(columns * columns, axis=0)
         length = xp.sqrt(squared)
         factor = xp.where(length > limit * radius, limit / length, xp.full_like(length, 1 / radius)) * most
-        # what is not finite becomes an integer that depends on the machine, and then 0
-        whole = _as_integers(columns * factor, most)
-    kept = (squared < math.inf) & length_fits(whole, exponent)
-    return whole * xp.astype(kept if usable is None else kept & usable, xp.int64)
+        usable = squared < math.inf if usable is None else usable & (squared < math.inf)
+        scaled = xp.where(usable, columns * factor, xp.zeros_like(length))
+    whole = _as_integers(scaled, most)
+    return whole * xp.astype(length_fits(whole, exponent), xp.int64)
 
 
 def box_integers(rows: Array, exponent: int) -> Array:
