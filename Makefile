@@ -53,14 +53,14 @@ fuzz: $(VENV)/.test
 
 # the papers' figures and claims, their key numbers checked; DATA=folder for the real data sets
 reproduce-quick: $(VENV)/.test
-	$(BIN)/python -m dpmanifolds.experiments all --quick --jobs 2 --out out/papers $(if $(DATA),--data $(DATA))
+	$(BIN)/python -m papers all --quick --jobs 2 --out out/papers $(if $(DATA),--data $(DATA))
 
 reproduce: $(VENV)/.test
-	$(BIN)/python -m dpmanifolds.experiments all --jobs 2 --out out/papers $(if $(DATA),--data $(DATA))
+	$(BIN)/python -m papers all --jobs 2 --out out/papers $(if $(DATA),--data $(DATA))
 
 # docs/papers.md and its figures, from what the last of these two runs left
 papers: $(VENV)/.test
-	$(BIN)/python -m dpmanifolds.experiments.pages --out out/papers --write docs/papers.md
+	$(BIN)/python -m papers.pages --out out/papers --write docs/papers.md
 
 # the pages' Python is run, then the site is built into out/docs; every warning is an error
 docs: $(VENV)-docs/.ready

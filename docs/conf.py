@@ -71,7 +71,6 @@ ROOMS = (
     "plotting",
     "report",
     "page",
-    "experiments",
     "errors",
 )
 

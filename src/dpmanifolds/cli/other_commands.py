@@ -1,4 +1,4 @@
-"""`dpmanifolds demo | report | reproduce | info`."""
+"""`dpmanifolds demo | report | info`."""
 
 from __future__ import annotations
 
@@ -8,9 +8,9 @@ from typing import Annotated, Any
 
 import typer
 
-from dpmanifolds.cli._app import OTHER, app
+from dpmanifolds.cli._app import app
 
-__all__ = ["demo", "info", "report", "reproduce"]
+__all__ = ["demo", "info", "report"]
 
 _EXTRAS = {
     "matplotlib": "figures",
@@ -51,37 +51,6 @@ def report(
     loaded = load_release(release)
     folder = release if release.is_dir() else release.parent
     typer.echo(str(write_report(loaded, out or folder / "report.html", overwrite=overwrite)))
-
-
-@app.command(rich_help_panel="Learn")
-def reproduce(
-    name: Annotated[str, typer.Argument(help="A study, or list.", show_default=False)],
-    quick: Annotated[bool, typer.Option("--quick", help="Smaller sizes, wider error bars.")] = False,
-    out: Annotated[Path, typer.Option(help="Folder for tables and figures.")] = Path("out"),
-    data: Annotated[
-        Path | None, typer.Option(help="Folder of real data (else DPMANIFOLDS_DATA, else synthetic).")
-    ] = None,
-    seed: Annotated[int, typer.Option(help="Of the simulations.")] = 0,
-) -> None:
-    """Run a figure of the literature again, and compare with what the paper says.
-
-    Exit code 1 where a key number falls outside of what its error allows.
-
-    [bold]Example[/bold]
-
-    dpmanifolds reproduce list
-
-    dpmanifolds reproduce reimherr-1 --quick
-    """
-    from dpmanifolds.cli._show import result
-    from dpmanifolds.experiments import names
-    from dpmanifolds.experiments import reproduce as run
-
-    if name == "list":
-        typer.echo("\n".join(names()))
-        return
-    if run(name, quick=quick, out=out, data=data, seed=seed, console=result()).failures:
-        raise typer.Exit(OTHER)
 
 
 @app.command(rich_help_panel="Learn")
