@@ -4,7 +4,7 @@ VENV := .venv
 BIN := $(VENV)/bin
 PIP := $(BIN)/python -m pip --disable-pip-version-check -q
 
-.PHONY: demo test lint types check contract certify test-statistical test-backends test-dask torture audit fuzz redteam reproduce reproduce-quick papers bench freeze-oracles docs test-page \
+.PHONY: demo test lint types check contract certify test-statistical test-backends test-dask torture audit fuzz redteam reproduce reproduce-quick papers bench freeze-oracles docs planner test-page \
 	stranger clean
 
 demo: $(VENV)/.demo
@@ -67,10 +67,14 @@ docs: $(VENV)-docs/.ready
 	$(VENV)-docs/bin/python docs/run_pages.py
 	$(VENV)-docs/bin/python -m sphinx -q -W --keep-going -b html docs out/docs
 
+# the planner page, one file in the wheel, from its sources in docs/planner
+planner:
+	$(PYTHON) docs/planner/build.py
+
 # the planner page in headless Chromium (Debian: apt-get install chromium); screenshots go to out/page
 test-page: $(VENV)-page/.ready
 	@command -v chromium >/dev/null || command -v google-chrome >/dev/null || { echo "test-page needs chromium on the PATH"; exit 1; }
-	DPMANIFOLDS_SHOTS=out/page $(VENV)-page/bin/python -m pytest -q tests/page
+	DPMANIFOLDS_SHOTS=out/page $(VENV)-page/bin/python -m pytest -q tests/planner
 
 # from the built wheel, in an empty directory: install, release, plan, audit, be refused; writes docs/strangers_path.md
 stranger:

@@ -34,7 +34,6 @@ LAYERS = {
     "auditing": 7,
     "cli": 8,
     "demo": 8,
-    "page": 8,
     "plotting": 8,
     "report": 8,
     "__main__": 8,

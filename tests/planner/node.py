@@ -5,9 +5,10 @@ from __future__ import annotations
 import json
 import shutil
 import subprocess
-from importlib import resources
+from pathlib import Path
 from typing import Any
 
+SOURCES = Path(__file__).resolve().parents[2] / "docs" / "planner"
 NODE = shutil.which("node") or shutil.which("nodejs")
 _ANSWER = """
 const planner = require(process.argv[1] + "/planner.js");
@@ -22,9 +23,12 @@ console.log(JSON.stringify(questions.map((question) => eval(question)), plain));
 
 def ask(*questions: str) -> list[Any]:
     """What these JavaScript expressions are."""
-    folder = str(resources.files("dpmanifolds.page"))
     done = subprocess.run(
-        [str(NODE), "-e", _ANSWER, folder], input=json.dumps(questions), capture_output=True, text=True, check=False
+        [str(NODE), "-e", _ANSWER, str(SOURCES)],
+        input=json.dumps(questions),
+        capture_output=True,
+        text=True,
+        check=False,
     )
     assert done.returncode == 0, done.stderr
     return list(json.loads(done.stdout))

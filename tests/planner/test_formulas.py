@@ -14,7 +14,7 @@ from dpmanifolds.mechanisms import mean_facts
 from dpmanifolds.planning import plan, split_plan
 from dpmanifolds.planning.inverse import budget_for
 from dpmanifolds.privacy import affordable_epsilon, affordable_mu, affordable_rho, mu_for
-from tests.page.node import NODE, ask
+from tests.planner.node import NODE, ask
 
 pytestmark = pytest.mark.skipif(NODE is None, reason="node is not installed")
 

@@ -1,18 +1,16 @@
 """The planner page: expected error, budget and radius at the move of a slider, before any data is touched.
 
->>> from dpmanifolds.page import plan_page
+>>> from dpmanifolds.planning import plan_page
 >>> text = plan_page(manifold="sphere:2", n=200, radius=0.5)
 >>> text.startswith("<!doctype html>"), len(text) < 1_000_000
 (True, True)
 
-One self-contained file: it opens from disk, loads nothing and sends nothing. Its formulas are those of
-`dpmanifolds.planning`, written again in JavaScript, and tests hold one against the other.
+One self-contained file: it opens from disk, loads nothing and sends nothing.
 """
 
 from __future__ import annotations
 
 import json
-import re
 from importlib import resources
 from pathlib import Path
 from typing import Any
@@ -23,8 +21,7 @@ from dpmanifolds.privacy import ApproxDP, Budget, GaussianDP, PureDP, ZeroConcen
 
 __all__ = ["plan_page", "write_plan_page"]
 
-# in the order in which they need each other
-_SCRIPTS = ("special.js", "spaces.js", "budgets.js", "planner.js", "snippets.js", "chart.js", "ui.js")
+_START = 'id="start">{}</script>'
 _FAMILIES = {"spd": 1, "sphere": 1, "hyperbolic": 1, "shapes": 1, "euclidean": 1, "rotations": 1, "grassmann": 2}
 _METRICS = ("affine-invariant", "log-euclidean", "log-cholesky")
 _NUMBERS: dict[type, tuple[str, str]] = {
@@ -46,7 +43,7 @@ def plan_page(
     """The page as HTML, opened at this manifold ("spd:3", "sphere:2", …), number of records, radius and budget.
 
     >>> from dpmanifolds import ApproxDP
-    >>> from dpmanifolds.page import plan_page
+    >>> from dpmanifolds.planning import plan_page
     >>> text = plan_page(manifold="spd:3", n=500, radius=2.0, budget=ApproxDP(1.0, 1e-6))
     >>> text.startswith("<!doctype html>"), "src=" in text
     (True, False)
@@ -62,13 +59,9 @@ def plan_page(
         start["radius"] = positive_number("radius", radius)
     if budget is not None:
         start |= _budget(budget)
+    page = resources.files(__package__).joinpath("planner.html").read_text(encoding="utf-8")
     # "</" would end the script element
-    filled = {
-        "STYLE": _text("style.css"),
-        "START": json.dumps(start).replace("</", "<\\/"),
-        "SCRIPT": "\n".join(_text(name) for name in _SCRIPTS),
-    }
-    return re.sub(r"/\*(STYLE|START|SCRIPT)\*/", lambda found: filled[found[1]], _text("page.html"))
+    return page.replace(_START, _START.replace("{}", json.dumps(start).replace("</", "<\\/")))
 
 
 def write_plan_page(path: str | Path, **start: Any) -> Path:
@@ -102,7 +95,3 @@ def _budget(budget: Any) -> dict[str, Any]:
     kind, field = _NUMBERS[type(budget)]
     start = {"kind": kind, "amount": getattr(budget, field)}
     return start | ({"delta": budget.delta} if isinstance(budget, ApproxDP) else {})
-
-
-def _text(name: str) -> str:
-    return resources.files(__package__).joinpath(name).read_text(encoding="utf-8")

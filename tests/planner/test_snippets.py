@@ -8,8 +8,8 @@ import numpy as np
 import pytest
 
 import dpmanifolds as dpm
-from tests.page.node import NODE, ask
-from tests.page.test_formulas import in_js
+from tests.planner.node import NODE, ask
+from tests.planner.test_formulas import in_js
 
 pytestmark = pytest.mark.skipif(NODE is None, reason="node is not installed")
 

@@ -4,11 +4,15 @@ from __future__ import annotations
 
 import json
 import re
+import runpy
+from pathlib import Path
 
 import pytest
 
 import dpmanifolds as dpm
-from dpmanifolds.page import plan_page, write_plan_page
+from dpmanifolds.planning import plan_page, write_plan_page
+
+BUILDER = Path(__file__).resolve().parents[2] / "docs" / "planner" / "build.py"
 
 
 def start_of(text: str) -> dict:
@@ -22,6 +26,12 @@ def test_the_page_is_one_small_file_without_any_address(tmp_path):
     assert not re.search(r"https?://|//[a-z]+\.|@import|url\((?!#)", text)
     assert "/*STYLE*/" not in text
     assert "default-src 'none'" in text
+
+
+def test_the_page_of_the_package_is_what_its_sources_give():
+    """`make planner` writes it."""
+    builder = runpy.run_path(str(BUILDER))
+    assert builder["BUILT"].read_text(encoding="utf-8") == builder["built_page"]() == plan_page()
 
 
 def test_every_control_has_a_label():

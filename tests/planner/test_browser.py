@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 
 import dpmanifolds as dpm
-from dpmanifolds.page import write_plan_page
+from dpmanifolds.planning import write_plan_page
 
 playwright = pytest.importorskip("playwright.sync_api")
 CHROMIUM = shutil.which("chromium") or shutil.which("chromium-browser") or shutil.which("google-chrome")
