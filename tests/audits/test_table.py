@@ -6,8 +6,8 @@ from pathlib import Path
 
 import pytest
 
-from dpmanifolds.auditing import table
-from dpmanifolds.auditing.precision_table import precision_lines
+from audits import table
+from audits.precision_table import precision_lines
 
 PAGE = Path(__file__).parents[2] / "docs" / "audits.md"
 

@@ -1,6 +1,6 @@
 """The public functions and the neighbours that they are attacked on: the second table of docs/audits.md.
 
->>> from dpmanifolds.auditing.doors import DOORS
+>>> from audits.doors import DOORS
 >>> report = DOORS[0].audit(draws=400, rng=0)
 >>> print(DOORS[0].label, report.claim, report.flagged)
 private_mean, one step on Sphere(2, 1.0), pure ε = 1 False

@@ -1,4 +1,4 @@
-"""The tables of docs/audits.md: `python -m dpmanifolds.auditing.table --draws 8000 --write docs/audits.md`.
+"""The tables of docs/audits.md: `python -m audits.table --draws 8000 --write docs/audits.md`.
 
 Every mechanism on manifolds of up to six dimensions, and every public release: what it claims, what the attack shows at
 95 %, and what it shows against the same with 30 % too little noise; then the attack on low-order bits.
@@ -18,9 +18,9 @@ from multiprocessing import get_context
 from pathlib import Path
 from typing import Any
 
+from audits.doors import DOORS, DoorRow
+from audits.precision_table import precision_lines
 from dpmanifolds.auditing.audit import audit
-from dpmanifolds.auditing.doors import DOORS, DoorRow
-from dpmanifolds.auditing.precision_table import precision_lines
 from dpmanifolds.auditing.report import AuditReport
 from dpmanifolds.domains import Ball
 from dpmanifolds.manifolds import (
@@ -171,7 +171,7 @@ def _written(text: str, mark: str, lines: list[str]) -> str:
 
 def main(arguments: list[str] | None = None) -> None:
     """Print the tables, and write them into a page that has their markers."""
-    parser = argparse.ArgumentParser(prog="python -m dpmanifolds.auditing.table", description=__doc__)
+    parser = argparse.ArgumentParser(prog="python -m audits.table", description=__doc__)
     parser.add_argument("--draws", type=int, default=8_000, help="releases of each neighbour")
     parser.add_argument("--jobs", type=int, default=2, help="processes")
     parser.add_argument("--only", default="", help="rows whose label holds this text")
