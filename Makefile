@@ -8,7 +8,7 @@ PIP := $(BIN)/python -m pip --disable-pip-version-check -q
 	stranger clean
 
 demo: $(VENV)/.demo
-	$(BIN)/python -m dpmanifolds.demo
+	$(BIN)/python -m examples.digits
 
 test: $(VENV)/.test
 	$(BIN)/python -m pytest -q -n auto -m "not statistical"

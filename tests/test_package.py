@@ -33,7 +33,6 @@ LAYERS = {
     "planning": 7,
     "auditing": 7,
     "cli": 8,
-    "demo": 8,
     "plotting": 8,
     "report": 8,
     "__main__": 8,

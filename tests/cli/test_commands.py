@@ -243,11 +243,23 @@ def test_info_tells_shapes_and_nothing_else_of_records(folder, typed):
     assert "wrapped-laplace" in done(typed("info")).stdout
 
 
-def test_the_demonstration_runs_in_the_folder_that_is_named(folder, typed, monkeypatch):
-    asked = []
-    monkeypatch.setattr("dpmanifolds.demo.main", lambda place, console: asked.append(place))
-    done(typed("demo --out here"))
-    assert asked == [Path("here")]
+def test_the_demonstration_shows_its_commands_and_leaves_a_release_in_the_folder_that_is_named(folder, typed):
+    for _ in range(2):
+        said = done(typed("demo --out 'over here'")).stdout
+        assert re.findall(r"^\$ dpmanifolds (\w+)", said, flags=re.MULTILINE) == ["plan", "mean", "info"]
+        assert "The promise" in said
+    release = load_release(Path("over here", "release"))
+    assert release.spent == dpm.PureDP(1.0)
+    assert release.n == 898
+    assert bool(release.domain.contains(release.value))
+
+
+def test_the_demonstration_ends_with_the_code_of_a_command_that_fails(folder, typed):
+    Path("out").mkdir()
+    Path("out", "release").write_text("in the way", encoding="utf-8")
+    ended = typed("demo")
+    assert ended.exit_code == 2
+    assert "$ dpmanifolds info" not in ended.stdout
 
 
 @pytest.mark.parametrize(

@@ -11,7 +11,7 @@ import pytest
 from rich.console import Console
 
 import dpmanifolds as dpm
-from dpmanifolds import demo
+from examples import digits
 
 WIDTH = 80
 
@@ -21,7 +21,7 @@ def told(tmp_path_factory):
     """What it prints, and where it left its files."""
     folder = tmp_path_factory.mktemp("demo")
     console = Console(width=WIDTH, record=True, file=io.StringIO(), highlight=False)
-    demo.main(folder / "out", console)
+    digits.main(folder / "out", console)
     return console.export_text(), folder / "out"
 
 
@@ -36,7 +36,7 @@ def test_private_accuracy_is_far_above_guessing_and_below_no_privacy(told):
     for every 2.2 % and 5.4 %, as the outermost runs do.
     """
     found = shares(told[0])
-    assert list(found) == ["guessing", *(f"ε = {epsilon:g}" for epsilon in demo.EPSILONS), "no privacy †"]
+    assert list(found) == ["guessing", *(f"ε = {epsilon:g}" for epsilon in digits.EPSILONS), "no privacy †"]
     assert found["ε = 1"] > 45
     assert found["no privacy †"] == pytest.approx(70.6, abs=1.0)
     assert found["ε = 0.25"] < found["no privacy †"]
@@ -61,7 +61,7 @@ def test_the_release_can_be_read_back(told):
     releases = [dpm.Release.from_json(line) for line in lines]
     assert len(releases) == 10
     for release in releases:
-        assert release.spent == demo.BUDGET
+        assert release.spent == digits.BUDGET
         assert not release.reproducible
         assert bool(release.domain.contains(release.value))
 
@@ -69,12 +69,12 @@ def test_the_release_can_be_read_back(told):
 def test_the_ball_does_not_depend_on_private_images(monkeypatch):
     import sklearn.datasets
 
-    digits = sklearn.datasets.load_digits()
-    before = demo.Digits.load().ball
-    half = len(digits.images) // 2
-    digits.images[:half] = 0.0
-    monkeypatch.setattr(sklearn.datasets, "load_digits", lambda: digits)
-    after = demo.Digits.load()
+    bundled = sklearn.datasets.load_digits()
+    before = digits.Digits.load().ball
+    half = len(bundled.images) // 2
+    bundled.images[:half] = 0.0
+    monkeypatch.setattr(sklearn.datasets, "load_digits", lambda: bundled)
+    after = digits.Digits.load()
     assert np.ptp(after.records, axis=0).max() == 0
     assert after.ball.radius == before.radius
     assert np.array_equal(after.ball.center, before.center)
@@ -83,6 +83,6 @@ def test_the_ball_does_not_depend_on_private_images(monkeypatch):
 def test_the_figure_needs_matplotlib(told, tmp_path, monkeypatch):
     monkeypatch.setitem(sys.modules, "matplotlib.figure", None)
     monkeypatch.setitem(sys.modules, "matplotlib.backends.backend_agg", None)
-    assert not demo._drawn(tmp_path / "none.png", {1.0: 0.5}, 0.7)
+    assert not digits._drawn(tmp_path / "none.png", {1.0: 0.5}, 0.7)
     assert not (tmp_path / "none.png").exists()
     assert ("No figure" in told[0]) != (told[1] / "digits-accuracy.png").exists()

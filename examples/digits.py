@@ -2,7 +2,7 @@
 
 Half of the images play the private records, one image per person; the other half plays a public collection.
 
->>> from dpmanifolds.demo import descriptors
+>>> from examples.digits import descriptors
 >>> import numpy as np
 >>> descriptors(np.random.default_rng(0).integers(0, 17, (2, 8, 8))).shape
 (2, 5, 5)
