@@ -17,11 +17,12 @@ from dpmanifolds.optimize import (
     StronglyConvexSteps,
     private_descent,
 )
-from dpmanifolds.privacy import classical_gaussian_sigma, delta_of_mu, full_batch_descent, mu_for
+from dpmanifolds.privacy import delta_of_mu, full_batch_descent, mu_for
 from dpmanifolds.statistics import frechet_median
 from papers._checks import inside, near
 from papers._draws import means_of, wishart_records
 from papers._study import Claim, Setting, claim, compared, mean_and_error, not_reproducible
+from papers.published import classical_gaussian_sigma
 
 __all__ = ["han_claims"]
 

@@ -18,6 +18,7 @@ from papers._draws import (
     wishart_records,
 )
 from papers._study import Claim, Setting, claim, compared, mean_and_error, not_reproducible
+from papers.published import published_sensitivity_of_mean_gradient
 
 __all__ = ["soto_claims"]
 
@@ -192,9 +193,7 @@ def _gradient_moves(setting: Setting) -> float:
 
 def _sharp_share() -> float:
     ball = Ball(Sphere(2), np.array([0.0, 0.0, 1.0]), math.pi / 8)
-    return float(sensitivity_of_mean_gradient(ball, 1)) / float(
-        sensitivity_of_mean_gradient(ball, 1, bound="published")
-    )
+    return float(sensitivity_of_mean_gradient(ball, 1)) / published_sensitivity_of_mean_gradient(ball, 1)
 
 
 def _descent_lengths(setting: Setting) -> list[int]:

@@ -32,6 +32,7 @@ from dpmanifolds.mechanisms import MECHANISMS, calibrate, mean_facts
 from dpmanifolds.privacy import ApproxDP, Budget, GaussianDP, PureDP, sensitivity_of_mean
 from papers._checks import inside, near
 from papers._study import Claim, Numbers, Result, Setting, claim
+from papers.published import published_sensitivity_of_mean
 
 __all__ = ["PANELS", "SIZE", "draw", "run"]
 
@@ -116,8 +117,7 @@ def _errors(ball: Ball, budget: Budget) -> dict[str, float]:
     laplace = _KINDS["riemannian-laplace", "idealized"][0]
     if laplace in found and isinstance(budget, PureDP) and ball.manifold.curvature_bounds[1] > 0:
         try:
-            published = sensitivity_of_mean(ball, _N, bound="published")
-            share = float(published) / float(sensitivity_of_mean(ball, _N))
+            share = published_sensitivity_of_mean(ball, _N) / float(sensitivity_of_mean(ball, _N))
         except RadiusTooLargeError:
             return found
         # far below the size of the space, the error is proportional to the scale

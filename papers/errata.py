@@ -32,6 +32,7 @@ from papers._errata_utpala import utpala_claims
 from papers._plots import curves
 from papers._study import Claim, Numbers, Result, Setting, claim
 from papers.jiang_algorithms import published_circle_delta
+from papers.published import published_sensitivity_of_mean, published_sensitivity_of_mean_gradient
 
 __all__ = ["PANELS", "SIZE", "draw", "run"]
 
@@ -101,7 +102,7 @@ def _losses(setting: Setting, numbers: Numbers) -> list[Claim]:
         pairs = _pairs(radius, n)
         means = [[means_of(space, side[None])[0] for side in pair] for pair in pairs]
         scales = {
-            "published Δ/ε (not private)": float(sensitivity_of_mean(ball, n, bound="published")),
+            "published Δ/ε (not private)": published_sensitivity_of_mean(ball, n),
             "Δ/ε with Δ = 2·tan(r)/n (not private)": float(sensitivity_of_mean(ball, n)),
             "ours: 2Δ/ε": 2 * float(sensitivity_of_mean(ball, n)),
         }
@@ -114,7 +115,7 @@ def _losses(setting: Setting, numbers: Numbers) -> list[Claim]:
             for pair in pairs
         ]
         scales = {
-            "published Δ/ε (not private)": float(sensitivity_of_mean_gradient(ball, n, bound="published")),
+            "published Δ/ε (not private)": published_sensitivity_of_mean_gradient(ball, n),
             "Δ/ε with the proven Δ (not private)": float(sensitivity_of_mean_gradient(ball, n)),
             "ours: 2Δ/ε": 2 * float(sensitivity_of_mean_gradient(ball, n)),
         }
@@ -172,7 +173,7 @@ def _moves(setting: Setting, numbers: Numbers) -> list[Claim]:
         ball = Ball(space, _NORTH, float(radius))
         numbers.add(_MOVES, "ours, 2·tan(r)", radius, n * float(sensitivity_of_mean(ball, n)))
         if radius < 0.98 * math.pi / 4:
-            published = n * float(sensitivity_of_mean(ball, n, bound="published"))
+            published = n * published_sensitivity_of_mean(ball, n)
             numbers.add(_MOVES, "published bound, 2r(2−h)/h", radius, published)
         if radius < 1.2:
             numbers.add(_MOVES, "worst pair found", radius, n * _attack(space, float(radius), n))

@@ -25,6 +25,7 @@ from papers._checks import inside, near
 from papers._plots import curves
 from papers._study import Claim, Numbers, Result, Setting, claim, compared, mean_and_error
 from papers.jiang_algorithms import algorithm_1, algorithm_2
+from papers.published import published_sensitivity_of_mean
 
 __all__ = ["PANELS", "SIZE", "draw", "run"]
 
@@ -133,7 +134,7 @@ def _estimates(setting: Setting, numbers: Numbers) -> list[Claim]:
 def _utility(setting: Setting, numbers: Numbers) -> list[Claim]:
     space, n, north = Sphere(2), 10, np.array([0.0, 0.0, 1.0])
     ball = Ball(space, north, math.pi / 8)
-    published, tight = (float(sensitivity_of_mean(ball, n, bound=kind)) for kind in ("published", "tight"))
+    published, tight = published_sensitivity_of_mean(ball, n), float(sensitivity_of_mean(ball, n))
     draws = setting.pick(200, 2000, 20_000)
     rows = []
     for step in setting.each(setting.pick((1, 8), tuple(range(1, 13)), tuple(range(1, 13))), "S²"):

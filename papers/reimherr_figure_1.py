@@ -20,7 +20,7 @@ import numpy as np
 from dpmanifolds.domains import Ball
 from dpmanifolds.manifolds import SPD, Sphere
 from dpmanifolds.mechanisms import calibrate, mean_facts
-from dpmanifolds.privacy import PureDP, sensitivity_of_mean, sensitivity_of_mean_gradient
+from dpmanifolds.privacy import PureDP, sensitivity_of_mean
 from papers._checks import Check, inside, near
 from papers._draws import (
     embedded_laplace,
@@ -41,6 +41,7 @@ from papers._study import (
     mean_and_error,
     not_reproducible,
 )
+from papers.published import published_sensitivity_of_mean, published_sensitivity_of_mean_gradient
 
 __all__ = ["PANELS", "SIZE", "draw", "run"]
 
@@ -178,7 +179,7 @@ def _sphere(setting: Setting, numbers: Numbers, sizes: Any, replicates: int) -> 
     for n in setting.each(sizes, "S²"):
         records = polar_records(radius, (replicates, n), rng)
         moved = _moves(space, records, polar_records(radius, (replicates,), rng))
-        published = float(sensitivity_of_mean(ball, n, bound="published"))
+        published = published_sensitivity_of_mean(ball, n)
         tight = float(sensitivity_of_mean(ball, n))
         largest = max(largest, float(moved.max()) / published)
         pair = np.concatenate([np.resize(corners[2:], (n - 1, 3)), corners[:1]])[None]
@@ -197,7 +198,7 @@ def _sphere(setting: Setting, numbers: Numbers, sizes: Any, replicates: int) -> 
 
         intrinsic = errors(riemannian_laplace(space, means, published, rng))
         unit = errors(embedded_laplace(means, 1.0, rng))
-        gradient = float(sensitivity_of_mean_gradient(ball, n, bound="published"))
+        gradient = published_sensitivity_of_mean_gradient(ball, n)
         numbers.add_sample(_ERRORS[1], "Riemannian Laplace, published", n, intrinsic)
         numbers.add_sample(_ERRORS[1], "Euclidean Laplace, Δ = 2r/n (not private)", n, 2 * radius / n * unit)
         numbers.add_sample(_ERRORS[1], "Euclidean Laplace, honest Δ", n, tight * unit)

@@ -19,7 +19,7 @@ from dpmanifolds.distributions import KNormGradientLaw
 from dpmanifolds.domains import Ball
 from dpmanifolds.manifolds import SPD, Sphere
 from dpmanifolds.mechanisms import calibrate, mean_facts
-from dpmanifolds.privacy import PureDP, sensitivity_of_mean, sensitivity_of_mean_gradient
+from dpmanifolds.privacy import PureDP, sensitivity_of_mean_gradient
 from papers._checks import inside, near
 from papers._draws import (
     embedded_laplace,
@@ -31,6 +31,7 @@ from papers._draws import (
 )
 from papers._plots import curves
 from papers._study import Claim, Numbers, Result, Setting, claim, compared, log_slope
+from papers.published import published_sensitivity_of_mean, published_sensitivity_of_mean_gradient
 
 __all__ = ["PANELS", "SIZE", "draw", "run"]
 
@@ -84,7 +85,7 @@ def _sphere(setting: Setting, numbers: Numbers, sizes: Any, data_sets: int) -> l
     for n in setting.each(sizes, "S²"):
         records = polar_records(radius, (data_sets, n), rng)
         means = means_of(space, records)
-        published = float(sensitivity_of_mean_gradient(ball, n, bound="published"))
+        published = published_sensitivity_of_mean_gradient(ball, n)
         ours = calibrate("direct-laplace", mean_facts(ball, n), PureDP(1.0), "rounded")
         honest = calibrate("k-norm-gradient", mean_facts(ball, n), PureDP(1.0), "idealized")
         errors, square = _Errors(), []
@@ -99,7 +100,7 @@ def _sphere(setting: Setting, numbers: Numbers, sizes: Any, data_sets: int) -> l
             kept = _gradient_draws(ball, data, mean, honest.scale, rng)
             errors.note(_HONEST, distance(kept))
             square.append(space.dist(mean, draws) ** 2)
-            scale = float(sensitivity_of_mean(ball, n, bound="published"))
+            scale = published_sensitivity_of_mean(ball, n)
             errors.note(_LAPLACE, distance(riemannian_laplace(space, many, scale, rng)))
             flat = embedded_laplace(many, 2 * radius / n, rng)
             errors.note(_EUCLID, distance(flat))
@@ -114,9 +115,7 @@ def _sphere(setting: Setting, numbers: Numbers, sizes: Any, data_sets: int) -> l
     to_ours = {name: table[-1][name] / table[-1][_OURS] for name in table[0]}
     convexity = 2 * radius / math.tan(2 * radius)
     slope, slope_error = log_slope(sizes[-3:], squares[-3:])
-    gradient, laplace = (
-        float(bound(ball, 1, bound="published")) for bound in (sensitivity_of_mean_gradient, sensitivity_of_mean)
-    )
+    gradient, laplace = published_sensitivity_of_mean_gradient(ball, 1), published_sensitivity_of_mean(ball, 1)
     return [
         claim(
             "Soto, Remark 1",

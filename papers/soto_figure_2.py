@@ -21,11 +21,12 @@ import numpy as np
 from dpmanifolds.distributions import KNormGradientLaw
 from dpmanifolds.domains import Ball
 from dpmanifolds.mechanisms import calibrate, mean_facts
-from dpmanifolds.privacy import ApproxDP, PureDP, sensitivity_of_mean_gradient
+from dpmanifolds.privacy import ApproxDP, PureDP
 from dpmanifolds.statistics import ball_from_reference, frechet_mean
 from papers._checks import Check, inside, near
 from papers._shapes import ShapeSet, crossings, point_wise_laplace, shape_sets, smoothed
 from papers._study import Claim, Numbers, Result, Setting, claim, not_reproducible
+from papers.published import published_sensitivity_of_mean_gradient
 
 __all__ = ["PANELS", "SIZE", "draw", "run"]
 
@@ -91,7 +92,7 @@ def _one_set(setting: Setting, numbers: Numbers, shapes: ShapeSet) -> dict[str, 
         draws[_HONEST] = lambda: _gradient(space, inside, ball.center, ball.radius, private_mean, facts, count, rng)
     if reach < 0.99 * math.pi / 8:
         leaky = Ball(space, mean, reach * (1 + 1e-9))
-        sigma = 2 * float(sensitivity_of_mean_gradient(leaky, n, bound="published")) / _EPSILON
+        sigma = 2 * published_sensitivity_of_mean_gradient(leaky, n) / _EPSILON
         draws[_LEAKY] = lambda: np.asarray(
             KNormGradientLaw(space, records, mean, leaky.radius, sigma, mean).sample(count, rng)
         )

@@ -21,12 +21,13 @@ from dpmanifolds.distributions import FlatGaussian, FlatLaplace
 from dpmanifolds.domains import Ball
 from dpmanifolds.manifolds import SPD, Euclidean
 from dpmanifolds.mechanisms import choose, mean_facts
-from dpmanifolds.privacy import ApproxDP, classical_gaussian_sigma, gaussian_sigma, laplace_scale
+from dpmanifolds.privacy import ApproxDP, gaussian_sigma, laplace_scale
 from dpmanifolds.releases import private_mean
 from dpmanifolds.statistics import frechet_mean
 from papers._checks import inside, near
 from papers._plots import curves, power
 from papers._study import Claim, Numbers, Result, Setting, claim, compared
+from papers.published import classical_gaussian_sigma
 
 __all__ = ["PANELS", "SIZE", "draw", "run"]
 
