@@ -4,11 +4,11 @@ VENV := .venv
 BIN := $(VENV)/bin
 PIP := $(BIN)/python -m pip --disable-pip-version-check -q
 
-.PHONY: demo test lint types check contract certify test-statistical test-backends test-dask torture audit fuzz redteam reproduce reproduce-quick papers bench freeze-oracles docs test-page \
+.PHONY: demo test lint types check contract certify test-statistical test-backends test-dask torture audit fuzz redteam reproduce reproduce-quick papers bench freeze-oracles docs planner test-page \
 	stranger clean
 
 demo: $(VENV)/.demo
-	$(BIN)/python -m dpmanifolds.demo
+	$(BIN)/python -m examples.digits
 
 test: $(VENV)/.test
 	$(BIN)/python -m pytest -q -n auto -m "not statistical"
@@ -40,7 +40,7 @@ torture: $(VENV)/.test
 
 # attacks on every mechanism and release, thousands of draws each; writes the tables of docs/audits.md
 audit: $(VENV)/.test
-	$(BIN)/python -m dpmanifolds.auditing.table --draws 8000 --write docs/audits.md
+	$(BIN)/python -m audits.table --draws 8000 --write docs/audits.md
 
 # attacks: random neighbours at the edge of random domains, and 10,000 promises against the truth in mpmath (20 minutes)
 redteam: $(VENV)/.test
@@ -53,24 +53,28 @@ fuzz: $(VENV)/.test
 
 # the papers' figures and claims, their key numbers checked; DATA=folder for the real data sets
 reproduce-quick: $(VENV)/.test
-	$(BIN)/python -m dpmanifolds.experiments all --quick --jobs 2 --out out/papers $(if $(DATA),--data $(DATA))
+	$(BIN)/python -m papers all --quick --jobs 2 --out out/papers $(if $(DATA),--data $(DATA))
 
 reproduce: $(VENV)/.test
-	$(BIN)/python -m dpmanifolds.experiments all --jobs 2 --out out/papers $(if $(DATA),--data $(DATA))
+	$(BIN)/python -m papers all --jobs 2 --out out/papers $(if $(DATA),--data $(DATA))
 
 # docs/papers.md and its figures, from what the last of these two runs left
 papers: $(VENV)/.test
-	$(BIN)/python -m dpmanifolds.experiments.pages --out out/papers --write docs/papers.md
+	$(BIN)/python -m papers.pages --out out/papers --write docs/papers.md
 
 # the pages' Python is run, then the site is built into out/docs; every warning is an error
 docs: $(VENV)-docs/.ready
 	$(VENV)-docs/bin/python docs/run_pages.py
 	$(VENV)-docs/bin/python -m sphinx -q -W --keep-going -b html docs out/docs
 
+# the planner page, one file in the wheel, from its sources in docs/planner
+planner:
+	$(PYTHON) docs/planner/build.py
+
 # the planner page in headless Chromium (Debian: apt-get install chromium); screenshots go to out/page
 test-page: $(VENV)-page/.ready
 	@command -v chromium >/dev/null || command -v google-chrome >/dev/null || { echo "test-page needs chromium on the PATH"; exit 1; }
-	DPMANIFOLDS_SHOTS=out/page $(VENV)-page/bin/python -m pytest -q tests/page
+	DPMANIFOLDS_SHOTS=out/page $(VENV)-page/bin/python -m pytest -q tests/planner
 
 # from the built wheel, in an empty directory: install, release, plan, audit, be refused; writes docs/strangers_path.md
 stranger:

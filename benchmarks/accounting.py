@@ -1,6 +1,6 @@
 """Gaussian DP on the sphere: ours against the published Monte-Carlo Algorithm 2, and the time to calibrate σ.
 
-    python benchmarks/accounting.py [--repeats 7]
+    PYTHONPATH=. python benchmarks/accounting.py [--repeats 7]
 
 Algorithm 2 runs at the paper's settings (n = 1000 draws, m = 100 repeats, 1000 values of ε up to πΔ/2σ²), three times:
 with arrays throughout and this package's exact sampler (its best case), with arrays and the paper's Metropolis chain,
@@ -18,8 +18,8 @@ from rich.table import Table
 from timing import best_times, one_core, record
 
 from dpmanifolds import Hyperbolic, Manifold, Sphere
-from dpmanifolds.experiments.jiang_algorithms import algorithm_2, algorithm_2_step_by_step
 from dpmanifolds.privacy import gaussian_dp_mu, sigma_for_mu
+from papers.jiang_algorithms import algorithm_2, algorithm_2_step_by_step
 
 SCALES = (0.25, 0.5, 1.0, 2.0)
 

@@ -33,10 +33,9 @@ EXPONENT = 28
 
 def pull_at(k: int, metric: str, exponent: int = EXPONENT) -> Any:
     """Tangent vectors at a public point, in a ball of radius 6."""
-    from tests.sums.device_cases import ordinary_records
-
     import dpmanifolds as dpm
     from dpmanifolds.sums.contribution import TangentContribution
+    from tests.sums.device_cases import ordinary_records
 
     base = ordinary_records(k, 1, 3.0, seed=5)[0]
     return TangentContribution(dpm.SPD(k, metric), base, radius=6.0, exponent=exponent)
@@ -44,10 +43,9 @@ def pull_at(k: int, metric: str, exponent: int = EXPONENT) -> Any:
 
 def check(library: str, put: Callable[[np.ndarray], Any]) -> None:
     """The contract on the real kernels, one line per case."""
-    from tests.sums.device_cases import breaches, hard_records, ordinary_records
-
     from dpmanifolds.statistics import _device_integers
     from dpmanifolds.sums.total import integers_of, sum_block
+    from tests.sums.device_cases import breaches, hard_records, ordinary_records
 
     def one(k: int, metric: str, dtype: Any) -> None:
         pull = pull_at(k, metric)

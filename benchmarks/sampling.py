@@ -1,6 +1,6 @@
 """Exact draws against the published Markov chains and pyRiemann's sampler, in one run.
 
-    python benchmarks/sampling.py [--plot out/sampling.png]
+    PYTHONPATH=. python benchmarks/sampling.py [--plot out/sampling.png]
 
 Chains are timed over a part of their steps and scaled up: their cost per step is constant. Draws of our laws include
 building the law (its hulls and quadrature), as a release does.
@@ -19,7 +19,7 @@ from timing import best_times, one_core, record
 
 from dpmanifolds import SPD, Hyperbolic, PlanarShapes, RiemannianGaussian, RiemannianLaplace, Sphere, frechet_mean
 from dpmanifolds.distributions import KNormGradientLaw
-from dpmanifolds.experiments.chains import (
+from papers.chains import (
     knorm_gradient_chain,
     log_euclidean_laplace_chain,
     log_euclidean_laplace_chain_in_coordinates,

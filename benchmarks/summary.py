@@ -53,7 +53,7 @@ def run_all(runs: list[list[str]], only: list[str] | None, out: Path) -> list[di
         if only is None or command[0] in only:
             path.write_text("", encoding="utf-8")
             print(f"$ python benchmarks/{' '.join(command)}", flush=True)
-            environment = {**os.environ, "DPMANIFOLDS_BENCH": str(path)}
+            environment = {**os.environ, "DPMANIFOLDS_BENCH": str(path), "PYTHONPATH": str(HERE.parent)}
             subprocess.run([sys.executable, str(HERE / command[0]), *command[1:]], env=environment, check=True)
         rows += [json.loads(line) for line in path.read_text(encoding="utf-8").splitlines()]
     return rows

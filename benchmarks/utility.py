@@ -1,6 +1,6 @@
 """How far private means are from the true ones: ours against what the papers publish, at the same promise.
 
-    python benchmarks/utility.py [--replicates 2000] [--quick]
+    PYTHONPATH=. python benchmarks/utility.py [--replicates 2000] [--quick]
 
 A ratio is our mean error over theirs, or over the limit that it must keep. "pass" is a ratio at or below its threshold,
 "within noise" one that is above it by less than three standard errors of the simulation; ratios of expected errors have
@@ -40,13 +40,13 @@ from dpmanifolds import (
     Sphere,
     frechet_mean,
     private_mean,
-    sensitivity_of_mean,
 )
 from dpmanifolds.data import DescriptorDomain
 from dpmanifolds.distributions import KNormGradientLaw, laplace_law, move
 from dpmanifolds.mechanisms import calibrate, choose, host, mean_facts
-from dpmanifolds.privacy import gaussian_sigma, sensitivity_of_mean_gradient
+from dpmanifolds.privacy import gaussian_sigma
 from dpmanifolds.sums.steps import plan_steps
+from papers.published import published_sensitivity_of_mean, published_sensitivity_of_mean_gradient
 
 PURE, APPROXIMATE = PureDP(1.0), ApproxDP(1.0, 1e-6)
 
@@ -115,8 +115,8 @@ def sphere(replicates: int) -> Iterator[Line]:
     rng = np.random.default_rng(20)
     data_sets = 10
     for n in (10, 30, 100, 300):
-        laplace_scale = float(sensitivity_of_mean(ball, n, bound="published")) / PURE.epsilon
-        gradient_scale = float(sensitivity_of_mean_gradient(ball, n, bound="published")) / PURE.epsilon
+        laplace_scale = published_sensitivity_of_mean(ball, n) / PURE.epsilon
+        gradient_scale = published_sensitivity_of_mean_gradient(ball, n) / PURE.epsilon
         ours, laplace, projected, gradient = [], [], [], []
         for _ in range(data_sets):
             records = points_in(ball, n, rng)

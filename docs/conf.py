@@ -16,7 +16,7 @@ from sphinx.util import logging
 from sphinx.util.docutils import SphinxDirective
 
 import dpmanifolds
-from dpmanifolds.page import write_plan_page
+from dpmanifolds.planning import write_plan_page
 
 logger = logging.getLogger(__name__)
 project = "dpmanifolds"
@@ -26,7 +26,7 @@ language = "en-GB"
 
 extensions = ["myst_parser", "sphinx.ext.autodoc", "sphinx.ext.autosummary"]
 source_suffix = {".md": "markdown"}
-exclude_patterns = ["figures", "_static"]
+exclude_patterns = ["figures", "planner", "_static"]
 myst_enable_extensions = ["deflist"]
 myst_heading_anchors = 3
 
@@ -70,8 +70,6 @@ ROOMS = (
     "auditing",
     "plotting",
     "report",
-    "page",
-    "experiments",
     "errors",
 )
 

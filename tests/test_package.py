@@ -33,17 +33,25 @@ LAYERS = {
     "planning": 7,
     "auditing": 7,
     "cli": 8,
-    "demo": 8,
-    "page": 8,
     "plotting": 8,
     "report": 8,
     "__main__": 8,
-    "experiments": 8,
 }
 
 
 def room_of(path: Path) -> str:
     return path.relative_to(PACKAGE).parts[0].removesuffix(".py")
+
+
+def imported_modules(path: Path) -> set[str]:
+    """Every module that a file imports by its full name, lazily or not."""
+    names = set()
+    for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
+        if isinstance(node, ast.ImportFrom) and node.module:
+            names.add(node.module)
+        elif isinstance(node, ast.Import):
+            names.update(alias.name for alias in node.names)
+    return names
 
 
 def imported_rooms(path: Path) -> set[str]:
@@ -71,6 +79,12 @@ def test_rooms_import_nothing_above_them(path):
     assert room in LAYERS, f"give {room} a layer"
     above = {other for other in imported_rooms(path) if LAYERS[other] > LAYERS[room]}
     assert not above
+
+
+@pytest.mark.parametrize("path", sorted(PACKAGE.rglob("*.py")), ids=lambda path: str(path.relative_to(PACKAGE)))
+def test_rooms_import_nothing_that_stays_out_of_the_wheel(path):
+    outside = {"papers", "audits", "examples", "docs", "benchmarks", "tests"}
+    assert not {name.split(".")[0] for name in imported_modules(path)} & outside
 
 
 def test_importing_the_package_loads_no_heavy_library():

@@ -11,6 +11,7 @@ import numpy as np
 import pytest
 from scipy import stats
 
+from audits.table import ROWS
 from dpmanifolds import (
     SPD,
     ArgumentError,
@@ -27,7 +28,6 @@ from dpmanifolds import (
 from dpmanifolds.auditing import audit, hard_neighbours
 from dpmanifolds.auditing.draws import noisy_sums, releases
 from dpmanifolds.auditing.neighbours import worst_neighbours
-from dpmanifolds.auditing.table import ROWS
 from dpmanifolds.auditing.transcripts import overheard_noise
 from dpmanifolds.data import DescriptorDomain
 from dpmanifolds.mechanisms import calibrate, mean_facts

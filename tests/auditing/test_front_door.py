@@ -11,9 +11,9 @@ import numpy as np
 import pytest
 
 import dpmanifolds as dpm
+from audits.doors import DOORS
 from dpmanifolds import Ball, Euclidean, GaussianDP, Hyperbolic, PureDP, Sphere, ZeroConcentratedDP
 from dpmanifolds.auditing import audit_release, find_difference, hard_neighbours, hard_records
-from dpmanifolds.auditing.doors import DOORS
 from dpmanifolds.auditing.front_door import remembered_plans
 from dpmanifolds.auditing.transcripts import PathError, overheard_noise
 from tests.mechanisms.cases import BALLS

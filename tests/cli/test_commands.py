@@ -6,7 +6,6 @@ import importlib
 import json
 import re
 from pathlib import Path
-from types import SimpleNamespace
 
 import numpy as np
 import pytest
@@ -244,35 +243,28 @@ def test_info_tells_shapes_and_nothing_else_of_records(folder, typed):
     assert "wrapped-laplace" in done(typed("info")).stdout
 
 
-def test_studies_are_listed_and_run_by_name(folder, typed, monkeypatch):
-    from dpmanifolds import experiments
-
-    assert done(typed("reproduce list")).stdout.split() == list(experiments.names())
-    asked, failures = {}, []
-
-    def reproduce(name, **options):
-        asked.update(options, name=name)
-        return SimpleNamespace(failures=failures)
-
-    monkeypatch.setattr(experiments, "reproduce", reproduce)
-    done(typed("reproduce reimherr-1 --quick --out figures"))
-    assert asked["name"] == "reimherr-1"
-    assert asked["quick"] is True
-    assert asked["out"] == Path("figures")
-    failures.append("a number outside of its interval")
-    assert typed("reproduce reimherr-1 --quick --out figures").exit_code == 1
+def test_the_demonstration_shows_its_commands_and_leaves_a_release_in_the_folder_that_is_named(folder, typed):
+    for _ in range(2):
+        said = done(typed("demo --out 'over here'")).stdout
+        assert re.findall(r"^\$ dpmanifolds (\w+)", said, flags=re.MULTILINE) == ["plan", "mean", "info"]
+        assert "The promise" in said
+    release = load_release(Path("over here", "release"))
+    assert release.spent == dpm.PureDP(1.0)
+    assert release.n == 898
+    assert bool(release.domain.contains(release.value))
 
 
-def test_the_demonstration_runs_in_the_folder_that_is_named(folder, typed, monkeypatch):
-    asked = []
-    monkeypatch.setattr("dpmanifolds.demo.main", lambda place, console: asked.append(place))
-    done(typed("demo --out here"))
-    assert asked == [Path("here")]
+def test_the_demonstration_ends_with_the_code_of_a_command_that_fails(folder, typed):
+    Path("out").mkdir()
+    Path("out", "release").write_text("in the way", encoding="utf-8")
+    ended = typed("demo")
+    assert ended.exit_code == 2
+    assert "$ dpmanifolds info" not in ended.stdout
 
 
 @pytest.mark.parametrize(
     "name",
-    ["mean", "median", "variance", "pca", "descend", "plan", "audit", "ledger", "report", "reproduce", "info", "demo"],
+    ["mean", "median", "variance", "pca", "descend", "plan", "audit", "ledger", "report", "info", "demo"],
 )
 def test_every_command_has_help(typed, name):
     assert name in done(typed([name, "--help"])).stdout

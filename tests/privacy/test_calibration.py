@@ -23,7 +23,6 @@ from dpmanifolds.privacy import (
     ZeroConcentratedDP,
     affordable_epsilon,
     affordable_rho,
-    classical_gaussian_sigma,
     compose,
     delta_of_mu,
     epsilon_of_mu,
@@ -105,13 +104,6 @@ def test_analytic_sigma_agrees_with_dp_accounting():
         assert gaussian_sigma(1.0, epsilon, delta) == pytest.approx(
             gaussian_mechanism.get_sigma_gaussian(epsilon, delta), rel=1e-6
         )
-
-
-def test_classical_sigma_is_private_and_larger_and_refused_beyond_one():
-    for epsilon in (0.01, 0.5, 1.0):
-        assert classical_gaussian_sigma(1.0, epsilon, 1e-6) > gaussian_sigma(1.0, epsilon, 1e-6)
-    with pytest.raises(ArgumentError, match="up to 1 only"):
-        classical_gaussian_sigma(1.0, 1.0001, 1e-6)
 
 
 @pytest.mark.parametrize("epsilon", [1e-12, 1e-3, 0.5, 0.999, 1.0, 1.001, 5.0, 40.0, 650.0])

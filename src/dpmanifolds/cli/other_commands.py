@@ -1,16 +1,17 @@
-"""`dpmanifolds demo | report | reproduce | info`."""
+"""`dpmanifolds demo | report | info`."""
 
 from __future__ import annotations
 
 from importlib import metadata
 from pathlib import Path
+from shlex import quote, split
 from typing import Annotated, Any
 
 import typer
 
-from dpmanifolds.cli._app import OTHER, app
+from dpmanifolds.cli._app import app
 
-__all__ = ["demo", "info", "report", "reproduce"]
+__all__ = ["demo", "info", "report"]
 
 _EXTRAS = {
     "matplotlib": "figures",
@@ -27,11 +28,30 @@ _LARGEST = 1 << 32
 def demo(
     out: Annotated[Path, typer.Option(help="Folder for what the demonstration makes.")] = Path("out"),
 ) -> None:
-    """The main job end to end, on images that come with scikit-learn: half a minute, nothing to prepare."""
-    from dpmanifolds.cli._show import result
-    from dpmanifolds.demo import main
+    """The main job end to end, on images that come with scikit-learn: seconds, nothing to prepare.
 
-    main(out, result())
+    Each image becomes a 9×9 covariance matrix. Half of them play the private records, the others a public collection.
+    """
+    import numpy as np
+    from sklearn.datasets import load_digits
+
+    from dpmanifolds.data import image_descriptors
+
+    points = image_descriptors(load_digits().images, eta=1e-2, full_scale=16.0)
+    half = len(points) // 2
+    out.mkdir(parents=True, exist_ok=True)
+    private, public, made = out / "private.npy", out / "public.npy", out / "release"
+    np.save(private, points[:half])
+    np.save(public, points[half:])
+    asked = f"--manifold spd:9 --metric log-euclidean --reference {quote(str(public))} --epsilon 1"
+    for line in (
+        f"plan --n {half} {asked}",
+        f"mean {quote(str(private))} {asked} --unit image --out {quote(str(made))} --yes --overwrite",
+        f"info {quote(str(made))}",
+    ):
+        typer.secho(f"\n$ dpmanifolds {line}", bold=True)
+        if code := app(split(line), standalone_mode=False):
+            raise typer.Exit(code)
 
 
 @app.command(rich_help_panel="Release")
@@ -51,37 +71,6 @@ def report(
     loaded = load_release(release)
     folder = release if release.is_dir() else release.parent
     typer.echo(str(write_report(loaded, out or folder / "report.html", overwrite=overwrite)))
-
-
-@app.command(rich_help_panel="Learn")
-def reproduce(
-    name: Annotated[str, typer.Argument(help="A study, or list.", show_default=False)],
-    quick: Annotated[bool, typer.Option("--quick", help="Smaller sizes, wider error bars.")] = False,
-    out: Annotated[Path, typer.Option(help="Folder for tables and figures.")] = Path("out"),
-    data: Annotated[
-        Path | None, typer.Option(help="Folder of real data (else DPMANIFOLDS_DATA, else synthetic).")
-    ] = None,
-    seed: Annotated[int, typer.Option(help="Of the simulations.")] = 0,
-) -> None:
-    """Run a figure of the literature again, and compare with what the paper says.
-
-    Exit code 1 where a key number falls outside of what its error allows.
-
-    [bold]Example[/bold]
-
-    dpmanifolds reproduce list
-
-    dpmanifolds reproduce reimherr-1 --quick
-    """
-    from dpmanifolds.cli._show import result
-    from dpmanifolds.experiments import names
-    from dpmanifolds.experiments import reproduce as run
-
-    if name == "list":
-        typer.echo("\n".join(names()))
-        return
-    if run(name, quick=quick, out=out, data=data, seed=seed, console=result()).failures:
-        raise typer.Exit(OTHER)
 
 
 @app.command(rich_help_panel="Learn")

@@ -49,9 +49,8 @@ def plan(
     from dpmanifolds.cli._places import ball_from, manifold_from
     from dpmanifolds.cli._show import plan_notes, plan_table, result, say, working
     from dpmanifolds.errors import ArgumentError
-    from dpmanifolds.page import write_plan_page
     from dpmanifolds.planning import plan as planned_mean
-    from dpmanifolds.planning import split_plan
+    from dpmanifolds.planning import split_plan, write_plan_page
     from dpmanifolds.privacy import ApproxDP, Budget, GaussianDP, PureDP, ZeroConcentratedDP
     from dpmanifolds.report.words import budget_in_words
 

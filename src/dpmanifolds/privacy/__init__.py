@@ -19,7 +19,6 @@ from dpmanifolds.privacy.budgets import (
     convert,
 )
 from dpmanifolds.privacy.calibration import (
-    classical_gaussian_sigma,
     delta_of_mu,
     epsilon_of_mu,
     gaussian_sigma,
@@ -68,7 +67,6 @@ __all__ = [
     "affordable_mu",
     "affordable_rho",
     "affordable_shift",
-    "classical_gaussian_sigma",
     "compose",
     "convert",
     "delta_of_mu",

@@ -1,4 +1,4 @@
-"""How much noise a budget asks for: Gaussian (analytic and classical) and Laplace.
+"""How much noise a budget asks for: Gaussian and Laplace.
 
 >>> from dpmanifolds.privacy import gaussian_sigma
 >>> round(gaussian_sigma(sensitivity=1.0, epsilon=1.0, delta=1e-5), 6)
@@ -25,7 +25,6 @@ from dpmanifolds.privacy._normal import log_delta_upper
 from dpmanifolds.privacy.rounding import up
 
 __all__ = [
-    "classical_gaussian_sigma",
     "delta_of_mu",
     "epsilon_of_mu",
     "gaussian_sigma",
@@ -34,7 +33,6 @@ __all__ = [
     "mu_of_pure",
 ]
 
-_CLASSICAL_MAX_EPSILON = 1.0
 _BINOMIAL_RANGE = 640.0
 _ROOT_TOLERANCE = 4 * 2.0**-52
 _BITS = 48
@@ -147,23 +145,6 @@ def gaussian_sigma(sensitivity: float, epsilon: float, delta: float) -> float:
     8.702198
     """
     return _above(positive_number("sensitivity", sensitivity) / mu_for(epsilon, delta))
-
-
-def classical_gaussian_sigma(sensitivity: float, epsilon: float, delta: float) -> float:
-    """σ = Δ√(2 ln(1.25/δ))/ε (Dwork and Roth 2014, Theorem 3.22), proven for ε ≤ 1 only; for comparison.
-
-    >>> from dpmanifolds.privacy import classical_gaussian_sigma
-    >>> round(classical_gaussian_sigma(1.0, 1.0, 1e-5), 6)
-    4.844805
-    """
-    sensitivity, epsilon = positive_number("sensitivity", sensitivity), positive_number("epsilon", epsilon)
-    delta = probability("delta", delta)
-    if epsilon > _CLASSICAL_MAX_EPSILON:
-        raise ArgumentError(
-            f"the classical Gaussian rule is proven for epsilon up to 1 only; got {epsilon}. Use gaussian_sigma, "
-            "which holds for every epsilon and asks for less noise."
-        )
-    return _above(sensitivity * math.sqrt(2 * math.log(1.25 / delta)) / epsilon)
 
 
 def laplace_scale(sensitivity: float, epsilon: float) -> float:

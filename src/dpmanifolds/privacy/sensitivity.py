@@ -76,20 +76,13 @@ class Sensitivity:
 
 
 def sensitivity_of_mean(
-    ball: Ball,
-    n: int,
-    *,
-    bound: str = "tight",
-    solver_tolerance: float = 0.0,
-    rounding: float = 0.0,
-    adjacency: str = "replace-one",
+    ball: Ball, n: int, *, solver_tolerance: float = 0.0, rounding: float = 0.0, adjacency: str = "replace-one"
 ) -> Sensitivity:
     """The largest distance between the Fréchet means of neighbours in a ball (Theorem S1).
 
     Curvature ≤ κ: Δ = 2·tan(√κ r)/(√κ n) for κ > 0, Δ = 2r/n for κ ≤ 0 (Hadamard manifolds, and flat or negatively
     curved ones with a finite injectivity radius such as the circle and tori, for r below half of it), never more
-    than the diameter 2r. `bound="published"` is the papers' 2r(2−h)/(n·h), h = 2√κr·cot(2√κr), valid for
-    √κr < π/4 only and larger, for comparison.
+    than the diameter 2r.
 
     `solver_tolerance` δ: the mean is known up to a public distance δ; `rounding` e: what is released sits within e of
     what the solver found. Both sides of a pair of neighbours may be off: Δ + 2δ + 2e.
@@ -103,12 +96,7 @@ def sensitivity_of_mean(
     _replaced_only(adjacency)
     root, angle = _scaled_radius(ball)
     n = positive_integer("n", n)
-    kind = choice("bound", bound, ("tight", "published"))
     extra = 2 * _error_bound("solver_tolerance", solver_tolerance) + 2 * _error_bound("rounding", rounding)
-    if kind == "published":
-        lipschitz, statement = _published_slope(ball, angle) / _published_convexity(angle), "2r(2−h)/(n·h)"
-        value = 2 * ball.radius * lipschitz / n + extra
-        return Sensitivity(up(value, _BITS), "published", _PROVEN, f"{statement}, h = 2√κr·cot(2√κr)")
     value = min(_mean_bound(ball, root, angle, n), ball.diameter * _CONTAINS_SLACK) + extra
     if root == 0:
         return Sensitivity(up(value, _BITS), "S1", _PROVEN, "2r/n where the curvature is at most 0 and r < inj/2")
@@ -144,14 +132,11 @@ def sensitivity_of_mean_at_center(
     return Sensitivity(up(value, _BITS), "S1w", _CERTIFIED, statement)
 
 
-def sensitivity_of_mean_gradient(
-    ball: Ball, n: int, *, bound: str = "tight", adjacency: str = "replace-one"
-) -> Sensitivity:
+def sensitivity_of_mean_gradient(ball: Ball, n: int, *, adjacency: str = "replace-one") -> Sensitivity:
     """The largest change of ∇F(x) = −(1/n)Σ log_x(x_i) at any x of the ball (Theorem S2).
 
     κ > 0: L(√κr)/(√κn), L(a) = max_ψ 2(s/sin s)·sin a·sin ψ, cos s = cos²a − sin²a·cos ψ; it fails for x outside the
-    ball. κ ≤ 0: 2r/n, on Hadamard manifolds at every x. `bound="published"` is the papers' 2r(2−h)/n, valid for
-    √κr < π/4.
+    ball. κ ≤ 0: 2r/n, on Hadamard manifolds at every x.
 
     >>> import numpy as np
     >>> from dpmanifolds import Ball, Sphere
@@ -162,9 +147,6 @@ def sensitivity_of_mean_gradient(
     _replaced_only(adjacency)
     root, angle = _scaled_radius(ball)
     n = positive_integer("n", n)
-    if choice("bound", bound, ("tight", "published")) == "published":
-        value = 2 * ball.radius * _published_slope(ball, angle) / n
-        return Sensitivity(up(value, _BITS), "published", _PROVEN, "2r(2−h)/n, h = 2√κr·cot(2√κr)")
     if root == 0:
         value = ball.diameter * _CONTAINS_SLACK / n
         return Sensitivity(up(value, _BITS), "S2", _PROVEN, "2r/n where the curvature is at most 0, x in the ball")
@@ -307,20 +289,6 @@ def _mean_bound(ball: Ball, root: float, angle: float, n: int) -> float:
     """S1 for large n: 2·tan(√κr)/(√κn), or 2r/n; the first is never below the second, whatever underflows."""
     flat = ball.diameter * _CONTAINS_SLACK / n
     return flat if root == 0 else max(flat, 2 * math.tan(angle) / root / n)
-
-
-def _published_convexity(angle: float) -> float:
-    """h = 2√κr·cot(2√κr), and 1 for curvature ≤ 0."""
-    return 2 * angle / math.tan(2 * angle) if angle > 0 else 1.0
-
-
-def _published_slope(ball: Ball, angle: float) -> float:
-    """2 − h, where the published bounds hold."""
-    if angle >= math.pi / 4:
-        raise RadiusTooLargeError(
-            f"the published bound needs √κ·radius below π/4; got {angle:.6g} on {ball.manifold!r}. Use bound='tight'."
-        )
-    return 2 - _published_convexity(angle)
 
 
 def _log_image_diameter(angle: float) -> float:

@@ -1,0 +1,1 @@
+"""Attacks on every mechanism and release, and the tables of docs/audits.md that they fill."""

@@ -1,0 +1,205 @@
+"""The public functions and the neighbours that they are attacked on: the second table of docs/audits.md.
+
+>>> from audits.doors import DOORS
+>>> report = DOORS[0].audit(draws=400, rng=0)
+>>> print(DOORS[0].label, report.claim, report.flagged)
+private_mean, one step on Sphere(2, 1.0), pure ε = 1 False
+
+Each row moves one record, or one person, or adds one, so that every noisy sum of the release moves as far as it can:
+from a point beyond the edge of the ball to the opposite one, so that clipping shows the same two ends from wherever a
+later step looks.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from functools import partial
+from typing import Any, TypeAlias
+
+import numpy as np
+
+from dpmanifolds.auditing.front_door import Door, audit_release, find_difference
+from dpmanifolds.auditing.report import AuditReport
+from dpmanifolds.distributions import move
+from dpmanifolds.domains import Ball
+from dpmanifolds.manifolds import SPD, Euclidean, Hyperbolic, Manifold, Sphere
+from dpmanifolds.mechanisms import host
+from dpmanifolds.privacy import Budget, GaussianDP, PureDP
+from dpmanifolds.releases import private_class_means, private_mean, private_variance
+
+__all__ = ["DOORS", "DoorRow"]
+
+_N = 20
+_PURE, _GAUSSIAN = PureDP(1.0), GaussianDP(1.0)
+# larger budgets are told apart by fewer draws, where a draw is dear
+_MORE_PURE, _MORE_GAUSSIAN = PureDP(2.0), GaussianDP(2.0)
+Data: TypeAlias = tuple[Any, Any]
+"""Records, and the labels or the names of persons that go with them."""
+
+
+@dataclass(frozen=True)
+class DoorRow:
+    """One public function, called one way, on one pair of neighbours."""
+
+    function: str
+    manifold: Manifold
+    radius: float
+    budget: Budget
+    neighbours: str
+    call: Callable[[Ball, Budget, Data, Any], Any]
+    pair: Callable[[Ball], tuple[Data, Data]]
+    effort: float = 1.0
+    """How many times the usual draws: pure promises of several sums need more, Gaussian ones fewer."""
+    adaptive: bool = False
+    """Whether later sums depend on earlier answers: then each draw costs two calls."""
+
+    @property
+    def label(self) -> str:
+        kind = "pure" if isinstance(self.budget, PureDP) else "Gaussian"
+        return f"{self.function} on {self.manifold!r}, {kind}"
+
+    @property
+    def ball(self) -> Ball:
+        return Ball(self.manifold, _center(self.manifold), self.radius)
+
+    def opened(self) -> tuple[Door, Data, Data]:
+        """The function of records and noise, and both neighbours."""
+        ball = self.ball
+        return partial(_called, self.call, ball, self.budget), *self.pair(ball)
+
+    def draws(self, wanted: int) -> int:
+        """How many are made where so many are usual."""
+        return max(200, round(self.effort * wanted))
+
+    def audit(self, draws: int, noise_factor: float = 1.0, rng: Any = None, *, confidence: float = 0.95) -> AuditReport:
+        """Attack with `draws` calls on each neighbour, or with draws from what every call says."""
+        release, first, second = self.opened()
+        return audit_release(
+            release,
+            first,
+            second,
+            draws=draws,
+            calls=None if self.adaptive else 20,
+            confidence=confidence,
+            noise_factor=noise_factor,
+            description=self.neighbours,
+            rng=rng,
+        )
+
+    def find_difference(self, rng: Any = None) -> str | None:
+        """What tells the neighbours apart beside their noisy sums; None if nothing does."""
+        return find_difference(*self.opened(), rng=rng)
+
+
+def _called(call: Any, ball: Ball, budget: Budget, data: Data, rng: Any) -> Any:
+    return call(ball, budget, data, rng)
+
+
+def _center(manifold: Manifold) -> Any:
+    if isinstance(manifold, Euclidean):
+        return np.zeros(manifold.dim)
+    if isinstance(manifold, Hyperbolic):
+        return manifold.origin
+    return np.eye(manifold.dim + 1)[-1] if isinstance(manifold, Sphere) else np.eye(2)
+
+
+def _at(ball: Ball, *shares: float) -> np.ndarray:
+    """Records along the first axis, at these shares of the radius."""
+    along = np.outer(shares, np.eye(ball.manifold.dim)[0])
+    return np.asarray(move(ball.manifold, host(ball.center), ball.radius * along))
+
+
+def _ends(ball: Ball, first: float = 1.3, second: float = -1.3) -> tuple[Data, Data]:
+    """One record moves, the others stand at the centre."""
+    one, other = (_at(ball, *[0.0] * (_N - 1), end) for end in (first, second))
+    return (one, None), (other, None)
+
+
+def _crowded(ball: Ball) -> tuple[Data, Data]:
+    """The others stand at one end, where the mean is: a record there has distance 0 to it, one at the other end 2r."""
+    one, other = (_at(ball, *[-1.0] * (_N - 1), end) for end in (3.0, -1.0))
+    return (one, None), (other, None)
+
+
+def _one_more(ball: Ball) -> tuple[Data, Data]:
+    return (_at(ball, *[0.0] * (_N - 1), 1.3), None), (_at(ball, *[0.0] * (_N - 1)), None)
+
+
+def _persons(ball: Ball) -> tuple[Data, Data]:
+    """A person with seven records becomes one with a single record, at the other end."""
+    rest, names = [0.0] * (2 * (_N - 1)), [number // 2 for number in range(2 * (_N - 1))]
+    return (_at(ball, *rest, *[1.3] * 7), [*names, -1, *[-1] * 6]), (_at(ball, *rest, -1.3), [*names, -1])
+
+
+def _classes(ball: Ball, end: float, label: int) -> tuple[Data, Data]:
+    """The last record of class 0 at one end moves to another place, another class, or both."""
+    labels = [number % 2 for number in range(_N - 1)]
+    one, other = (_at(ball, *[0.0] * (_N - 1), place) for place in (1.3, end))
+    return (one, [*labels, 0]), (other, [*labels, label])
+
+
+def _mean(ball: Ball, budget: Budget, data: Data, rng: Any, **options: Any) -> Any:
+    return private_mean(data[0], ball, budget, rng=rng, **options)
+
+
+def _grouped_mean(ball: Ball, budget: Budget, data: Data, rng: Any, **options: Any) -> Any:
+    return private_mean(data[0], ball, budget, group_by=data[1], rng=rng, **options)
+
+
+def _class_means(ball: Ball, budget: Budget, data: Data, rng: Any, **options: Any) -> Any:
+    return private_class_means(data[0], data[1], ball, budget, rng=rng, **options)
+
+
+def _variance(ball: Ball, budget: Budget, data: Data, rng: Any) -> Any:
+    return private_variance(data[0], ball, budget, rng=rng)
+
+
+_ONE, _TWO = partial(_mean, steps=1), partial(_mean, steps=2)
+_ADDED = partial(_mean, steps=1, adjacency="add-remove-one", n_guess=_N)
+_REFINED = partial(_mean, steps=1, refine=1)
+_PRIVATE = partial(_class_means, steps=1, classes=[0, 1], private_labels=True)
+_ACROSS = "from beyond the edge to the opposite side"
+_S1, _S2, _LINE, _SPD = Sphere(1), Sphere(2), Euclidean(1), SPD(2)
+
+
+def _rows() -> tuple[DoorRow, ...]:
+    grouped, public = partial(_grouped_mean, steps=1), partial(_class_means, steps=1)
+    moved, relabelled, both = (
+        partial(_classes, end=end, label=label) for end, label in ((-1.3, 0), (1.3, 1), (-1.3, 1))
+    )
+    one_more = "with a record beyond the edge, and without"
+    persons = "a person with seven records at one end, with one at the other"
+    other_label, other_both = "the same record, of the other class", "from one end of class 0 to the other of class 1"
+    bins, reach = (
+        "across, from the last bin of the histogram to another",
+        "from the others at the edge to beyond the other",
+    )
+    # how it is called, where a pure and where a Gaussian promise is attacked, on which neighbours, how often
+    fixed: list[tuple[str, Manifold, Manifold, str, Any, Any, float]] = [
+        ("private_mean, one step", _S2, _SPD, _ACROSS, _ONE, _ends, 1.0),
+        ("private_mean, one record more", _S1, _S2, one_more, _ADDED, _one_more, 1.0),
+        ("private_mean, group_by", _S2, _S2, persons, grouped, _persons, 1.0),
+        ("private_class_means, public labels", _S2, _S2, _ACROSS, public, moved, 1.5),
+        ("private_class_means, private labels", _LINE, _S2, _ACROSS, _PRIVATE, moved, 3.0),
+        ("private_class_means, private labels, label changed", _LINE, _S2, other_label, _PRIVATE, relabelled, 3.0),
+        ("private_class_means, private labels, both changed", _LINE, _S2, other_both, _PRIVATE, both, 3.0),
+    ]
+    far, inner = partial(_ends, first=3.0, second=-3.0), partial(_ends, first=1.3, second=-0.6)
+    adaptive: list[tuple[str, Manifold, float, Budget, str, Any, Any, float]] = [
+        ("private_mean, two steps", _S1, 1.0, _MORE_PURE, _ACROSS, _TWO, _ends, 0.25),
+        ("private_mean, two steps", _S2, 1.0, _MORE_GAUSSIAN, _ACROSS, _TWO, _ends, 0.075),
+        ("private_mean, two steps", Hyperbolic(2), 1.5, _MORE_GAUSSIAN, _ACROSS, _TWO, far, 0.075),
+        ("private_mean, refine=1", _LINE, 1.0, _MORE_PURE, bins, _REFINED, inner, 0.25),
+        ("private_mean, refine=1", _LINE, 1.0, _MORE_GAUSSIAN, bins, _REFINED, inner, 0.075),
+        ("private_variance", _LINE, 1.0, _MORE_PURE, reach, _variance, _crowded, 0.3),
+        ("private_variance", _LINE, 1.0, _MORE_GAUSSIAN, reach, _variance, _crowded, 0.075),
+    ]
+    made = []
+    for name, pure, gaussian, told, call, pair, effort in fixed:
+        made.append(DoorRow(name, pure, 1.0, _PURE, told, call, pair, effort))
+        made.append(DoorRow(name, gaussian, 1.0, _GAUSSIAN, told, call, pair, 0.5))
+    return (*made, *(DoorRow(*row, adaptive=True) for row in adaptive))
+
+
+DOORS = _rows()

@@ -1,0 +1,1 @@
+"""Whole stories told with the package; each file runs: `python -m examples.digits`."""

@@ -1,0 +1,97 @@
+"""The planner page: expected error, budget and radius at the move of a slider, before any data is touched.
+
+>>> from dpmanifolds.planning import plan_page
+>>> text = plan_page(manifold="sphere:2", n=200, radius=0.5)
+>>> text.startswith("<!doctype html>"), len(text) < 1_000_000
+(True, True)
+
+One self-contained file: it opens from disk, loads nothing and sends nothing.
+"""
+
+from __future__ import annotations
+
+import json
+from importlib import resources
+from pathlib import Path
+from typing import Any
+
+from dpmanifolds._validate import choice, positive_integer, positive_number
+from dpmanifolds.errors import ArgumentError
+from dpmanifolds.privacy import ApproxDP, Budget, GaussianDP, PureDP, ZeroConcentratedDP
+
+__all__ = ["plan_page", "write_plan_page"]
+
+_START = 'id="start">{}</script>'
+_FAMILIES = {"spd": 1, "sphere": 1, "hyperbolic": 1, "shapes": 1, "euclidean": 1, "rotations": 1, "grassmann": 2}
+_METRICS = ("affine-invariant", "log-euclidean", "log-cholesky")
+_NUMBERS: dict[type, tuple[str, str]] = {
+    PureDP: ("pure", "epsilon"),
+    ApproxDP: ("approx", "epsilon"),
+    GaussianDP: ("gaussian", "mu"),
+    ZeroConcentratedDP: ("zcdp", "rho"),
+}
+
+
+def plan_page(
+    *,
+    manifold: str | None = None,
+    metric: str | None = None,
+    n: int | None = None,
+    radius: float | None = None,
+    budget: Budget | None = None,
+) -> str:
+    """The page as HTML, opened at this manifold ("spd:3", "sphere:2", …), number of records, radius and budget.
+
+    >>> from dpmanifolds import ApproxDP
+    >>> from dpmanifolds.planning import plan_page
+    >>> text = plan_page(manifold="spd:3", n=500, radius=2.0, budget=ApproxDP(1.0, 1e-6))
+    >>> text.startswith("<!doctype html>"), "src=" in text
+    (True, False)
+    """
+    start: dict[str, Any] = {}
+    if manifold is not None:
+        start |= _place(manifold)
+    if metric is not None:
+        start["metric"] = choice("metric", metric, _METRICS)
+    if n is not None:
+        start["n"] = positive_integer("n", n)
+    if radius is not None:
+        start["radius"] = positive_number("radius", radius)
+    if budget is not None:
+        start |= _budget(budget)
+    page = resources.files(__package__).joinpath("planner.html").read_text(encoding="utf-8")
+    # "</" would end the script element
+    return page.replace(_START, _START.replace("{}", json.dumps(start).replace("</", "<\\/")))
+
+
+def write_plan_page(path: str | Path, **start: Any) -> Path:
+    """`plan_page(**start)` written to `path`, which is returned.
+
+    >>> import tempfile
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     write_plan_page(Path(folder) / "plan.html").name
+    'plan.html'
+    """
+    path = Path(path)
+    path.write_text(plan_page(**start), encoding="utf-8")
+    return path
+
+
+def _place(text: str) -> dict[str, Any]:
+    family, _, sizes = text.strip().lower().partition(":")
+    numbers = sizes.split(",")
+    known = _FAMILIES.get(family) == len(numbers) and all(number.strip().isdecimal() for number in numbers)
+    if not known:
+        raise ArgumentError(
+            f"manifold must be one of spd:3, sphere:2, hyperbolic:2, shapes:12, euclidean:5, rotations:3 or "
+            f"grassmann:5,2, with your own sizes; got {text!r}."
+        )
+    return {"family": family, "sizes": {family: [int(number) for number in numbers]}}
+
+
+def _budget(budget: Any) -> dict[str, Any]:
+    if type(budget) not in _NUMBERS:
+        raise ArgumentError(f"budget must be PureDP, ApproxDP, GaussianDP or ZeroConcentratedDP; got {budget!r}.")
+    kind, field = _NUMBERS[type(budget)]
+    start = {"kind": kind, "amount": getattr(budget, field)}
+    return start | ({"delta": budget.delta} if isinstance(budget, ApproxDP) else {})
