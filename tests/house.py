@@ -1,0 +1,132 @@
+"""Counts of the house: how large it is, how far a mean walks through it, and what one room asks about another.
+
+    python -m tests.house
+"""
+
+from __future__ import annotations
+
+import ast
+import sys
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from types import FrameType
+from typing import Any
+
+HOME = Path(__file__).parents[1] / "src" / "dpmanifolds"
+BUDGETS = {"Budget", "PureDP", "ApproxDP", "ConcentratedDP", "GaussianDP", "RenyiDP"}
+
+
+def modules() -> list[Path]:
+    """Python files of the wheel."""
+    return sorted(HOME.rglob("*.py"))
+
+
+def room_of(path: Path) -> str:
+    """The package below the root that a file lies in, or its own name."""
+    return path.relative_to(HOME).parts[0].removesuffix(".py")
+
+
+def lines() -> int:
+    """Lines of all Python files of the wheel."""
+    return sum(len(path.read_text().splitlines()) for path in modules())
+
+
+def names_in(node: ast.AST) -> set[str]:
+    """All names that an expression mentions."""
+    return {part.id for part in ast.walk(node) if isinstance(part, ast.Name)} | {
+        part.attr for part in ast.walk(node) if isinstance(part, ast.Attribute)
+    }
+
+
+def class_checks(asked: set[str], but: set[str]) -> list[str]:
+    """Places outside of some rooms that ask `isinstance` for one of these classes."""
+    found = []
+    for path in modules():
+        if room_of(path) in but:
+            continue
+        for node in ast.walk(ast.parse(path.read_text())):
+            is_check = isinstance(node, ast.Call) and isinstance(node.func, ast.Name) and node.func.id == "isinstance"
+            if is_check and names_in(node.args[1]) & asked:
+                found.append(f"{path.relative_to(HOME)}:{node.lineno}")
+    return found
+
+
+def manifold_classes() -> set[str]:
+    """Every class that the room of manifolds defines."""
+    found = set()
+    for path in (HOME / "manifolds").rglob("*.py"):
+        found |= {node.name for node in ast.walk(ast.parse(path.read_text())) if isinstance(node, ast.ClassDef)}
+    return found
+
+
+def imports_of(path: Path) -> Iterator[str]:
+    """Rooms that a file imports from."""
+    for node in ast.walk(ast.parse(path.read_text())):
+        module = node.module if isinstance(node, ast.ImportFrom) else None
+        if module is not None and module.startswith("dpmanifolds."):
+            yield module.split(".")[1]
+
+
+def rooms_that_import(*wanted: str) -> set[str]:
+    """Rooms with at least one import from each of these."""
+    known: dict[str, set[str]] = {}
+    for path in modules():
+        known.setdefault(room_of(path), set()).update(imports_of(path))
+    return {room for room, seen in known.items() if set(wanted) <= seen}
+
+
+def walk(job: Callable[[], Any]) -> tuple[set[str], int]:
+    """Files that a call touches, and how often two calls in a row lie in different rooms (`_arrays` left out)."""
+    files: set[str] = set()
+    changes, last = 0, ""
+
+    def watch(frame: FrameType, event: str, argument: Any) -> None:
+        nonlocal changes, last
+        name = frame.f_code.co_filename
+        if event != "call" or not name.startswith(str(HOME)):
+            return
+        files.add(name)
+        room = room_of(Path(name))
+        if room != "_arrays":
+            changes += bool(last) and room != last
+            last = room
+
+    sys.setprofile(watch)
+    try:
+        job()
+    finally:
+        sys.setprofile(None)
+    return files, changes
+
+
+def walk_of_a_mean() -> tuple[set[str], int]:
+    """That of a default private mean on the sphere, once everything is imported and planned."""
+    import numpy as np
+
+    import dpmanifolds as dpm
+
+    records = dpm.Sphere(2).random_point(200, rng=0)
+    ball = dpm.Ball(dpm.Sphere(2), np.array([0.0, 0.0, 1.0]), radius=0.5)
+
+    def mean() -> None:
+        dpm.private_mean(records, ball, dpm.GaussianDP(1.0))
+
+    mean()
+    return walk(mean)
+
+
+def main() -> None:
+    """Print all counts."""
+    files, changes = walk_of_a_mean()
+    everything = [path for path in HOME.rglob("*") if path.is_file() and path.suffix != ".pyc"]
+    print(f"files in the wheel: {len(everything)}")
+    print(f"lines of Python: {lines()}")
+    print(f"files that a private mean touches: {len(files)}")
+    print(f"changes of room on its way: {changes}")
+    print(f"isinstance on budgets elsewhere: {len(class_checks(BUDGETS, {'privacy'}))}")
+    print(f"isinstance on manifolds elsewhere: {len(class_checks(manifold_classes(), {'manifolds'}))}")
+    print(f"rooms that import both records and noise: {sorted(rooms_that_import('records', 'noise'))}")
+
+
+if __name__ == "__main__":
+    main()
