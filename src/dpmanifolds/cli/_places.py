@@ -10,6 +10,7 @@ from __future__ import annotations
 import math
 import re
 from collections.abc import Callable
+from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
@@ -31,7 +32,7 @@ from dpmanifolds.manifolds import (
     Sphere,
 )
 from dpmanifolds.manifolds.spd import SPDBase
-from dpmanifolds.privacy import ApproxDP, Budget, GaussianDP, PureDP, ZeroConcentratedDP
+from dpmanifolds.privacy.budget import Budget, budget_of
 from dpmanifolds.report.words import points_in_words
 from dpmanifolds.statistics import ball_from_reference
 
@@ -172,10 +173,6 @@ def budget_from(budgeting: Budgeting) -> Budget:
     if len(given) != 1:
         told = "none was given" if not given else f"{' and '.join(given)} were given"
         raise ArgumentError(f"give the budget in one way: --epsilon (with or without --delta), --mu or --rho; {told}.")
-    if budgeting.epsilon is not None:
-        if budgeting.delta is None:
-            return PureDP(budgeting.epsilon)
-        return ApproxDP(budgeting.epsilon, budgeting.delta)
-    if budgeting.delta is not None:
+    if budgeting.delta is not None and budgeting.epsilon is None:
         raise ArgumentError(f"--delta goes with --epsilon; {given[0]} needs none. Leave one of them out.")
-    return GaussianDP(budgeting.mu) if budgeting.mu is not None else ZeroConcentratedDP(budgeting.rho or 0.0)
+    return budget_of(**asdict(budgeting))

@@ -18,13 +18,11 @@ from collections.abc import Callable, Mapping
 from typing import Any
 
 from dpmanifolds.cli._places import TYPED
-from dpmanifolds.privacy import ApproxDP, GaussianDP, PureDP, RenyiDP, ZeroConcentratedDP
-from dpmanifolds.report.words import budget_in_words
+from dpmanifolds.privacy.budget import KINDS
 
 __all__ = ["flags_of", "in_flags"]
 
 _ALIASES = {"n_components": "components", "rng": "seed", "random_state": "seed"}
-_BUDGETS = {kind.__name__: kind for kind in (PureDP, ApproxDP, GaussianDP, ZeroConcentratedDP, RenyiDP)}
 _NUMBER = r"[-+]?[\d.]+(?:e[-+]?\d+)?"
 _VALUE = rf"(?:'([^']*)'|({_NUMBER}\b|\w+\b|\[…\]))?"
 
@@ -106,9 +104,9 @@ def _budgets(message: str) -> str:
 
     def words(match: re.Match[str]) -> str:
         numbers = dict(part.split("=") for part in match[2].split(", "))
-        return budget_in_words(_BUDGETS[match[1]](**{name: float(number) for name, number in numbers.items()}))
+        return KINDS[match[1]](**{name: float(number) for name, number in numbers.items()}).in_words()
 
-    return re.sub(rf"\b({'|'.join(_BUDGETS)})\(((?:\w+={_NUMBER}(?:, )?)+)\)", words, message)
+    return re.sub(rf"\b({'|'.join(KINDS)})\(((?:\w+={_NUMBER}(?:, )?)+)\)", words, message)
 
 
 def _spaces(message: str) -> str:

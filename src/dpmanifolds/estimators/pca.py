@@ -33,9 +33,10 @@ from dpmanifolds.manifolds import Grassmann
 from dpmanifolds.manifolds._symmetric import from_upper_triangle
 from dpmanifolds.noise import as_generator
 from dpmanifolds.optimize import DescentResult, PCALoss, StepRule, private_descent
-from dpmanifolds.privacy import Budget, Guarantee, PureDP
+from dpmanifolds.privacy import Budget, Guarantee
+from dpmanifolds.privacy.budget import checked_budget
 from dpmanifolds.releases import Release
-from dpmanifolds.releases.entry import ON_INVALID, checked_budget
+from dpmanifolds.releases.entry import ON_INVALID
 from dpmanifolds.releases.second_moment import private_second_moment
 
 __all__ = ["PrivateEigenvector", "PrivatePCA"]
@@ -169,7 +170,7 @@ class PrivatePCA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimato
 
     def _by_descent(self, table: np.ndarray, radius: float, kept: int, group_by: Any) -> None:
         space = Grassmann(table.shape[1], kept)
-        default = _PURE_STEPS if isinstance(self.budget, PureDP) else _STEPS
+        default = _PURE_STEPS if self.budget.bounded_loss else _STEPS
         # any public start will do, as long as no principal direction is likely to be orthogonal to it
         start = space.project(np.random.default_rng(0).standard_normal(space.point_shape))
         result = private_descent(

@@ -34,7 +34,6 @@ from dpmanifolds.ledger.records import (
     Dataset,
     Entry,
     Receipt,
-    budget_to_dict,
     canonical,
     guarantee_to_dict,
     public_parameters,
@@ -255,7 +254,7 @@ class Ledger:
             standing = self._standing(log, dataset)
             _warn_of_twins(log, standing.dataset)
             charged = standing.priced(together, delta, plan=kind == "reserve")
-            details["charged"] = WHOLE if charged is None else budget_to_dict(charged)
+            details["charged"] = WHOLE if charged is None else charged.to_dict()
             return enter_release(connection, log, kind, dataset, details, run)
 
 

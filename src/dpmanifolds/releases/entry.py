@@ -13,12 +13,11 @@ from dpmanifolds.domains import Domain
 from dpmanifolds.errors import ArgumentError
 from dpmanifolds.mechanisms import ADJACENCIES
 from dpmanifolds.noise import as_generator
-from dpmanifolds.privacy import Budget, Guarantee
+from dpmanifolds.privacy import Guarantee
 
 __all__ = [
     "ON_INVALID",
     "Account",
-    "checked_budget",
     "checked_domain",
     "checked_guess",
     "checked_unit",
@@ -62,15 +61,6 @@ def open_account(ledger: Any, dataset: str | None, rng: Any) -> Account:
     from dpmanifolds.ledger import as_ledger
 
     return Account(None, as_ledger(ledger), dataset)
-
-
-def checked_budget(budget: Any) -> Budget:
-    """A budget, or an error that lists the kinds."""
-    if not isinstance(budget, Budget):
-        raise ArgumentError(
-            f"budget must be PureDP, ApproxDP, GaussianDP, ZeroConcentratedDP or RenyiDP; got {shown(budget)}."
-        )
-    return budget
 
 
 def checked_domain(domain: Any) -> Domain:

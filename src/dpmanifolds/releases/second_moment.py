@@ -35,9 +35,9 @@ from dpmanifolds.mechanisms.wrapped import WrappedGaussianMechanism, WrappedLapl
 from dpmanifolds.noise.symmetric import SymmetricGaussian
 from dpmanifolds.noise.wishart import WishartDifference
 from dpmanifolds.privacy import Budget, Guarantee, Sensitivity, compose, split
+from dpmanifolds.privacy.budget import checked_budget
 from dpmanifolds.releases.entry import (
     ON_INVALID,
-    checked_budget,
     checked_domain,
     checked_guess,
     checked_unit,

@@ -30,7 +30,7 @@ from dpmanifolds.domains import Domain
 from dpmanifolds.errors import ArgumentError, NotAvailableError
 from dpmanifolds.manifolds import Manifold
 from dpmanifolds.mechanisms import ExpectedError, Facts, Mechanism, calibrate, choose, mean_facts, offered
-from dpmanifolds.privacy import Budget, Guarantee, PureDP, compose, split
+from dpmanifolds.privacy import Budget, Guarantee, compose, split
 
 __all__ = ["MOST_STEPS", "StepPlan", "average_hessian", "damping", "is_flat", "move_plan", "plan_steps", "safe_share"]
 
@@ -256,7 +256,7 @@ def _planned(facts: Facts, budget: Budget, count: int, mechanism: str, numerics:
     for number, (whole,) in enumerate(split(budget, [1.0])):
         try:
             best = _least(offered(facts, whole, mechanism=mechanism, numerics=numerics))
-            shares = _best_shares(domain, best.expected_error.mean, count, isinstance(whole, PureDP))
+            shares = _best_shares(domain, best.expected_error.mean, count, whole.bounded_loss)
             parts = split(budget, shares)[number]
             laws = tuple(calibrate(best.name, facts, part, best.numerics) for part in parts)
             found.append((laws, parts))
