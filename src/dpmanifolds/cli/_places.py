@@ -60,7 +60,7 @@ def manifold_from(text: str | None, metric: str | None = None) -> Manifold:
     name, _, sizes = text.strip().lower().partition(":")
     family, count = _FAMILIES.get(name, (None, 0))
     numbers = sizes.split(",")
-    if family is None or len(numbers) != count or not all(re.fullmatch(r"\s*\d+\s*", number) for number in numbers):
+    if family is None or len(numbers) != count or not all(number.strip().isdecimal() for number in numbers):
         raise ArgumentError(f"--manifold must be one of {_EXAMPLES}, with your own sizes; got {text!r}.")
     if metric is not None:
         if name != "spd":
@@ -116,7 +116,7 @@ def _ball_of_one(place: Place, manifold: Manifold) -> Ball:
     try:
         manifold.as_points(center, "--center")
     except ArgumentError as problem:
-        raise ArgumentError(f"--center is no point: {str(problem).removeprefix('--center ')}") from None
+        raise ArgumentError(f"--center is no point: {problem.message}") from None
     try:
         return Ball(manifold, center, 0.0 if place.radius is None else place.radius)
     except NotOnManifoldError:

@@ -129,10 +129,12 @@ class PrivatePCA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimato
         features = table.shape[1]
         kept = positive_integer("n_components", self.n_components)
         if kept >= features:
-            raise ArgumentError(f"n_components must be below the number of columns, {features}; got {kept}.")
+            raise ArgumentError(
+                f"must be below the number of columns, {features}; got {kept}.", argument="n_components"
+            )
         center = np.zeros(features) if self.center is None else np.asarray(self.center, dtype=np.float64)
         if center.shape != (features,) or not np.all(np.isfinite(center)):
-            raise ArgumentError(f"center must be {features} finite numbers from public knowledge.")
+            raise ArgumentError(f"must be {features} finite numbers from public knowledge.", argument="center")
         self.solver_ = self._chosen(features)
         if self.state is not None and self.solver_ != "descent":
             raise ArgumentError("state= is for solver='descent', which works in steps; the covariance is one draw.")

@@ -75,7 +75,9 @@ class Ledger:
     def __init__(self, path: str | os.PathLike[str]) -> None:
         name = os.fspath(path) if isinstance(path, str | os.PathLike) else ""
         if not isinstance(name, str) or name in ("", ":memory:"):
-            raise ArgumentError(f"path must name a file, as only a file outlives a crash; got {shown(path)}.")
+            raise ArgumentError(
+                f"must name a file, as only a file outlives a crash; got {shown(path)}.", argument="path"
+            )
         object.__setattr__(self, "path", os.path.abspath(name))
 
     def open_dataset(
@@ -283,4 +285,6 @@ def as_ledger(ledger: Ledger | Reservation | str | os.PathLike[str]) -> Ledger |
         return ledger
     if isinstance(ledger, str | os.PathLike):
         return Ledger(ledger)
-    raise ArgumentError(f"ledger must be a Ledger, a Reservation or the path of a file; got {shown(ledger)}.")
+    raise ArgumentError(
+        f"must be a Ledger, a Reservation or the path of a file; got {shown(ledger)}.", argument="ledger"
+    )

@@ -79,7 +79,7 @@ def refuse_reproducible(reproducible: bool) -> None:
 def text(name: str, value: Any) -> str:
     """`value` if it is a text that says something, or an error that names the argument."""
     if not isinstance(value, str) or not value.strip():
-        raise ArgumentError(f"{name} must be a text that is not empty; got {value!r}.")
+        raise ArgumentError(f"must be a text that is not empty; got {value!r}.", argument=name)
     return value
 
 

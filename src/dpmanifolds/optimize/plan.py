@@ -172,7 +172,7 @@ def _batch(batch_size: Any, n: int) -> int | None:
         return None
     size = positive_integer("batch_size", batch_size)
     if size > n:
-        raise ArgumentError(f"batch_size is at most the number of records, {n}; got {size}.")
+        raise ArgumentError(f"is at most the number of records, {n}; got {size}.", argument="batch_size")
     return size if size < n else None
 
 

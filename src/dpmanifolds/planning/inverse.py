@@ -215,8 +215,9 @@ def _target(domain: Domain, error: float) -> float:
     target = positive_number("error", error)
     if isinstance(domain, Domain) and target >= domain.radius:
         raise ArgumentError(
-            f"error must be below the radius {domain.radius:.4g} of the domain; got {target:g}. The public centre "
-            "alone is that close to every mean: no release is needed."
+            f"must be below the radius {domain.radius:.4g} of the domain; got {target:g}. The public centre "
+            "alone is that close to every mean: no release is needed.",
+            argument="error",
         )
     return target
 

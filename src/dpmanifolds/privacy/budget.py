@@ -64,13 +64,15 @@ def spendable(name: str, value: Any) -> float:
     number = positive_number(name, value)
     if number < _SMALLEST and number != NOTHING:
         raise ArgumentError(
-            f"{name} = {number:g} asks for more noise than numbers can hold: allowed is from {_SMALLEST:g}. Useful "
-            "budgets are above about 0.001; check the units."
+            f"= {number:g} asks for more noise than numbers can hold: allowed is from {_SMALLEST:g}. Useful "
+            "budgets are above about 0.001; check the units.",
+            argument=name,
         )
     if number > _LARGEST:
         raise ArgumentError(
-            f"{name} = {number:g} promises nothing: allowed is up to {_LARGEST:g}. Useful budgets are below about 10; "
-            "check the units, or release without noise and without a claim of privacy."
+            f"= {number:g} promises nothing: allowed is up to {_LARGEST:g}. Useful budgets are below about 10; "
+            "check the units, or release without noise and without a claim of privacy.",
+            argument=name,
         )
     return number
 
@@ -103,7 +105,7 @@ def checked_budget(budget: Any) -> Budget:
 def checked_kind(name: str, kind: Any) -> type[Budget]:
     """A kind of budget, or an error that lists them."""
     if kind not in KINDS.values():
-        raise ArgumentError(f"{name} must be one of {', '.join(KINDS)}; got {kind!r}.")
+        raise ArgumentError(f"must be one of {', '.join(KINDS)}; got {kind!r}.", argument=name)
     found: type[Budget] = kind
     return found
 

@@ -80,7 +80,9 @@ class Guarantee:
     def __post_init__(self) -> None:
         choice("adjacency", self.adjacency, ADJACENCIES)
         if not isinstance(self.unit, str) or not self.unit:
-            raise ArgumentError(f"unit must say what one record is, for instance 'person'; got {self.unit!r}.")
+            raise ArgumentError(
+                f"must say what one record is, for instance 'person'; got {self.unit!r}.", argument="unit"
+            )
         given = self.terms if isinstance(self.terms, tuple | list) else ()
         if not given or not all(isinstance(term, Term) for term in given):
             raise ArgumentError(

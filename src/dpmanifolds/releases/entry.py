@@ -78,7 +78,9 @@ def checked_unit(unit: str | None, group_by: Any) -> str:
     if unit is None:
         return "record" if group_by is None else "person"
     if not isinstance(unit, str) or not unit:
-        raise ArgumentError(f"unit must say what neighbours differ in, for instance 'person'; got {shown(unit)}.")
+        raise ArgumentError(
+            f"must say what neighbours differ in, for instance 'person'; got {shown(unit)}.", argument="unit"
+        )
     return unit
 
 

@@ -154,7 +154,7 @@ def _public_center(center: Any, dim: int) -> np.ndarray | None:
         return None
     point = np.asarray(center, dtype=np.float64)
     if point.shape != (dim,) or not np.all(np.isfinite(point)):
-        raise ArgumentError(f"center must be {dim} finite numbers from public knowledge.")
+        raise ArgumentError(f"must be {dim} finite numbers from public knowledge.", argument="center")
     return point
 
 

@@ -96,7 +96,7 @@ def plan_steps(
     if steps == "auto":
         counts = range(1, 2 if is_flat(domain.manifold) else most + 1)
     elif isinstance(steps, str):
-        raise ArgumentError(f"steps must be 'auto' or a whole number of at least 1; got {steps!r}.")
+        raise ArgumentError(f"must be 'auto' or a whole number of at least 1; got {steps!r}.", argument="steps")
     else:
         counts = range(positive_integer("steps", steps), positive_integer("steps", steps) + 1)
     return _best_plan(mean_facts(domain, n, **facts), budget, counts, mechanism, numerics)
