@@ -56,7 +56,7 @@ class DoorRow:
 
     @property
     def label(self) -> str:
-        kind = "pure" if isinstance(self.budget, PureDP) else "Gaussian"
+        kind = "pure" if self.budget.bounded_loss else "Gaussian"
         return f"{self.function} on {self.manifold!r}, {kind}"
 
     @property

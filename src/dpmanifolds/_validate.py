@@ -72,11 +72,13 @@ def positive_integer(name: str, value: Any, *, at_least: int = 1) -> int:
     try:
         number = operator.index(value)
     except TypeError:
-        raise ArgumentError(f"{name} must be a whole number of at least {at_least}; got {shown(value)}.") from None
+        raise ArgumentError(
+            f"must be a whole number of at least {at_least}; got {shown(value)}.", argument=name
+        ) from None
     if number < at_least:
-        raise ArgumentError(f"{name} must be at least {at_least}; got {number}.")
+        raise ArgumentError(f"must be at least {at_least}; got {number}.", argument=name)
     if number > _LARGEST_INTEGER:
-        raise ArgumentError(f"{name} must be at most 2^63 − 1; got a number of {number.bit_length()} bits.")
+        raise ArgumentError(f"must be at most 2^63 − 1; got a number of {number.bit_length()} bits.", argument=name)
     return number
 
 
@@ -85,16 +87,16 @@ def positive_number(name: str, value: Any) -> float:
     try:
         number = float(value)
     except (TypeError, ValueError, OverflowError):
-        raise ArgumentError(f"{name} must be a number above 0; got {shown(value)}.") from None
+        raise ArgumentError(f"must be a number above 0; got {shown(value)}.", argument=name) from None
     if not (math.isfinite(number) and number > 0):
-        raise ArgumentError(f"{name} must be finite and above 0; got {number}.")
+        raise ArgumentError(f"must be finite and above 0; got {number}.", argument=name)
     return number
 
 
 def choice(name: str, value: Any, allowed: tuple[str, ...]) -> str:
     """`value` if it is one of `allowed`, or an error that lists them."""
     if not isinstance(value, str) or value not in allowed:
-        raise ArgumentError(f"{name} must be one of {', '.join(map(repr, allowed))}; got {shown(value)}.")
+        raise ArgumentError(f"must be one of {', '.join(map(repr, allowed))}; got {shown(value)}.", argument=name)
     return str(value)
 
 
@@ -103,9 +105,9 @@ def negative_number(name: str, value: Any) -> float:
     try:
         number = float(value)
     except (TypeError, ValueError, OverflowError):
-        raise ArgumentError(f"{name} must be a number below 0; got {shown(value)}.") from None
+        raise ArgumentError(f"must be a number below 0; got {shown(value)}.", argument=name) from None
     if not (math.isfinite(number) and number < 0):
-        raise ArgumentError(f"{name} must be finite and below 0; got {number}.")
+        raise ArgumentError(f"must be finite and below 0; got {number}.", argument=name)
     return number
 
 
@@ -115,8 +117,9 @@ def numeric_array(name: str, value: Any) -> Array:
         return as_array(value)
     except (TypeError, ValueError, OverflowError):
         raise ArgumentError(
-            f"{name} must be an array of numbers (NumPy, PyTorch, JAX or CuPy); got {type(value).__name__}. "
-            "Turn lists of unequal length, strings, objects or generators into one array first."
+            f"must be an array of numbers (NumPy, PyTorch, JAX or CuPy); got {type(value).__name__}. "
+            "Turn lists of unequal length, strings, objects or generators into one array first.",
+            argument=name,
         ) from None
 
 
@@ -206,7 +209,7 @@ def number_between(name: str, value: Any, low: float, high: float) -> float:
     try:
         number = float(value)
     except (TypeError, ValueError, OverflowError):
-        raise ArgumentError(f"{name} must be a number from {low:g} to {high:g}; got {shown(value)}.") from None
+        raise ArgumentError(f"must be a number from {low:g} to {high:g}; got {shown(value)}.", argument=name) from None
     if not low <= number <= high:
-        raise ArgumentError(f"{name} must be from {low:g} to {high:g}; got {number}.")
+        raise ArgumentError(f"must be from {low:g} to {high:g}; got {number}.", argument=name)
     return number

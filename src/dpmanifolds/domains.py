@@ -86,12 +86,15 @@ class Ball(Domain):
 
     def __post_init__(self) -> None:
         if not isinstance(self.manifold, Manifold):
-            raise ArgumentError(f"manifold must be a Manifold such as Sphere(2); got {shown(self.manifold)}.")
+            raise ArgumentError(
+                f"must be a Manifold such as Sphere(2); got {shown(self.manifold)}.", argument="manifold"
+            )
         radius = positive_number("radius", self.radius)
         center = self.manifold.as_points(self.center, "center")
         if self.manifold.batch_shape(center) != ():
             raise ArgumentError(
-                f"center must be one point of {self.manifold!r}; got leading axes {self.manifold.batch_shape(center)}."
+                f"must be one point of {self.manifold!r}; got leading axes {self.manifold.batch_shape(center)}.",
+                argument="center",
             )
         if not bool(self.manifold.belongs(center)):
             raise NotOnManifoldError(f"center does not lie on {self.manifold!r}; use manifold.project to put it there.")
@@ -100,8 +103,9 @@ class Ball(Domain):
         limit = self.manifold.injectivity_radius
         if radius >= limit:
             raise RadiusTooLargeError(
-                f"radius must be below {limit:.6g} on {self.manifold!r}, where the farthest points from a centre lie; "
-                f"got {radius:.6g}. Use a smaller ball (records outside are clipped to it) or another manifold."
+                f"must be below {limit:.6g} on {self.manifold!r}, where the farthest points from a centre lie; "
+                f"got {radius:.6g}. Use a smaller ball (records outside are clipped to it) or another manifold.",
+                argument="radius",
             )
         object.__setattr__(self, "radius", radius)
         object.__setattr__(self, "center", center)
@@ -153,7 +157,7 @@ class Ball(Domain):
             raise ArgumentError(f"from_eigenvalues needs an SPD manifold; got {shown(manifold)}.")
         low, high = positive_number("smallest", smallest), positive_number("largest", largest)
         if low >= high:
-            raise ArgumentError(f"smallest must be below largest; got {low} and {high}.")
+            raise ArgumentError(f"must be below largest; got {low} and {high}.", argument="smallest")
         k, spread = manifold.k, math.log(high / low)
         center = math.sqrt(low) * math.sqrt(high) * np.eye(k)
         if isinstance(manifold, (SPDAffineInvariant, SPDLogEuclidean)):
@@ -194,7 +198,7 @@ class Ball(Domain):
         0.955317
         """
         if not isinstance(manifold, Sphere):
-            raise ArgumentError(f"positive_orthant needs a sphere; got {shown(manifold)}.")
+            raise ArgumentError(f"needs a sphere; got {shown(manifold)}.", argument="positive_orthant")
         size = manifold.dim + 1
         center = np.full(size, manifold.sphere_radius / math.sqrt(size))
         angle = math.atan(math.sqrt(manifold.dim))
@@ -246,7 +250,9 @@ def validate(points: Any, domain: Domain) -> ValidationReport:
     manifold = domain.manifold
     array = manifold.take_form(points)
     if len(manifold.batch_shape(array)) != 1:
-        raise ArgumentError(f"points must have one leading axis of records; got {manifold.batch_shape(array)}.")
+        raise ArgumentError(
+            f"must have one leading axis of records; got {manifold.batch_shape(array)}.", argument="points"
+        )
     count = manifold.batch_shape(array)[0]
     finite = np.ones(count, dtype=bool)
     for leaf in leaves(array):

@@ -31,9 +31,16 @@ class DPManifoldsError(Exception):
     >>> try:
     ...     dpm.Ball(dpm.Sphere(2), [0.0, 0.0, 1.0], radius=4.0)
     ... except DPManifoldsError as error:
-    ...     print(type(error).__name__)
-    RadiusTooLargeError
+    ...     print(type(error).__name__, error.argument)
+    RadiusTooLargeError radius
     """
+
+    def __init__(self, message: str = "", *, argument: str | None = None) -> None:
+        super().__init__(message if argument is None else f"{argument} {message}")
+        self.argument = argument
+        """The argument that is wrong, with whose name the text begins; None where it is about no single one."""
+        self.message = message
+        """The text after that name."""
 
 
 class ArgumentError(DPManifoldsError, ValueError):

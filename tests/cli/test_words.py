@@ -52,23 +52,37 @@ def test_budgets_are_told_in_their_letters(budget, words):
 @pytest.mark.parametrize(
     ("message", "words"),
     [
-        ("radius must be above 0; got 0.", "--radius must be above 0; got 0."),
         ("the radius must be public", "the radius must be public"),
         ("a smaller radius is better", "a smaller radius is better"),
-        ("n = 5 is few", "--n 5 is few"),
         ("Leave batch_size out. batch_size is large.", "Leave --batch-size out. --batch-size is large."),
-        ("n_components must be 1", "--components must be 1"),
         ("use numerics='idealized', or numerics=", "use --numerics idealized, or --numerics"),
-        (
-            "smallest must be below largest; got 2 and 1.",
-            "--eigenvalues must be LOW HIGH, the smaller number first; got 2 and 1.",
-        ),
         ("the option --radius must be given", "the option --radius must be given"),
-        ("steps must be 1", "steps must be 1"),
     ],
 )
 def test_arguments_become_flags_where_they_are_meant(message, words):
     assert in_flags(message, FLAGS) == words
+
+
+@pytest.mark.parametrize(
+    ("argument", "message", "words"),
+    [
+        ("radius", "must be above 0; got 0.", "--radius must be above 0; got 0."),
+        ("n", "= 5 is few", "--n 5 is few"),
+        ("n_components", "must be 1", "--components must be 1"),
+        ("points", "is empty.", "records is empty."),
+        ("largest", "must be finite.", "the largest of --eigenvalues must be finite."),
+        (
+            "smallest",
+            "must be below largest; got 2 and 1.",
+            "--eigenvalues must be LOW HIGH, the smaller number first; got 2 and 1.",
+        ),
+        ("steps", "must be 1", "steps must be 1"),
+    ],
+)
+def test_an_error_is_told_with_the_flag_of_its_argument(argument, message, words):
+    error = dpm.ArgumentError(message, argument=argument)
+    assert str(error) == f"{argument} {message}"
+    assert in_flags(error, FLAGS) == words
 
 
 def test_flags_are_those_of_the_command():

@@ -20,7 +20,6 @@ from dpmanifolds.privacy import (
     ZeroConcentratedDP,
     compose,
     fixed_size_descent,
-    guarantee,
 )
 
 TOTALS = [ApproxDP(1.0, 1e-6), ApproxDP(0.1, 1e-3), ApproxDP(10.0, 1e-9), ApproxDP(1e-6, 1e-6), ApproxDP(600.0, 0.5)]
@@ -31,7 +30,7 @@ KINDS = [PureDP(1.0), GaussianDP(0.7), ZeroConcentratedDP(0.3), RenyiDP(8.0, 2.0
 @pytest.mark.parametrize("name", ["gaussian", "zcdp", "renyi", "pure", "basic"])
 def test_the_limit_of_a_filter_implies_the_total(total, name):
     limit = filters.limit_of(total, name)
-    assert filters.filter_of(limit) == name
+    assert limit.filter == name
     assert limit.as_approx(total.delta).epsilon <= total.epsilon * (1 + 1e-11)
 
 
@@ -101,8 +100,8 @@ def test_unknown_totals_and_filters_are_refused():
 def test_a_release_is_read_as_the_kind_of_the_filter(limit, release, expected):
     found = filters.charge(limit, release)
     assert type(found) is type(expected)
-    assert filters.amount(found)[0] == pytest.approx(filters.amount(expected)[0], rel=1e-12)
-    assert filters.amount(found)[1] == filters.amount(expected)[1]
+    assert found.cost[0] == pytest.approx(expected.cost[0], rel=1e-12)
+    assert found.cost[1] == expected.cost[1]
 
 
 @pytest.mark.parametrize(
@@ -135,12 +134,24 @@ def test_random_batches_cost_a_renyi_filter_far_less_than_a_gaussian_one():
     descent = fixed_size_descent(n=10_000, batch=100, steps=100, clip=1.0, sigma=0.08)
     total = ApproxDP(1.0, 1e-6)
     by_renyi, by_mu = filters.limit_of(total, "renyi"), filters.limit_of(total, "gaussian")
-    assert filters.within(by_renyi, filters.amount(filters.charge(by_renyi, descent)))
+    assert filters.within(by_renyi, filters.charge(by_renyi, descent).cost)
     assert filters.charge(by_mu, descent).mu > 10 * by_mu.mu
 
 
-def test_the_slack_is_that_of_guarantees():
-    assert filters.SLACK == guarantee._FITS
+@pytest.mark.parametrize(("excess", "kept"), [(9e-13, True), (1.2e-12, False)])
+@pytest.mark.parametrize(
+    ("limit", "release"),
+    [
+        (PureDP(1.0), Guarantee.pure),
+        (GaussianDP(1.0), lambda half: Guarantee.gaussian(half * math.sqrt(2))),
+        (ZeroConcentratedDP(1.0), Guarantee.zcdp),
+    ],
+    ids=str,
+)
+def test_the_slack_is_that_of_guarantees(limit, release, excess, kept):
+    both = release((1 + excess) / 2).k_fold(2)
+    assert both.fits(limit) is kept
+    assert filters.within(limit, filters.charge(limit, both).cost) is kept
 
 
 @given(st.sampled_from(KINDS), st.lists(st.floats(1e-6, 1.0), min_size=1, max_size=30))
@@ -148,7 +159,7 @@ def test_sums_agree_with_exact_fractions(limit, shares):
     spent, exact = (Fraction(0), Fraction(0)), Fraction(0)
     for share in shares:
         part = scaled(limit, share / len(shares))
-        spent = filters.add(spent, filters.amount(part))
+        spent = filters.add(spent, part.cost)
         main = next(iter(vars(part).values())) if not isinstance(part, RenyiDP) else part.epsilon
         exact += Fraction(main) ** (2 if isinstance(limit, GaussianDP) else 1)
     assert spent[0] == exact
@@ -158,16 +169,16 @@ def test_sums_agree_with_exact_fractions(limit, shares):
 def test_what_remains_can_be_spent_and_leaves_nothing(limit, shares):
     spent = (Fraction(0), Fraction(0))
     for share in shares:
-        after = filters.add(spent, filters.amount(scaled(limit, share)))
+        after = filters.add(spent, scaled(limit, share).cost)
         spent = after if filters.within(limit, after) else spent
     rest = filters.left(limit, spent)
     if rest is not None:
-        spent = filters.add(spent, filters.amount(rest))
+        spent = filters.add(spent, rest.cost)
         assert filters.within(limit, spent)
     assert filters.left(limit, spent) is None
     told = filters.told(limit, spent)
     assert told is not None
-    assert filters.amount(told)[0] <= filters.amount(limit)[0]
+    assert told.cost[0] <= limit.cost[0]
 
 
 def scaled(limit, share):
@@ -183,13 +194,13 @@ def test_nothing_spent_is_told_as_none_and_nothing_left_as_none():
     for limit in KINDS:
         assert filters.told(limit, nothing) is None
         assert filters.left(limit, nothing) == limit
-        assert filters.left(limit, filters.amount(limit)) is None
+        assert filters.left(limit, limit.cost) is None
     half = filters.left(ApproxDP(1.0, 1e-6), (Fraction(1, 2), Fraction(1e-6)))
     assert half == PureDP(0.5)
 
 
 def test_a_sum_is_told_from_above_and_the_rest_from_below():
-    third = filters.amount(GaussianDP(0.6))
+    third = GaussianDP(0.6).cost
     assert filters.told(GaussianDP(1.0), third) == GaussianDP(0.6)
     rest = filters.left(GaussianDP(1.0), third)
     assert Fraction(rest.mu) ** 2 <= 1 - Fraction(0.6) ** 2 < Fraction(math.nextafter(rest.mu, 1.0)) ** 2

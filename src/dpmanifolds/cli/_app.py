@@ -53,7 +53,7 @@ class Commands(TyperGroup):
         from dpmanifolds.cli._words import flags_of, in_flags
 
         command = None if ctx.invoked_subcommand is None else self.get_command(ctx, ctx.invoked_subcommand)
-        return in_flags(" ".join(str(message).split()), flags_of(command))
+        return in_flags(message, flags_of(command))
 
 
 def _code(problem: DPManifoldsError) -> int:

@@ -10,6 +10,7 @@ from __future__ import annotations
 import math
 import re
 from collections.abc import Callable
+from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
@@ -31,7 +32,7 @@ from dpmanifolds.manifolds import (
     Sphere,
 )
 from dpmanifolds.manifolds.spd import SPDBase
-from dpmanifolds.privacy import ApproxDP, Budget, GaussianDP, PureDP, ZeroConcentratedDP
+from dpmanifolds.privacy.budget import Budget, budget_of
 from dpmanifolds.report.words import points_in_words
 from dpmanifolds.statistics import ball_from_reference
 
@@ -59,7 +60,7 @@ def manifold_from(text: str | None, metric: str | None = None) -> Manifold:
     name, _, sizes = text.strip().lower().partition(":")
     family, count = _FAMILIES.get(name, (None, 0))
     numbers = sizes.split(",")
-    if family is None or len(numbers) != count or not all(re.fullmatch(r"\s*\d+\s*", number) for number in numbers):
+    if family is None or len(numbers) != count or not all(number.strip().isdecimal() for number in numbers):
         raise ArgumentError(f"--manifold must be one of {_EXAMPLES}, with your own sizes; got {text!r}.")
     if metric is not None:
         if name != "spd":
@@ -115,7 +116,7 @@ def _ball_of_one(place: Place, manifold: Manifold) -> Ball:
     try:
         manifold.as_points(center, "--center")
     except ArgumentError as problem:
-        raise ArgumentError(f"--center is no point: {str(problem).removeprefix('--center ')}") from None
+        raise ArgumentError(f"--center is no point: {problem.message}") from None
     try:
         return Ball(manifold, center, 0.0 if place.radius is None else place.radius)
     except NotOnManifoldError:
@@ -172,10 +173,6 @@ def budget_from(budgeting: Budgeting) -> Budget:
     if len(given) != 1:
         told = "none was given" if not given else f"{' and '.join(given)} were given"
         raise ArgumentError(f"give the budget in one way: --epsilon (with or without --delta), --mu or --rho; {told}.")
-    if budgeting.epsilon is not None:
-        if budgeting.delta is None:
-            return PureDP(budgeting.epsilon)
-        return ApproxDP(budgeting.epsilon, budgeting.delta)
-    if budgeting.delta is not None:
+    if budgeting.delta is not None and budgeting.epsilon is None:
         raise ArgumentError(f"--delta goes with --epsilon; {given[0]} needs none. Leave one of them out.")
-    return GaussianDP(budgeting.mu) if budgeting.mu is not None else ZeroConcentratedDP(budgeting.rho or 0.0)
+    return budget_of(**asdict(budgeting))

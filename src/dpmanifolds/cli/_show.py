@@ -14,7 +14,6 @@ from rich.text import Text
 
 from dpmanifolds.cli._words import in_flags
 from dpmanifolds.planning._show import remarks as plan_remarks
-from dpmanifolds.report.words import budget_in_words
 
 if TYPE_CHECKING:
     from dpmanifolds.ledger import Ledger
@@ -53,7 +52,7 @@ def facts(console: Console, rows: Iterable[tuple[str, str]]) -> None:
 def left_in_words(ledger: Ledger, dataset: str) -> str:
     """What can still be spent, as the filter counts it and, where that is another number, in pure releases."""
     left = dict.fromkeys((ledger.remaining(dataset), ledger.remaining(dataset, pure=True)))
-    return ", or in pure releases ".join(budget_in_words(budget) for budget in left if budget is not None) or "nothing"
+    return ", or in pure releases ".join(budget.in_words() for budget in left if budget is not None) or "nothing"
 
 
 def plan_table(plan: Plan) -> Table:
@@ -71,7 +70,7 @@ def plan_table(plan: Plan) -> Table:
     for row in plan.rows:
         if row.error is None:
             continue
-        budget = budget_in_words(row.budget)
+        budget = row.budget.in_words()
         cells = ["→" if row.chosen else ""]
         if several:
             cells.append(budget if budget != last else "")

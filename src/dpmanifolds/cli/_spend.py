@@ -20,11 +20,11 @@ from dpmanifolds.domains import Ball
 from dpmanifolds.errors import ArgumentError, DPManifoldsError
 from dpmanifolds.ledger import Ledger
 from dpmanifolds.planning import Plan
-from dpmanifolds.privacy import ApproxDP, Budget, GaussianDP, Guarantee, PureDP, ZeroConcentratedDP
+from dpmanifolds.privacy import Budget, Guarantee
 from dpmanifolds.releases import Release
 from dpmanifolds.report import save_release
 from dpmanifolds.report.files import new_files
-from dpmanifolds.report.words import budget_in_words, percent, points_in_words
+from dpmanifolds.report.words import percent, points_in_words
 
 __all__ = ["Job", "account_of", "asked_budget", "confirm", "finish", "guess_of", "prepare"]
 
@@ -125,17 +125,7 @@ def account_of(accounting: Accounting, saving: Saving) -> dict[str, Any]:
 
 def guess_of(budget: Budget) -> float:
     """The largest probability of guessing right which of two values a record has."""
-    if isinstance(budget, PureDP):
-        promise = Guarantee.pure(budget.epsilon)
-    elif isinstance(budget, ApproxDP):
-        promise = Guarantee.approx(budget.epsilon, budget.delta)
-    elif isinstance(budget, GaussianDP):
-        promise = Guarantee.gaussian(budget.mu)
-    elif isinstance(budget, ZeroConcentratedDP):
-        promise = Guarantee.zcdp(budget.rho)
-    else:
-        return 1.0
-    return (1 + float(promise.delta(0.0))) / 2
+    return (1 + float(Guarantee((budget.term,)).delta(0.0))) / 2
 
 
 @contextmanager
@@ -152,7 +142,7 @@ def confirm(job: Job, what: str, *, plan: Plan | None = None, remarks: Sequence[
     if not saving.yes:
         if not at_terminal():
             raise ArgumentError("nobody can be asked here, as this is no terminal: pass --yes to spend the budget.")
-        if not typer.confirm(f"Spend {budget_in_words(job.budget)}?", err=True):
+        if not typer.confirm(f"Spend {job.budget.in_words()}?", err=True):
             say(console, "Nothing was spent.")
             raise typer.Exit(1)
     fresh = [folder for folder in (saving.out, *saving.out.parents) if not folder.exists()]
@@ -172,7 +162,7 @@ def _show_job(job: Job, what: str, plan: Plan | None, remarks: Sequence[str]) ->
     rows = [
         ("records", points_in_words(job.loaded.manifold)),
         ("domain", repr(job.ball)),
-        ("budget", f"{budget_in_words(job.budget)}, replace-one, neighbours differ in one {terms['unit']}"),
+        ("budget", f"{job.budget.in_words()}, replace-one, neighbours differ in one {terms['unit']}"),
         ("attacker", f"guesses right in at most {percent(guess_of(job.budget))} of cases (50 % by a coin)"),
     ]
     if terms["ledger"] is not None:
@@ -210,7 +200,7 @@ def finish(job: Job, release: Release, *, remarks: Sequence[str] = ()) -> None:
         return
     console = result()
     say(console, f"Released: the private {release.statistic} of {job.counted}", style="bold green")
-    rows = [("spent", budget_in_words(release.spent)), ("mechanism", f"{release.mechanism} ({release.numerics})")]
+    rows = [("spent", release.spent.in_words()), ("mechanism", f"{release.mechanism} ({release.numerics})")]
     rows.append(("error", str(release.expected_error or "it depends on the records, and is not stated")))
     value = _short(release.value)
     if value:

@@ -1,14 +1,16 @@
 """Messages of the Python layer in the words of the command line.
 
 >>> from dpmanifolds.cli._words import in_flags
+>>> from dpmanifolds.errors import ArgumentError
 >>> flags = {"radius": "--radius", "numerics": "--numerics", "epsilon": "--epsilon"}
->>> in_flags("radius must be below 1.5708 on Sphere(2, 1.0); got 2.", flags)
+>>> in_flags(ArgumentError("must be below 1.5708 on Sphere(2, 1.0); got 2.", argument="radius"), flags)
 '--radius must be below 1.5708 on sphere:2; got 2.'
 >>> in_flags("it keeps no PureDP(epsilon=1.0). Pass numerics='idealized'.", flags)
 'it keeps no ε = 1. Pass --numerics idealized.'
 
-This is the one place where that happens: every message passes through it on its way out. Objects become what one types
-for them, arguments their flags, and a few sentences that name a function or a class name the option that does the same.
+This is the one place where that happens: every message passes through it on its way out. The argument that an
+error is about becomes its flag, objects what one types for them, and a few sentences that name a function or a class
+name the option that does the same.
 """
 
 from __future__ import annotations
@@ -18,63 +20,76 @@ from collections.abc import Callable, Mapping
 from typing import Any
 
 from dpmanifolds.cli._places import TYPED
-from dpmanifolds.privacy import ApproxDP, GaussianDP, PureDP, RenyiDP, ZeroConcentratedDP
-from dpmanifolds.report.words import budget_in_words
+from dpmanifolds.errors import DPManifoldsError
+from dpmanifolds.privacy.budget import KINDS
 
 __all__ = ["flags_of", "in_flags"]
 
 _ALIASES = {"n_components": "components", "rng": "seed", "random_state": "seed"}
-_BUDGETS = {kind.__name__: kind for kind in (PureDP, ApproxDP, GaussianDP, ZeroConcentratedDP, RenyiDP)}
+_WORDS = {
+    "points": "records",
+    "smallest": "the smallest of --eigenvalues",
+    "largest": "the largest of --eigenvalues",
+}
 _NUMBER = r"[-+]?[\d.]+(?:e[-+]?\d+)?"
 _VALUE = rf"(?:'([^']*)'|({_NUMBER}\b|\w+\b|\[…\]))?"
 
 _SENTENCES = (
-    (r"no PureDP budget up to", "no --epsilon up to"),
-    (r"[Aa] PureDP budget", "a budget of --epsilon alone"),
-    (r"Ask for ApproxDP", "Give --delta too"),
-    (r"give an ApproxDP, GaussianDP or zCDP budget", "give --delta too, or --mu or --rho"),
-    (r"a total of ApproxDP", "a total of --epsilon with --delta"),
-    (r" and needs no alpha|, alpha=None", ""),
-    (r"from_eigenvalues needs an SPD manifold", "--eigenvalues needs --manifold spd"),
-    (r"from_bounds needs a Euclidean space", "--bounds needs --manifold euclidean"),
-    (r"positive_orthant needs a sphere", "--positive-orthant needs --manifold sphere"),
-    (r"\bsmallest must be below largest", "--eigenvalues must be LOW HIGH, the smaller number first"),
-    (r"\b(smallest|largest) must be", r"the \1 of --eigenvalues must be"),
-    (r"Check them with dpmanifolds\.validate", "Check them (dpmanifolds.validate in Python tells which)"),
-    (r"Check the records with dpmanifolds\.validate and the loss at", "Check the records, and the loss at"),
-    (r"\bpoints (must|is)\b", r"records \1"),
-    (r"Pass a larger max_bytes if that is right, or split the file", "Split the file"),
+    ("no PureDP budget up to", "no --epsilon up to"),
+    ("a PureDP budget", "a budget of --epsilon alone"),
+    ("Ask for ApproxDP", "Give --delta too"),
+    ("give an ApproxDP, GaussianDP or zCDP budget", "give --delta too, or --mu or --rho"),
+    ("a total of ApproxDP", "a total of --epsilon with --delta"),
+    (" and needs no alpha", ""),
+    (", alpha=None", ""),
+    ("from_eigenvalues needs an SPD manifold", "--eigenvalues needs --manifold spd"),
+    ("from_bounds needs a Euclidean space", "--bounds needs --manifold euclidean"),
+    ("--positive-orthant needs a sphere", "--positive-orthant needs --manifold sphere"),
+    (f"{_WORDS['smallest']} must be below largest", "--eigenvalues must be LOW HIGH, the smaller number first"),
+    ("path must be a file that can be read; got", "there is no file to read:"),
+    ("Check them with dpmanifolds.validate", "Check them (dpmanifolds.validate in Python tells which)"),
+    ("Check the records with dpmanifolds.validate and the loss at", "Check the records, and the loss at"),
+    ("Pass a larger max_bytes if that is right, or split the file", "Split the file"),
+    ("pass key,", "pass --key,"),
+    ("Check the axis order, or the size given to the manifold", "Check --record-axis, and the size in --manifold"),
+    ("allow overwriting (overwrite=True, --overwrite)", "pass --overwrite"),
+    ("; write it with Release.to_json.", ". Name the release.json that a command wrote."),
+    ("Use smaller step sizes, longest_step= or within=", "Use a smaller --step-size"),
+    ("use manifold.project to put it there", "check its numbers"),
+    ("below manifold.max_radius", "of a smaller --radius"),
+)
+_PATTERNS = (
     (r"above max_bytes=\d+", "more than is read at once"),
-    (r"pass key,", "pass --key,"),
     (r"no axis record_axis=(-?\d+)", r"no axis \1 (--record-axis)"),
-    (r"Check the axis order, or the size given to the manifold", "Check --record-axis, and the size in --manifold"),
-    (r"path must be a file that can be read; got", "there is no file to read:"),
-    (r"allow overwriting \(overwrite=True, --overwrite\)", "pass --overwrite"),
-    (r"; write it with Release\.to_json\.", ". Name the release.json that a command wrote."),
-    (r"Use smaller step sizes, longest_step= or within=", "Use a smaller --step-size"),
-    (r"use manifold\.project to put it there", "check its numbers"),
-    (r"below manifold\.max_radius", "of a smaller --radius"),
     (r"(?:Posix|Windows)Path\(('[^']*')\)", r"\1"),
 )
 
 
-def in_flags(message: str, flags: Mapping[str, str]) -> str:
-    """The message with objects, arguments and functions as one types them; `flags` are those of the command by name."""
+def in_flags(message: object, flags: Mapping[str, str]) -> str:
+    """A text or an error with what it names as one types it; `flags` are those of the command by name."""
     known = dict(flags) | {name: flags[alias] for name, alias in _ALIASES.items() if alias in flags}
-    for pattern, words in _SENTENCES:
-        message = re.sub(pattern, words, message)
-    message = _spaces(_budgets(message))
+    text = " ".join(_told(message, known | _WORDS).split())
+    for sentence, words in _SENTENCES:
+        text = text.replace(sentence, words)
+    for pattern, words in _PATTERNS:
+        text = re.sub(pattern, words, text)
+    text = _spaces(_budgets(text))
     for name in sorted(known, key=len, reverse=True):
         flag = known[name]
-        # radius=2 and radius= anywhere, "radius must", "radius = 2" where a sentence begins, batch_size anywhere
-        message = re.sub(rf"(?<![\w-]){name}={_VALUE}", _typed(flag), message)
-        message = re.sub(rf"(^|[.:;] ){name} = ", rf"\1{flag} ", message)
-        message = re.sub(rf"(^|[.:;] ){name} (?=must|is |are |needs|has no|goes|names|\d)", rf"\1{flag} ", message)
+        # radius=2 and radius= anywhere, batch_size anywhere, numerics 'safe' anywhere
+        text = re.sub(rf"(?<![\w-]){name}={_VALUE}", _typed(flag), text)
         if "_" in name:
-            message = re.sub(rf"(?<![\w-]){name}\b", flag, message)
+            text = re.sub(rf"(?<![\w-]){name}\b", flag, text)
         elif name in ("mechanism", "numerics", "filter", "metric"):
-            message = re.sub(rf"(?<![\w-]){name} '([\w-]+)'", rf"{flag} \1", message)
-    return message
+            text = re.sub(rf"(?<![\w-]){name} '([\w-]+)'", rf"{flag} \1", text)
+    return text
+
+
+def _told(message: object, known: Mapping[str, str]) -> str:
+    """The text, with the flag of the argument that an error is about."""
+    if not isinstance(message, DPManifoldsError) or message.argument is None or message.argument not in known:
+        return str(message)
+    return f"{known[message.argument]} {message.message.removeprefix('= ')}"
 
 
 def flags_of(command: Any) -> dict[str, str]:
@@ -106,9 +121,9 @@ def _budgets(message: str) -> str:
 
     def words(match: re.Match[str]) -> str:
         numbers = dict(part.split("=") for part in match[2].split(", "))
-        return budget_in_words(_BUDGETS[match[1]](**{name: float(number) for name, number in numbers.items()}))
+        return KINDS[match[1]](**{name: float(number) for name, number in numbers.items()}).in_words()
 
-    return re.sub(rf"\b({'|'.join(_BUDGETS)})\(((?:\w+={_NUMBER}(?:, )?)+)\)", words, message)
+    return re.sub(rf"\b({'|'.join(KINDS)})\(((?:\w+={_NUMBER}(?:, )?)+)\)", words, message)
 
 
 def _spaces(message: str) -> str:

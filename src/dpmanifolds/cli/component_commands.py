@@ -41,7 +41,7 @@ def pca(
     from dpmanifolds.cli._spend import confirm, prepare
     from dpmanifolds.errors import ArgumentError
     from dpmanifolds.report import save_release
-    from dpmanifolds.report.words import budget_in_words, percent
+    from dpmanifolds.report.words import percent
 
     job = prepare(records, place, budgeting, accounting, saving)
     target = saving.out / "components.npz"
@@ -64,7 +64,7 @@ def pca(
     facts(
         console,
         [
-            ("spent", budget_in_words(job.budget)),
+            ("spent", job.budget.in_words()),
             (
                 "variance",
                 ", ".join(

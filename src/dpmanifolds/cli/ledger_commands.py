@@ -40,9 +40,7 @@ def _existing(file: Path) -> Any:
 
 
 def _told(budget: Any) -> str:
-    from dpmanifolds.report.words import budget_in_words
-
-    return "nothing" if budget is None else budget_in_words(budget)
+    return "nothing" if budget is None else budget.in_words()
 
 
 @commands.command("open")
@@ -60,10 +58,9 @@ def open_dataset(
     from dpmanifolds.cli._places import budget_from
     from dpmanifolds.cli._show import result, say
     from dpmanifolds.ledger import Ledger
-    from dpmanifolds.report.words import budget_in_words
 
     opened = Ledger(file).open_dataset(dataset, budget_from(budgeting), filter=filter, unit=unit)
-    total = budget_in_words(opened.budget)
+    total = opened.budget.in_words()
     say(result(), f"{file}: data set {dataset} may spend {total} in all, neighbours differ in one {unit}.")
 
 

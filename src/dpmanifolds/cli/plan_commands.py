@@ -51,8 +51,7 @@ def plan(
     from dpmanifolds.errors import ArgumentError
     from dpmanifolds.planning import plan as planned_mean
     from dpmanifolds.planning import split_plan, write_plan_page
-    from dpmanifolds.privacy import ApproxDP, Budget, GaussianDP, PureDP, ZeroConcentratedDP
-    from dpmanifolds.report.words import budget_in_words
+    from dpmanifolds.privacy.budget import budget_of
 
     for path in filter(None, (csv, plot, html)):
         if path.exists():
@@ -65,9 +64,9 @@ def plan(
     if delta is not None and not epsilon:
         raise ArgumentError("--delta goes with --epsilon. Give an --epsilon, or leave --delta out.")
     ball = ball_from(place, manifold_from(place.manifold, place.metric))
-    budgets: list[Budget] = [PureDP(each) if delta is None else ApproxDP(each, delta) for each in epsilon or ()]
-    budgets += [GaussianDP(each) for each in mu or ()]
-    budgets += [ZeroConcentratedDP(each) for each in rho or ()]
+    budgets = [budget_of(epsilon=each, delta=delta) for each in epsilon or ()]
+    budgets += [budget_of(mu=each) for each in mu or ()]
+    budgets += [budget_of(rho=each) for each in rho or ()]
     positive_integer("--releases", releases)
     with working("Planning"):
         if releases > 1:
@@ -81,7 +80,7 @@ def plan(
     console = result()
     each = f", each of {releases} releases" if releases > 1 else ""
     say(console, f"Expected error of the private mean of {n} records in {ball!r}{each}", style="bold")
-    say(console, f"Budget: {'; '.join(map(budget_in_words, planned.budgets))}")
+    say(console, f"Budget: {'; '.join(budget.in_words() for budget in planned.budgets)}")
     console.print()
     console.print(plan_table(planned))
     console.print()

@@ -73,17 +73,21 @@ def _picked(path: Path, file: Any, picks: str | Sequence[str] | None) -> list[st
     if isinstance(picks, str):
         if _is_covariance(path):
             raise ArgumentError(
-                f"a covariance file knows no types of channels: picks must be a list of names; got {picks!r}."
+                f"must be a list of names, as a covariance file knows no types of channels; got {picks!r}.",
+                argument="picks",
             )
         types = file.get_channel_types()
         if picks not in types:
             listed = ", ".join(map(repr, sorted(set(types))))
-            raise ArgumentError(f"picks must list names of channels, or be a type, one of {listed}; got {picks!r}.")
+            raise ArgumentError(
+                f"must list names of channels, or be a type, one of {listed}; got {picks!r}.", argument="picks"
+            )
         return [name for name, kind in zip(names, types, strict=True) if kind == picks]
     wanted = list(picks)
     if not wanted or len(set(wanted)) < len(wanted) or not set(wanted) <= set(names):
         raise ArgumentError(
-            "picks must name channels that every file has, each once, and at least one is not there. Take the channels "
-            "that all recordings share."
+            "must name channels that every file has, each once, and at least one is not there. Take the channels "
+            "that all recordings share.",
+            argument="picks",
         )
     return wanted

@@ -36,7 +36,7 @@ def checked_path(path: Any, limit: int) -> Path:
     except (TypeError, ValueError, OSError):
         size = None
     if size is None:
-        raise ArgumentError(f"path must be a file that can be read; got {shown(path)}.")
+        raise ArgumentError(f"must be a file that can be read; got {shown(path)}.", argument="path")
     check_size(size, limit)
     return found
 

@@ -70,7 +70,7 @@ def read_text_labels(path: Path, column: str, limit: int) -> np.ndarray:
 def chosen_columns(path: Path, names: list[str], columns: Sequence[str]) -> list[int]:
     """Where the columns of these names are, each of which must be there once."""
     if isinstance(columns, str) or not columns or not all(isinstance(name, str) for name in columns):
-        raise ArgumentError(f"columns must be a list of names of columns; got {columns!r}.")
+        raise ArgumentError(f"must be a list of names of columns; got {columns!r}.", argument="columns")
     if not names:
         raise ArgumentError(f"{path.name} has no line of names: columns can be chosen by name only. Add one.")
     for name in columns:

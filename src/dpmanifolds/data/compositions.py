@@ -66,5 +66,5 @@ def inverse_square_root_map(points: Any) -> Array:
     squares = coordinates * coordinates
     total = xp.sum(squares, axis=-1, keepdims=True)
     if not bool(xp.all(xp.isfinite(total) & (total > 0))):
-        raise NotOnManifoldError("points must be finite and of positive length; use points of a sphere.")
+        raise NotOnManifoldError("must be finite and of positive length; use points of a sphere.", argument="points")
     return squares / total

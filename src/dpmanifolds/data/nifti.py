@@ -70,7 +70,9 @@ def read_tensors(path: Any, *, layout: str, mask: Any = None, max_bytes: int = D
         kept = np.asarray(mask) if isinstance(mask, np.ndarray) else read_nifti(mask, max_bytes=limit)
         kept = kept.reshape(image.shape[:3]) if kept.size == voxels.shape[0] else kept
         if kept.shape != image.shape[:3]:
-            raise ArgumentError(f"mask must have the shape {image.shape[:3]} of the voxels; got {kept.shape}.")
+            raise ArgumentError(
+                f"must have the shape {image.shape[:3]} of the voxels; got {kept.shape}.", argument="mask"
+            )
         voxels = voxels[kept.ravel() != 0]
     return matrices_from_columns(voxels, layout, size=3)
 

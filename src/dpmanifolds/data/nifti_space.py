@@ -145,7 +145,7 @@ def columns_from_matrices(matrices: np.ndarray, layout: str) -> np.ndarray:
     [[1.0, 2.0, 3.0]]
     """
     if layout not in LAYOUTS:
-        raise ArgumentError(f"layout must be one of {', '.join(map(repr, LAYOUTS))}; got {layout!r}.")
+        raise ArgumentError(f"must be one of {', '.join(map(repr, LAYOUTS))}; got {layout!r}.", argument="layout")
     k = matrices.shape[-1]
     if layout == "full":
         return matrices.reshape(*matrices.shape[:-2], k * k)

@@ -116,15 +116,17 @@ def open_points(
     """The same, but records of a Zarr store are left there, to be read in slices."""
     limit = positive_integer("max_bytes", max_bytes)
     if not isinstance(record_axis, int | np.integer):
-        raise ArgumentError(f"record_axis must be a whole number, such as 0 or -1; got {shown(record_axis)}.")
+        raise ArgumentError(
+            f"must be a whole number, such as 0 or -1; got {shown(record_axis)}.", argument="record_axis"
+        )
     if manifold is not None and not isinstance(manifold, Manifold):
-        raise ArgumentError(f"manifold must be a Manifold such as SPD(3), or None; got {shown(manifold)}.")
+        raise ArgumentError(f"must be a Manifold such as SPD(3), or None; got {shown(manifold)}.", argument="manifold")
     if layout is not None:
         choice("layout", layout, LAYOUTS)
     found = _found(path, limit)
     kind = _kind(found)
     if columns is not None and kind not in _TABLES:
-        raise ArgumentError(f"columns is for tables ({', '.join(_TABLES)}); got {found.name!r}.")
+        raise ArgumentError(f"is for tables ({', '.join(_TABLES)}); got {found.name!r}.", argument="columns")
     if kind in (".zarr", ".zarr.zip"):
         array = open_zarr(found, key, limit)
         axis = _checked_axis(array, record_axis)
@@ -164,7 +166,7 @@ def read_labels(path: Any, column: str, *, max_bytes: int = DEFAULT_LIMIT) -> np
     found = _found(path, limit)
     kind = _kind(found)
     if kind not in _TABLES:
-        raise ArgumentError(f"columns are read from tables ({', '.join(_TABLES)}); got {found.name!r}.")
+        raise ArgumentError(f"are read from tables ({', '.join(_TABLES)}); got {found.name!r}.", argument="columns")
     return (read_parquet_labels if kind == ".parquet" else read_text_labels)(found, column, limit)
 
 
@@ -194,7 +196,9 @@ def _checked_axis(array: Any, axis: int) -> int:
 def _as_points(array: np.ndarray, layout: str | None, manifold: Manifold | None) -> np.ndarray:
     if layout is not None:
         if array.ndim != 2:
-            raise ArgumentError(f"layout is for rows of numbers; the array has shape {array.shape} already.")
+            raise ArgumentError(
+                f"is for rows of numbers; the array has shape {array.shape} already.", argument="layout"
+            )
         array = matrices_from_columns(array, layout)
     return array if manifold is None else as_records(array, manifold)
 

@@ -37,19 +37,21 @@ def checked_point(manifold: Manifold, point: Any, name: str) -> Array:
 def _shaped(manifold: Manifold, point: Any, name: str) -> Array:
     if isinstance(manifold, Product):
         if not isinstance(point, tuple) or len(point) != len(manifold.factors):
-            raise ArgumentError(f"{name} must be a tuple of {len(manifold.factors)} arrays, one point per factor.")
+            raise ArgumentError(
+                f"must be a tuple of {len(manifold.factors)} arrays, one point per factor.", argument=name
+            )
         return tuple(_shaped(factor, part, name) for factor, part in zip(manifold.factors, point, strict=True))
     try:
         point = as_array(point)
     except (TypeError, ValueError, OverflowError):
-        raise ArgumentError(f"{name} must be an array of numbers of shape {manifold.point_shape}.") from None
+        raise ArgumentError(f"must be an array of numbers of shape {manifold.point_shape}.", argument=name) from None
     if not manifold.is_complex and namespace(point).isdtype(point.dtype, "complex floating"):
-        raise ArgumentError(f"{name} must be real numbers on {manifold!r}; got complex ones.")
+        raise ArgumentError(f"must be real numbers on {manifold!r}; got complex ones.", argument=name)
     if tuple(point.shape) != manifold.point_shape:
-        raise ArgumentError(f"{name} must have shape {manifold.point_shape}; got {tuple(point.shape)}.")
+        raise ArgumentError(f"must have shape {manifold.point_shape}; got {tuple(point.shape)}.", argument=name)
     xp = namespace(point)
     if not bool(xp.all(xp.isfinite(point))):
-        raise NotOnManifoldError(f"{name} must hold finite numbers.")
+        raise NotOnManifoldError("must hold finite numbers.", argument=name)
     return point
 
 

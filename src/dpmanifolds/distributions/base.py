@@ -112,7 +112,7 @@ def gaussian_law(manifold: Manifold, sigma: float) -> TangentLaw:
 
 def _no_law(name: str, manifold: Any) -> NoReturn:
     if not isinstance(manifold, Manifold):
-        raise ArgumentError(f"manifold must be a dpmanifolds manifold; got {shown(manifold)}.")
+        raise ArgumentError(f"must be a dpmanifolds manifold; got {shown(manifold)}.", argument="manifold")
     raise ArgumentError(
         f"no exact sampler of the Riemannian {name} law is known for {manifold!r}. Use Wrapped{name}, which adds "
         "noise in the tangent space and exists on every manifold."

@@ -33,9 +33,10 @@ from dpmanifolds.manifolds import Grassmann
 from dpmanifolds.manifolds._symmetric import from_upper_triangle
 from dpmanifolds.noise import as_generator
 from dpmanifolds.optimize import DescentResult, PCALoss, StepRule, private_descent
-from dpmanifolds.privacy import Budget, Guarantee, PureDP
+from dpmanifolds.privacy import Budget, Guarantee
+from dpmanifolds.privacy.budget import checked_budget
 from dpmanifolds.releases import Release
-from dpmanifolds.releases.entry import ON_INVALID, checked_budget
+from dpmanifolds.releases.entry import ON_INVALID
 from dpmanifolds.releases.second_moment import private_second_moment
 
 __all__ = ["PrivateEigenvector", "PrivatePCA"]
@@ -128,10 +129,12 @@ class PrivatePCA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimato
         features = table.shape[1]
         kept = positive_integer("n_components", self.n_components)
         if kept >= features:
-            raise ArgumentError(f"n_components must be below the number of columns, {features}; got {kept}.")
+            raise ArgumentError(
+                f"must be below the number of columns, {features}; got {kept}.", argument="n_components"
+            )
         center = np.zeros(features) if self.center is None else np.asarray(self.center, dtype=np.float64)
         if center.shape != (features,) or not np.all(np.isfinite(center)):
-            raise ArgumentError(f"center must be {features} finite numbers from public knowledge.")
+            raise ArgumentError(f"must be {features} finite numbers from public knowledge.", argument="center")
         self.solver_ = self._chosen(features)
         if self.state is not None and self.solver_ != "descent":
             raise ArgumentError("state= is for solver='descent', which works in steps; the covariance is one draw.")
@@ -169,7 +172,7 @@ class PrivatePCA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimato
 
     def _by_descent(self, table: np.ndarray, radius: float, kept: int, group_by: Any) -> None:
         space = Grassmann(table.shape[1], kept)
-        default = _PURE_STEPS if isinstance(self.budget, PureDP) else _STEPS
+        default = _PURE_STEPS if self.budget.bounded_loss else _STEPS
         # any public start will do, as long as no principal direction is likely to be orthogonal to it
         start = space.project(np.random.default_rng(0).standard_normal(space.point_shape))
         result = private_descent(

@@ -103,7 +103,7 @@ class PrivateTangentPCA(PrivateTransformer):
         manifold = domain.manifold
         kept = positive_integer("n_components", self.n_components)
         if kept > manifold.dim:
-            raise ArgumentError(f"n_components must be at most {manifold.dim}, the dimension; got {kept}.")
+            raise ArgumentError(f"must be at most {manifold.dim}, the dimension; got {kept}.", argument="n_components")
         found = private_tangent_moment(
             X,
             domain,

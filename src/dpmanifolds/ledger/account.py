@@ -34,7 +34,6 @@ from dpmanifolds.ledger.records import (
     Dataset,
     Entry,
     Receipt,
-    budget_to_dict,
     canonical,
     guarantee_to_dict,
     public_parameters,
@@ -76,7 +75,9 @@ class Ledger:
     def __init__(self, path: str | os.PathLike[str]) -> None:
         name = os.fspath(path) if isinstance(path, str | os.PathLike) else ""
         if not isinstance(name, str) or name in ("", ":memory:"):
-            raise ArgumentError(f"path must name a file, as only a file outlives a crash; got {shown(path)}.")
+            raise ArgumentError(
+                f"must name a file, as only a file outlives a crash; got {shown(path)}.", argument="path"
+            )
         object.__setattr__(self, "path", os.path.abspath(name))
 
     def open_dataset(
@@ -255,7 +256,7 @@ class Ledger:
             standing = self._standing(log, dataset)
             _warn_of_twins(log, standing.dataset)
             charged = standing.priced(together, delta, plan=kind == "reserve")
-            details["charged"] = WHOLE if charged is None else budget_to_dict(charged)
+            details["charged"] = WHOLE if charged is None else charged.to_dict()
             return enter_release(connection, log, kind, dataset, details, run)
 
 
@@ -284,4 +285,6 @@ def as_ledger(ledger: Ledger | Reservation | str | os.PathLike[str]) -> Ledger |
         return ledger
     if isinstance(ledger, str | os.PathLike):
         return Ledger(ledger)
-    raise ArgumentError(f"ledger must be a Ledger, a Reservation or the path of a file; got {shown(ledger)}.")
+    raise ArgumentError(
+        f"must be a Ledger, a Reservation or the path of a file; got {shown(ledger)}.", argument="ledger"
+    )

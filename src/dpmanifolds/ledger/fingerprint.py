@@ -41,8 +41,8 @@ def keyed_fingerprint(data: Any, key: bytes) -> str:
     """
     if not isinstance(key, bytes) or not _SHORTEST <= len(key) <= _LONGEST:
         raise ArgumentError(
-            f"key must be {_SHORTEST} to {_LONGEST} random bytes that stay with you, for instance "
-            "secrets.token_bytes(32)."
+            f"must be {_SHORTEST} to {_LONGEST} random bytes that stay with you, for instance secrets.token_bytes(32).",
+            argument="key",
         )
     digest = hashlib.blake2b(key=key, digest_size=32, person=b"dpmanifolds")
     for piece in _pieces(data):
@@ -59,7 +59,9 @@ def _pieces(data: Any) -> Iterable[bytes | memoryview]:
     elif hasattr(data, "shape") and hasattr(data, "dtype"):
         array = np.asarray(data)
         if array.dtype.hasobject:
-            raise ArgumentError("data must be bytes or arrays of numbers or fixed-width strings; got objects.")
+            raise ArgumentError(
+                "must be bytes or arrays of numbers or fixed-width strings; got objects.", argument="data"
+            )
         array = np.ascontiguousarray(array, dtype=array.dtype.newbyteorder("<"))
         yield f"{array.dtype.str} {np.shape(data)}".encode()
         yield array.tobytes()
@@ -67,4 +69,6 @@ def _pieces(data: Any) -> Iterable[bytes | memoryview]:
         for part in data:
             yield from _pieces(part)
     else:
-        raise ArgumentError(f"data must be bytes, an array, or an iterable of these; got {type(data).__name__}.")
+        raise ArgumentError(
+            f"must be bytes, an array, or an iterable of these; got {type(data).__name__}.", argument="data"
+        )

@@ -1,30 +1,22 @@
 """What stands in a ledger, as frozen values, and its one spelling as JSON.
 
->>> from dpmanifolds.ledger.records import budget_from_dict, budget_to_dict
+>>> from dpmanifolds.ledger.records import canonical
 >>> from dpmanifolds.privacy import PureDP
->>> budget_to_dict(PureDP(1.0))
-{'kind': 'PureDP', 'epsilon': 1.0}
->>> budget_from_dict({"kind": "PureDP", "epsilon": 1.0})
-PureDP(epsilon=1.0)
+>>> canonical(PureDP(1.0).to_dict())
+'{"epsilon":1.0,"kind":"PureDP"}'
 """
 
 from __future__ import annotations
 
 import json
 from collections.abc import Mapping
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass
 from typing import Any
 
 from dpmanifolds.errors import ArgumentError
-from dpmanifolds.ledger.filters import filter_of
 from dpmanifolds.privacy import (
-    ApproxDP,
     Budget,
-    GaussianDP,
     Guarantee,
-    PureDP,
-    RenyiDP,
-    ZeroConcentratedDP,
     compose,
 )
 from dpmanifolds.privacy.advisories import SECOND_USE, Advisory, advisories_for
@@ -34,8 +26,6 @@ __all__ = [
     "Dataset",
     "Entry",
     "Receipt",
-    "budget_from_dict",
-    "budget_to_dict",
     "canonical",
     "guarantee_to_dict",
     "public_parameters",
@@ -44,24 +34,11 @@ __all__ = [
 ]
 
 WHOLE = "whole"
-_BUDGETS: dict[str, type[Budget]] = {
-    kind.__name__: kind for kind in (PureDP, ApproxDP, GaussianDP, ZeroConcentratedDP, RenyiDP)
-}
 
 
 def canonical(value: Any) -> str:
     """The one JSON text of a value: sorted names, no spaces, ASCII, every float as its shortest exact digits."""
     return json.dumps(value, sort_keys=True, separators=(",", ":"), allow_nan=False)
-
-
-def budget_to_dict(budget: Budget) -> dict[str, Any]:
-    """Names and numbers only."""
-    return {"kind": type(budget).__name__, **asdict(budget)}
-
-
-def budget_from_dict(data: Mapping[str, Any]) -> Budget:
-    """The budget that `budget_to_dict` described."""
-    return _BUDGETS[data["kind"]](**{name: value for name, value in data.items() if name != "kind"})
 
 
 def guarantee_to_dict(guarantee: Guarantee) -> dict[str, Any]:
@@ -102,7 +79,7 @@ def refuse_reproducible(reproducible: bool) -> None:
 def text(name: str, value: Any) -> str:
     """`value` if it is a text that says something, or an error that names the argument."""
     if not isinstance(value, str) or not value.strip():
-        raise ArgumentError(f"{name} must be a text that is not empty; got {value!r}.")
+        raise ArgumentError(f"must be a text that is not empty; got {value!r}.", argument=name)
     return value
 
 
@@ -129,13 +106,13 @@ class Dataset:
     @property
     def filter(self) -> str:
         """The name of the filter."""
-        return filter_of(self.limit)
+        return self.limit.filter
 
     def to_dict(self) -> dict[str, Any]:
         """Names and numbers only."""
         return {
-            "budget": budget_to_dict(self.budget),
-            "limit": budget_to_dict(self.limit),
+            "budget": self.budget.to_dict(),
+            "limit": self.limit.to_dict(),
             "adjacency": self.adjacency,
             "unit": self.unit,
             "fingerprint": self.fingerprint,
@@ -210,15 +187,15 @@ class Entry:
     def charged(self) -> Budget | None:
         """What the filter added; None where nothing was spent or the whole budget was."""
         found = self.details.get("charged")
-        return None if found is None or found == WHOLE else budget_from_dict(found)
+        return None if found is None or found == WHOLE else Budget.from_dict(found)
 
     def as_dataset(self) -> Dataset:
         """The data set that an entry of kind "open" describes."""
         data = self.details
         return Dataset(
             self.dataset,
-            budget_from_dict(data["budget"]),
-            budget_from_dict(data["limit"]),
+            Budget.from_dict(data["budget"]),
+            Budget.from_dict(data["limit"]),
             data["adjacency"],
             data["unit"],
             data["fingerprint"],

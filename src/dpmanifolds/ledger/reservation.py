@@ -129,4 +129,4 @@ class Reservation:
 
 def _whole_number(name: str, value: Any, least: int, allowed: str, most: int | None = None) -> None:
     if type(value) is not int or value < least or (most is not None and value > most):
-        raise ArgumentError(f"{name} must be a whole number from {least} {allowed}; got {value!r}.")
+        raise ArgumentError(f"must be a whole number from {least} {allowed}; got {value!r}.", argument=name)

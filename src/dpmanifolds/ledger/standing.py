@@ -25,7 +25,8 @@ from fractions import Fraction
 from dpmanifolds.errors import ArgumentError, BudgetExceededError, NotAvailableError
 from dpmanifolds.ledger import filters
 from dpmanifolds.ledger.records import Dataset, Entry
-from dpmanifolds.privacy import ApproxDP, Budget, Guarantee, PureDP
+from dpmanifolds.privacy import Budget, Guarantee
+from dpmanifolds.privacy.budget import Cost
 
 __all__ = ["Standing", "pure_epsilon"]
 
@@ -45,7 +46,7 @@ class Standing:
     """A data set, the sums of its filter, Σε where all was pure (else None), and whether one release took all."""
 
     dataset: Dataset
-    sums: filters.Amount = _NOTHING
+    sums: Cost = _NOTHING
     pure: Fraction | None = Fraction(0)
     whole: bool = False
 
@@ -58,7 +59,7 @@ class Standing:
 
     def _with(self, charged: Budget, pure: float | None) -> Standing:
         both = None if self.pure is None or pure is None else self.pure + Fraction(pure)
-        return Standing(self.dataset, filters.add(self.sums, filters.amount(charged)), both, self.whole)
+        return Standing(self.dataset, filters.add(self.sums, charged.cost), both, self.whole)
 
     @property
     def untouched(self) -> bool:
@@ -76,14 +77,8 @@ class Standing:
         return self.by_filter or self._within_pure
 
     @property
-    def _pure_total(self) -> PureDP | None:
-        """The ε that pure releases may add up to besides the filter, for a total of (ε, δ)."""
-        budget = self.dataset.budget
-        return PureDP(budget.epsilon) if isinstance(budget, ApproxDP) else None
-
-    @property
     def _within_pure(self) -> bool:
-        total = self._pure_total
+        total = self.dataset.budget.pure_total
         return total is not None and self.pure is not None and filters.within(total, (self.pure, Fraction(0)))
 
     @property
@@ -91,8 +86,9 @@ class Standing:
         """In the kind of the filter; as pure ε beyond its limit; the total where one release took the whole."""
         if self.whole:
             return self.dataset.budget
-        if not self.by_filter and self._pure_total is not None and self.pure is not None:
-            return filters.told(self._pure_total, (self.pure, Fraction(0)))
+        total = self.dataset.budget.pure_total
+        if not self.by_filter and total is not None and self.pure is not None:
+            return filters.told(total, (self.pure, Fraction(0)))
         return filters.told(self.dataset.limit, self.sums)
 
     @property
@@ -103,13 +99,13 @@ class Standing:
         return filters.left(self.dataset.limit, self.sums) or self.remaining_pure
 
     @property
-    def remaining_pure(self) -> PureDP | None:
+    def remaining_pure(self) -> Budget | None:
         """The ε that a pure release can still spend by Σε alone; None is nothing."""
-        total = self.dataset.limit if isinstance(self.dataset.limit, PureDP) else self._pure_total
+        limit = self.dataset.limit
+        total = limit if limit.bounded_loss else self.dataset.budget.pure_total
         if self.whole or total is None or self.pure is None:
             return None
-        rest = filters.left(total, (self.pure, Fraction(0)))
-        return rest if isinstance(rest, PureDP) else None
+        return filters.left(total, (self.pure, Fraction(0)))
 
     def priced(self, guarantee: Guarantee, delta: float | None = None, *, plan: bool = False) -> Budget | None:
         """What the release is charged, None for the whole budget; or a refusal."""

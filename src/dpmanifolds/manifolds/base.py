@@ -173,8 +173,9 @@ class Manifold(ABC):
         if array.ndim < len(expected) or tuple(array.shape[array.ndim - len(expected) :]) != expected:
             wanted = ", ".join(map(str, expected))
             raise ArgumentError(
-                f"{name} must have shape (..., {wanted}) for {self!r}; got {tuple(array.shape)}. "
-                "Check the axis order, or the size given to the manifold."
+                f"must have shape (..., {wanted}) for {self!r}; got {tuple(array.shape)}. "
+                "Check the axis order, or the size given to the manifold.",
+                argument=name,
             )
         return array
 

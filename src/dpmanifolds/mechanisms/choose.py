@@ -14,7 +14,6 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from dpmanifolds._validate import choice as one_of
-from dpmanifolds._validate import shown
 from dpmanifolds.errors import ArgumentError, NotAvailableError
 from dpmanifolds.mechanisms.base import Facts, Mechanism
 from dpmanifolds.mechanisms.intrinsic import (
@@ -29,6 +28,7 @@ from dpmanifolds.mechanisms.wrapped import (
     WrappedLaplaceMechanism,
 )
 from dpmanifolds.privacy import Budget, Guarantee
+from dpmanifolds.privacy.budget import checked_budget
 
 __all__ = [
     "DIRECT",
@@ -98,11 +98,7 @@ def calibrate(name: str, facts: Facts, budget: Budget, numerics: str) -> Mechani
     0.008
     """
     family = _FAMILIES[one_of("mechanism", name, MECHANISMS)]
-    if not isinstance(budget, Budget):
-        raise ArgumentError(
-            f"budget must be PureDP, ApproxDP, GaussianDP, ZeroConcentratedDP or RenyiDP; got {shown(budget)}."
-        )
-    return family.calibrate(facts, budget, numerics)
+    return family.calibrate(facts, checked_budget(budget), numerics)
 
 
 def error_quantile(name: str, numerics: str, facts: Facts, scale: float, guarantee: Guarantee, level: float) -> float:

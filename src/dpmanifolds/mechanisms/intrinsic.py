@@ -229,7 +229,7 @@ class RiemannianGaussianMechanism(_AroundTheStatistic):
         try:
             sigma = sigma_for_mu(manifold, mu, moved)
             precision = 1 / sigma
-            if not isinstance(budget, GaussianDP):
+            if budget != GaussianDP(mu):
                 # the profile at one ε is below that of its μ: start from there and give the rest back
                 precision = largest_affordable(lambda x: promise(x / sigma), budget) / sigma
             _gaussian(manifold, 1 / precision)

@@ -49,6 +49,7 @@ def as_generator(rng: Any = None) -> np.random.Generator:
         except (TypeError, ValueError):
             pass
     raise ArgumentError(
-        "rng must be None, a seed (a whole number of at least 0) or a numpy.random.Generator; legacy state such as "
-        f"numpy.random.RandomState is not taken. Got {rng!r}."
+        "must be None, a seed (a whole number of at least 0) or a numpy.random.Generator; legacy state such as "
+        f"numpy.random.RandomState is not taken. Got {rng!r}.",
+        argument="rng",
     )

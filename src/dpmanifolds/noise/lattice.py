@@ -117,7 +117,7 @@ def _check(dim: Any, scale: Any) -> None:
 
 def _distance(name: str, steps: Any) -> float:
     if not 0 <= steps < math.inf:
-        raise ArgumentError(f"{name} must be finite and at least 0; got {steps!r}.")
+        raise ArgumentError(f"must be finite and at least 0; got {steps!r}.", argument=name)
     nearest = float(steps)
     # an integer or a fraction may lie above the nearest float
     return nearest if nearest >= steps else math.nextafter(nearest, math.inf)

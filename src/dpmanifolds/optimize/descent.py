@@ -228,10 +228,10 @@ def private_descent(
 
 def as_loss(loss: Any, manifold: Manifold) -> Loss:
     if not isinstance(manifold, Manifold):
-        raise ArgumentError(f"manifold must be a Manifold such as SPD(3); got {shown(manifold)}.")
+        raise ArgumentError(f"must be a Manifold such as SPD(3); got {shown(manifold)}.", argument="manifold")
     if not isinstance(loss, Loss):
         if not callable(loss):
-            raise ArgumentError(f"loss must be a Loss or a function loss(w, record); got {shown(loss)}.")
+            raise ArgumentError(f"must be a Loss or a function loss(w, record); got {shown(loss)}.", argument="loss")
         from dpmanifolds.optimize.autograd import AutogradLoss
 
         return AutogradLoss(loss, manifold)

@@ -69,7 +69,9 @@ class _DistanceLoss(Loss):
         block = in_double(self.manifold.take_form(records))
         axes = self.manifold.batch_shape(block)
         if len(axes) != 1:
-            raise ArgumentError(f"points must have exactly one leading axis of records; got leading axes {axes}.")
+            raise ArgumentError(
+                f"must have exactly one leading axis of records; got leading axes {axes}.", argument="points"
+            )
         return block
 
     def bring(self, block: Array) -> tuple[Array, Array]:

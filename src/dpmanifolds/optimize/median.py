@@ -22,7 +22,8 @@ from dpmanifolds.optimize.frechet import FrechetMedianLoss
 from dpmanifolds.optimize.plan import plan_descent
 from dpmanifolds.optimize.records import hold_records
 from dpmanifolds.optimize.step_sizes import GeometricSteps
-from dpmanifolds.privacy import Budget, PureDP
+from dpmanifolds.privacy import Budget
+from dpmanifolds.privacy.budget import checked_budget
 
 __all__ = ["descend_to_median", "median_schedule"]
 
@@ -44,7 +45,7 @@ def median_schedule(ball: Ball, n: int, budget: Budget, steps: int | None = None
     >>> median_schedule(ball, 1000, ApproxDP(1.0, 1e-6))[0]
     36
     """
-    pure = isinstance(budget, PureDP)
+    pure = checked_budget(budget).bounded_loss
     noise = plan_descent(n=n, clip=1.0, budget=budget, steps=1).noise
     typical = noise * (ball.manifold.dim if pure else math.sqrt(ball.manifold.dim))
     last = _FIRST * min(max(typical, _FINEST), _COARSEST)

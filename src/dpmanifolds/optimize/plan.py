@@ -21,23 +21,19 @@ from dataclasses import dataclass, replace
 from fractions import Fraction
 from typing import Any
 
-from dpmanifolds._validate import choice, positive_integer, positive_number, shown
+from dpmanifolds._validate import choice, positive_integer, positive_number
 from dpmanifolds.errors import ArgumentError, NotAvailableError
 from dpmanifolds.privacy import (
-    ApproxDP,
     Budget,
-    GaussianDP,
     Guarantee,
-    PureDP,
-    RenyiDP,
     Sensitivity,
-    ZeroConcentratedDP,
+    affordable_epsilon,
     fixed_size_descent,
     full_batch_descent,
     laplace_scale,
-    mu_for,
     poisson_descent,
 )
+from dpmanifolds.privacy.budget import checked_budget
 from dpmanifolds.privacy.guarantee import ADJACENCIES
 from dpmanifolds.privacy.rounding import float_above
 
@@ -137,12 +133,12 @@ def plan_descent(
         raise ArgumentError(
             f"give exactly two of budget, steps and noise, the third follows from them; got {given or 'none of them'}."
         )
-    if budget is not None and not isinstance(budget, Budget):
-        raise ArgumentError(f"budget must be PureDP, ApproxDP, GaussianDP, …; got {shown(budget)}.")
+    if budget is not None:
+        checked_budget(budget)
     steps = None if steps is None else positive_integer("steps", steps)
     noise = None if noise is None else positive_number("noise", noise)
     batch_size = _batch(batch_size, n)
-    law = "laplace" if isinstance(budget, PureDP) else "gaussian"
+    law = "laplace" if budget is not None and budget.bounded_loss else "gaussian"
     if law == "laplace" and batch_size is not None:
         raise ArgumentError(
             "a PureDP budget needs the full batch: Gaussian noise has no pure ε, and ℓ2-Laplace noise gains nothing "
@@ -176,7 +172,7 @@ def _batch(batch_size: Any, n: int) -> int | None:
         return None
     size = positive_integer("batch_size", batch_size)
     if size > n:
-        raise ArgumentError(f"batch_size is at most the number of records, {n}; got {size}.")
+        raise ArgumentError(f"is at most the number of records, {n}; got {size}.", argument="batch_size")
     return size if size < n else None
 
 
@@ -213,29 +209,14 @@ def _promise(
     return fixed_size_descent(n=n, batch=batch_size, steps=steps, clip=clip, sigma=noise, unit=unit)
 
 
-def _allowed_mu(budget: Budget) -> float:
-    """The largest μ such that μ-Gaussian-DP keeps the budget."""
-    if isinstance(budget, GaussianDP):
-        return budget.mu
-    if isinstance(budget, ApproxDP):
-        return mu_for(budget.epsilon, budget.delta)
-    if isinstance(budget, ZeroConcentratedDP):
-        return math.sqrt(2 * budget.rho)
-    if isinstance(budget, RenyiDP):
-        return math.sqrt(2 * budget.epsilon / budget.alpha)
-    raise ArgumentError(
-        f"budget must be PureDP, ApproxDP, GaussianDP, ZeroConcentratedDP or RenyiDP; got {shown(budget)}."
-    )
-
-
 def _least_noise(
     budget: Budget, steps: int, sensitivity: float, promise: Callable[[int, float], Guarantee], share: float
 ) -> float:
     """The closed form without sampling; with it, bisection from that noise times the share b/n of a batch."""
-    if isinstance(budget, PureDP):
-        noise = sensitivity * steps / budget.epsilon * _UP
+    if budget.bounded_loss:
+        noise = sensitivity * steps / affordable_epsilon(budget) * _UP
     else:
-        noise = sensitivity * math.sqrt(steps) / _allowed_mu(budget) * _UP
+        noise = sensitivity * math.sqrt(steps) / budget.gaussian_mu() * _UP
     margin = 2.0**-46
     while not promise(steps, noise).fits(budget, strict=True):
         if margin > 1e-3:
@@ -246,7 +227,7 @@ def _least_noise(
         margin *= 4
         noise *= 1 + margin
     # a μ or a ρ of a sampled step is not known to be below that of the full step: nothing to gain
-    if share == 1 or isinstance(budget, (GaussianDP, ZeroConcentratedDP)):
+    if share == 1 or not budget.gains_by_batches:
         return noise
     # the noise of full batches, on the same scale, is where random ones end up at best
     low = high = noise * share
@@ -270,7 +251,7 @@ def _most_steps(
             f"not even one step with noise {noise:g} keeps {budget}. Use more noise, a smaller clip or more records."
         )
     ratio = noise / sensitivity
-    guess = ratio * budget.epsilon if isinstance(budget, PureDP) else (ratio * _allowed_mu(budget)) ** 2
+    guess = ratio * affordable_epsilon(budget) if budget.bounded_loss else (ratio * budget.gaussian_mu()) ** 2
     if guess > _MOST_STEPS:
         raise ArgumentError(
             f"the budget allows more than {_MOST_STEPS:g} steps at noise {noise:g}: give steps instead."
@@ -278,7 +259,7 @@ def _most_steps(
     low = max(1, int(guess * (1 + 1e-9)))
     while low > 1 and not promise(low, noise).fits(budget, strict=True):
         low -= 1
-    if not sampled or isinstance(budget, (GaussianDP, ZeroConcentratedDP)):
+    if not sampled or not budget.gains_by_batches:
         return low
     high = 2 * low
     while promise(high, noise).fits(budget, strict=True):

@@ -41,7 +41,7 @@ class StateFile:
             self._lock = open(self.path.with_name(self.path.name + ".lock"), "w", encoding="utf-8")
         except (OSError, ValueError):
             raise ArgumentError(
-                f"state must be a file in a folder that can be written; got {str(self.path)!r}."
+                f"must be a file in a folder that can be written; got {str(self.path)!r}.", argument="state"
             ) from None
         # without locks (not a POSIX system) the ledger alone stops a second process, at its first draw
         with contextlib.suppress(ImportError):

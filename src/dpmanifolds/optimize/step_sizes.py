@@ -158,7 +158,9 @@ def step_sizes(
     else:
         sizes = np.asarray(rule, dtype=np.float64)
         if sizes.ndim != 1 or sizes.size < steps:
-            raise ArgumentError(f"step_size must hold one number per step, {steps} here; got shape {sizes.shape}.")
+            raise ArgumentError(
+                f"must hold one number per step, {steps} here; got shape {sizes.shape}.", argument="step_size"
+            )
         sizes = sizes[:steps]
     if not (np.all(np.isfinite(sizes)) and np.all(sizes > 0)):
         raise ArgumentError("every step size must be finite and above 0.")

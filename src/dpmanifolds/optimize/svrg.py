@@ -51,7 +51,8 @@ from dpmanifolds.optimize.loss import Loss, like_point, row_product
 from dpmanifolds.optimize.moves import LONGEST_STEP, is_finite, move, shortened
 from dpmanifolds.optimize.plan import DescentPlan, plan_descent
 from dpmanifolds.optimize.records import hold_records
-from dpmanifolds.privacy import Budget, Guarantee, PureDP, compose, split
+from dpmanifolds.privacy import Budget, Guarantee, compose, split
+from dpmanifolds.privacy.budget import checked_budget
 
 __all__ = ["SVRGResult", "private_svrg"]
 
@@ -262,7 +263,7 @@ def _plans(
     budget: Budget, share: float, outer: dict[str, Any], within: dict[str, Any]
 ) -> tuple[DescentPlan, DescentPlan]:
     """Two plans whose exact composition fits the budget: a plain split first, then less noise on both, by bisection."""
-    if not isinstance(budget, Budget) or isinstance(budget, PureDP):
+    if checked_budget(budget).bounded_loss:
         raise ArgumentError(f"budget must be ApproxDP, GaussianDP, zCDP or RenyiDP here; got {shown(budget)}.")
     if share in (0.0, 1.0):
         raise ArgumentError(f"anchor_share must leave something for both parts: above 0 and below 1; got {share:g}.")

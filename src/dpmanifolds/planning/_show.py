@@ -5,30 +5,19 @@ from __future__ import annotations
 import csv
 import importlib
 import io
-from dataclasses import astuple
 from typing import TYPE_CHECKING, Any
 
 from dpmanifolds.errors import NotAvailableError
-from dpmanifolds.privacy import ApproxDP, Budget, GaussianDP, RenyiDP, ZeroConcentratedDP
+from dpmanifolds.privacy import Budget
 
 if TYPE_CHECKING:
     from rich.table import Table
 
     from dpmanifolds.planning.plan import Plan, PlanRow
 
-__all__ = ["csv_text", "draw", "flat", "label", "remarks", "rich_table", "text"]
+__all__ = ["csv_text", "draw", "flat", "remarks", "rich_table", "text"]
 
 _HEADINGS = ("budget", "mechanism", "sensitivity", "scale", "mean", "90 %", "at edge", "price", "note")
-
-
-def label(budget: Budget) -> str:
-    """The numbers of a budget, short.
-
-    >>> label(ApproxDP(1.0, 1e-6))
-    'ε=1, δ=1e-06'
-    """
-    letters = {ApproxDP: "εδ", GaussianDP: "μ", ZeroConcentratedDP: "ρ", RenyiDP: "αε"}.get(type(budget), "ε")
-    return ", ".join(f"{letter}={value:.4g}" for letter, value in zip(letters, astuple(budget), strict=True))
 
 
 def flat(row: PlanRow) -> dict[str, Any]:
@@ -65,7 +54,7 @@ def _cells(row: PlanRow) -> tuple[str, ...]:
     numbers = (float(sensitivity), row.scale, error.mean, error.radius_90, error.mean_at_edge)
     note = "; ".join(filter(None, ("chosen" if row.chosen else "", row.note)))
     return (
-        label(row.budget),
+        row.budget.label,
         f"{row.mechanism} ({row.numerics})",
         *(f"{number:.4g}" for number in numbers),
         f"{row.price:.3g}",
@@ -90,7 +79,7 @@ def remarks(plan: Plan) -> list[str]:
     for row in plan.rows:
         if not row.available:
             reason = row.note.replace(repr(row.budget), type(row.budget).__name__)
-            missing.setdefault((f"{row.mechanism} ({row.numerics})", reason), []).append(label(row.budget))
+            missing.setdefault((f"{row.mechanism} ({row.numerics})", reason), []).append(row.budget.label)
     together: dict[tuple[str, tuple[str, ...]], list[str]] = {}
     for (name, reason), labels in missing.items():
         together.setdefault((reason, tuple(labels)), []).append(name)
@@ -138,7 +127,7 @@ def draw(plan: Plan, ax: Any) -> Any:
         ax.plot(*zip(*points, strict=True), "o-", label=f"{name[0]} ({name[1]})")
     ax.set(xlabel=caption, ylabel="expected geodesic error", yscale="log", title=_title(plan))
     if caption == "budget":
-        ax.set_xticks(list(places.values()), [label(budget) for budget in places])
+        ax.set_xticks(list(places.values()), [budget.label for budget in places])
     else:
         ax.set_xscale("log")
     ax.legend(frameon=False)
@@ -147,10 +136,7 @@ def draw(plan: Plan, ax: Any) -> Any:
 
 def _places(budgets: tuple[Budget, ...]) -> tuple[dict[Budget, float], str]:
     """Where budgets stand on the axis, and its name."""
-    letter = {GaussianDP: "μ", ZeroConcentratedDP: "ρ"}
-    first = type(budgets[0])
-    spent = {budget: astuple(budget)[1 if first is RenyiDP else 0] for budget in budgets}
-    fixed = {astuple(budget)[0 if first is RenyiDP else 1 :][:1] for budget in budgets}
-    if len({type(budget) for budget in budgets}) == 1 and len(fixed) == 1:
-        return spent, letter.get(first, "ε")
+    kinds = {type(budget) for budget in budgets}
+    if len(kinds) == 1 and len({tuple(budget.kept.values()) for budget in budgets}) == 1:
+        return {budget: budget.amount for budget in budgets}, budgets[0].letter
     return {budget: float(place) for place, budget in enumerate(budgets)}, "budget"

@@ -25,7 +25,8 @@ from dpmanifolds._validate import choice, positive_integer, positive_number
 from dpmanifolds.domains import Ball, Domain
 from dpmanifolds.errors import ArgumentError, DPManifoldsError, NotAvailableError
 from dpmanifolds.mechanisms import choose, mean_facts
-from dpmanifolds.privacy import ApproxDP, Budget, GaussianDP, PureDP, RenyiDP, ZeroConcentratedDP
+from dpmanifolds.privacy import Budget, PureDP
+from dpmanifolds.privacy.budget import checked_kind
 from dpmanifolds.releases.tangent import TANGENT
 from dpmanifolds.sums.steps import plan_steps
 
@@ -214,8 +215,9 @@ def _target(domain: Domain, error: float) -> float:
     target = positive_number("error", error)
     if isinstance(domain, Domain) and target >= domain.radius:
         raise ArgumentError(
-            f"error must be below the radius {domain.radius:.4g} of the domain; got {target:g}. The public centre "
-            "alone is that close to every mean: no release is needed."
+            f"must be below the radius {domain.radius:.4g} of the domain; got {target:g}. The public centre "
+            "alone is that close to every mean: no release is needed.",
+            argument="error",
         )
     return target
 
@@ -237,14 +239,5 @@ def _error(mechanism: str, numerics: str, measure: str, steps: int | str) -> Cal
 
 def _maker(kind: type[Budget], delta: float | None, alpha: float | None) -> Callable[[float], Budget]:
     """A budget of this kind from the number that is sought."""
-    if kind is ApproxDP:
-        if delta is None:
-            raise ArgumentError("a budget of kind ApproxDP needs delta=; none was given.")
-        return lambda number: ApproxDP(number, delta)
-    if kind is RenyiDP:
-        if alpha is None:
-            raise ArgumentError("a budget of kind RenyiDP needs alpha=; none was given.")
-        return lambda number: RenyiDP(alpha, number)
-    if kind in (PureDP, GaussianDP, ZeroConcentratedDP):
-        return kind
-    raise ArgumentError(f"kind must be one of PureDP, ApproxDP, GaussianDP, ZeroConcentratedDP, RenyiDP; got {kind!r}.")
+    kept = checked_kind("kind", kind).choose_kept("a budget of kind", delta=delta, alpha=alpha)
+    return lambda number: kind(**{kind.spends: number}, **kept)

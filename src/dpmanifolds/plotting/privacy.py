@@ -10,9 +10,9 @@ import numpy as np
 from dpmanifolds.domains import Domain
 from dpmanifolds.errors import ArgumentError
 from dpmanifolds.planning import Plan, plan
-from dpmanifolds.planning._show import label as budget_label
 from dpmanifolds.plotting._axes import DOMAIN, NOISE, VALUE, axes
-from dpmanifolds.privacy import ApproxDP, Budget, Guarantee, PureDP
+from dpmanifolds.privacy import Guarantee
+from dpmanifolds.privacy.budget import budget_of
 
 __all__ = ["plot_error_vs_epsilon", "plot_profile", "plot_tradeoff"]
 
@@ -114,7 +114,7 @@ def plot_error_vs_epsilon(
     if isinstance(planned, Domain):
         if n is None:
             raise ArgumentError("n must be given with a domain: the public number of records.")
-        budgets: list[Budget] = [PureDP(epsilon) if delta is None else ApproxDP(epsilon, delta) for epsilon in epsilons]
+        budgets = [budget_of(epsilon=epsilon, delta=delta) for epsilon in epsilons]
         planned = plan(planned, n, budgets, numerics=numerics)
     elif not isinstance(planned, Plan):
         raise ArgumentError(f"planned must be a Plan, or a domain with n; got {planned!r}.")
@@ -161,9 +161,7 @@ def _bars(planned: Plan, ax: Any) -> Any:
     if planned.domain.radius < 3 * max(errors.values()):
         ax.axvline(planned.domain.radius, color=DOMAIN, linestyle="--", linewidth=1)
     ax.set(xlabel="expected geodesic error")
-    ax.set_title(
-        f"{planned.domain!r}, n = {planned.n}, {budget_label(planned.budgets[0])}", fontsize="small", wrap=True
-    )
+    ax.set_title(f"{planned.domain!r}, n = {planned.n}, {planned.budgets[0].label}", fontsize="small", wrap=True)
     for side in ("right", "top"):
         ax.spines[side].set_visible(False)
     return ax

@@ -9,15 +9,8 @@ from dpmanifolds.privacy.affordable import (
     affordable_shift,
     largest_affordable,
 )
-from dpmanifolds.privacy.budgets import (
-    ApproxDP,
-    Budget,
-    GaussianDP,
-    PureDP,
-    RenyiDP,
-    ZeroConcentratedDP,
-    convert,
-)
+from dpmanifolds.privacy.budget import Budget
+from dpmanifolds.privacy.budgets import ApproxDP, GaussianDP, PureDP, RenyiDP, ZeroConcentratedDP, convert
 from dpmanifolds.privacy.calibration import (
     delta_of_mu,
     epsilon_of_mu,

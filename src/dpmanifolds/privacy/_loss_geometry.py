@@ -74,7 +74,7 @@ def model_space(manifold: Any) -> ModelSpace:
     displacement is not known (MATH.md section 5).
     """
     if not isinstance(manifold, Manifold):
-        raise ArgumentError(f"manifold must be a dpmanifolds manifold; got {manifold!r}.")
+        raise ArgumentError(f"must be a dpmanifolds manifold; got {manifold!r}.", argument="manifold")
     if manifold.is_hadamard and manifold.curvature_bounds == (0.0, 0.0):
         return ModelSpace(manifold, 0, manifold.dim, 0.0)
     if manifold.dim == 1 and isinstance(manifold, (Sphere, SpecialOrthogonal, Grassmann)):

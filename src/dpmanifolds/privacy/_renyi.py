@@ -18,6 +18,7 @@ from scipy import optimize
 from dpmanifolds.privacy.rounding import down, up
 
 __all__ = [
+    "best_order",
     "best_over_orders",
     "epsilon_of_renyi",
     "epsilon_of_zcdp",
@@ -25,6 +26,7 @@ __all__ = [
     "laplace_rho",
     "log_delta_of_zcdp",
     "pure_renyi",
+    "renyi_within",
     "total_variation_bound",
 ]
 
@@ -45,6 +47,23 @@ def epsilon_of_renyi(alpha: float, divergence: float, delta: float) -> float:
     correction = math.log1p(-1 / alpha) - (math.log(delta) + math.log(alpha)) / (alpha - 1)
     size = divergence + abs(math.log1p(-1 / alpha)) + abs(math.log(delta) + math.log(alpha)) / (alpha - 1)
     return max(divergence + correction + size * _ROUNDING, 0.0)
+
+
+def best_order(epsilon: float, delta: float) -> float:
+    """The order at which the largest divergence within (ε, δ) affords Gaussian noise (D_α = ρα) the most ρ."""
+    orders = 1 + np.exp(np.linspace(-5.0, 40.0, 4501))
+    affords = epsilon - np.log1p(-1 / orders) + np.log(delta * orders) / (orders - 1)
+    return float(f"{orders[np.argmax(affords / orders)]:.4g}")
+
+
+def renyi_within(alpha: float, epsilon: float, delta: float) -> float | None:
+    """The largest D_α ≤ 700 that implies (ε, δ)-DP: ε − log(1 − 1/α) + log(δα)/(α − 1); None where none does."""
+    afforded = epsilon - math.log1p(-1 / alpha) + (math.log(delta) + math.log(alpha)) / (alpha - 1)
+    divergence = min(afforded, 700.0)
+    step = max(2.0**-50 * epsilon, 2.0**-1074)
+    while divergence > 0 and epsilon_of_renyi(alpha, divergence, delta) > epsilon:
+        divergence, step = divergence - step, 2 * step
+    return divergence if divergence > 0 else None
 
 
 def best_over_orders(cost: Callable[[float], float]) -> float:

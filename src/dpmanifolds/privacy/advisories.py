@@ -12,7 +12,8 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass
 
-from dpmanifolds.privacy.budgets import ApproxDP, Budget
+from dpmanifolds.privacy.budget import Budget
+from dpmanifolds.privacy.budgets import ApproxDP
 
 __all__ = ["SECOND_USE", "Advisory", "advisories_for"]
 

@@ -13,16 +13,14 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable
-from fractions import Fraction
 from functools import lru_cache
 
 from scipy import optimize
 
-from dpmanifolds.errors import ArgumentError, NotAvailableError
-from dpmanifolds.privacy.budgets import ApproxDP, Budget, GaussianDP, PureDP, RenyiDP, ZeroConcentratedDP
-from dpmanifolds.privacy.calibration import mu_for
+from dpmanifolds.errors import NotAvailableError
+from dpmanifolds.privacy.budget import Budget, checked_budget
+from dpmanifolds.privacy.budgets import ApproxDP
 from dpmanifolds.privacy.guarantee import Guarantee
-from dpmanifolds.privacy.rounding import float_below
 
 __all__ = ["affordable_epsilon", "affordable_mu", "affordable_rho", "affordable_shift", "largest_affordable"]
 
@@ -37,10 +35,7 @@ def largest_affordable(promise: Callable[[float], Guarantee], budget: Budget) ->
     >>> round(largest_affordable(Guarantee.pure, PureDP(1.0)), 9)
     1.0
     """
-    if not isinstance(budget, Budget):
-        raise ArgumentError(
-            f"budget must be PureDP, ApproxDP, GaussianDP, ZeroConcentratedDP or RenyiDP; got {budget!r}."
-        )
+    checked_budget(budget)
     low = 1.0
     while not promise(low).fits(budget, strict=True):
         low /= 16
@@ -85,9 +80,8 @@ def affordable_epsilon(budget: Budget, *, on_the_line: bool = False) -> float:
     >>> affordable_epsilon(PureDP(1.0)), affordable_epsilon(ApproxDP(1.0, 1e-6)) >= 1.0
     (1.0, True)
     """
-    if isinstance(budget, PureDP):
-        return budget.epsilon
-    return largest_affordable(Guarantee.laplace if on_the_line else Guarantee.pure, budget)
+    known = checked_budget(budget).largest_epsilon()
+    return largest_affordable(Guarantee.laplace if on_the_line else Guarantee.pure, budget) if known is None else known
 
 
 @lru_cache(maxsize=1024)
@@ -98,9 +92,8 @@ def affordable_shift(budget: Budget, dim: int) -> float:
     >>> round(affordable_shift(ApproxDP(1.0, 1e-6), 21), 6)
     1.314028
     """
-    if isinstance(budget, PureDP):
-        return budget.epsilon
-    return largest_affordable(lambda shift: Guarantee.l2_laplace(shift, dim), budget)
+    known = checked_budget(budget).largest_epsilon()
+    return largest_affordable(lambda shift: Guarantee.l2_laplace(shift, dim), budget) if known is None else known
 
 
 @lru_cache(maxsize=1024)
@@ -111,15 +104,8 @@ def affordable_mu(budget: Budget) -> float:
     >>> round(affordable_mu(ApproxDP(1.0, 1e-6)), 6)
     0.236704
     """
-    if isinstance(budget, PureDP):
-        raise NotAvailableError(
-            f"Gaussian noise has unbounded privacy loss: it keeps no {budget!r}. Use Laplace noise."
-        )
-    if isinstance(budget, GaussianDP):
-        return budget.mu
-    if isinstance(budget, ApproxDP):
-        return mu_for(budget.epsilon, budget.delta)
-    return largest_affordable(Guarantee.gaussian, budget)
+    mu = checked_budget(budget).gaussian_mu()
+    return mu if budget.exact_mu else largest_affordable(Guarantee.gaussian, budget)
 
 
 @lru_cache(maxsize=1024)
@@ -130,10 +116,5 @@ def affordable_rho(budget: Budget) -> float:
     >>> affordable_rho(ZeroConcentratedDP(0.5))
     0.5
     """
-    if isinstance(budget, PureDP | GaussianDP):
-        raise NotAvailableError(f"a zCDP promise implies no {budget!r}. Ask for ApproxDP, or use other noise.")
-    if isinstance(budget, ZeroConcentratedDP):
-        return budget.rho
-    if isinstance(budget, RenyiDP):
-        return float_below(Fraction(budget.epsilon) / Fraction(budget.alpha))
-    return largest_affordable(Guarantee.zcdp, budget)
+    known = checked_budget(budget).largest_rho()
+    return largest_affordable(Guarantee.zcdp, budget) if known is None else known

@@ -15,98 +15,33 @@ zCDP and Rényi to (ε, δ), and it is always rounded up, by at most 1e−12 of 
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
+from collections.abc import Sequence
+from contextlib import suppress
+from dataclasses import dataclass, replace
 from fractions import Fraction
-from typing import Any, ClassVar
+from typing import TYPE_CHECKING, ClassVar
 
-from dpmanifolds._validate import positive_number
 from dpmanifolds.errors import ArgumentError, NotAvailableError
-from dpmanifolds.privacy._renyi import epsilon_of_renyi, epsilon_of_zcdp, pure_renyi
-from dpmanifolds.privacy.calibration import epsilon_of_mu, mu_of_pure, probability
-from dpmanifolds.privacy.rounding import down, float_above, up
+from dpmanifolds.privacy._renyi import best_order, epsilon_of_renyi, epsilon_of_zcdp, pure_renyi, renyi_within
+from dpmanifolds.privacy.budget import (
+    KINDS_BY_FILTER,
+    NOTHING,
+    Budget,
+    Cost,
+    checked_budget,
+    checked_kind,
+    order,
+    spendable,
+    told,
+)
+from dpmanifolds.privacy.calibration import epsilon_of_mu, mu_for, mu_of_pure, probability
+from dpmanifolds.privacy.rounding import down, float_above, float_below, keeps, up
+from dpmanifolds.privacy.terms import ApproxTerm, GaussianTerm, PureTerm, Term, ZcdpTerm
 
-__all__ = ["ApproxDP", "Budget", "GaussianDP", "PureDP", "RenyiDP", "ZeroConcentratedDP", "convert"]
+if TYPE_CHECKING:
+    from dpmanifolds.privacy.guarantee import Guarantee
 
-_LARGEST = 700.0
-_LARGEST_ORDER = 1e100
-_NOTHING = 2.0**-1022
-_SMALLEST = 1e-100
-
-
-def _spendable(name: str, value: Any) -> float:
-    """A number from 1e−100 to 700, or 2^−1022, which stands for nothing at all.
-
-    Above, e^ε is no number and the promise says nothing; below, the noise is more than numbers can hold.
-    """
-    number = positive_number(name, value)
-    if number < _SMALLEST and number != _NOTHING:
-        raise ArgumentError(
-            f"{name} = {number:g} asks for more noise than numbers can hold: allowed is from {_SMALLEST:g}. Useful "
-            "budgets are above about 0.001; check the units."
-        )
-    if number > _LARGEST:
-        raise ArgumentError(
-            f"{name} = {number:g} promises nothing: allowed is up to {_LARGEST:g}. Useful budgets are below about 10; "
-            "check the units, or release without noise and without a claim of privacy."
-        )
-    return number
-
-
-rounded_up = float_above
-
-
-def told(promise: float) -> float:
-    """A promise that was computed, as a number that a budget can hold: raised to 1e−100 where it is below, not if 0."""
-    return _NOTHING if promise <= _NOTHING else max(promise, _SMALLEST)
-
-
-def order(alpha: Any) -> float:
-    """A Rényi order above 1, or an error."""
-    number = positive_number("alpha", alpha)
-    if number <= 1:
-        raise ArgumentError(f"alpha must be above 1; got {number}. Orders from 1.1 to 64 are usual.")
-    if number > _LARGEST_ORDER:
-        raise ArgumentError(
-            f"alpha must be at most {_LARGEST_ORDER:g}; got {number:g}. Orders from 1.1 to 64 are usual."
-        )
-    return number
-
-
-@dataclass(frozen=True)
-class Budget:
-    """What the five kinds share: reading one promise as another.
-
-    >>> from dpmanifolds.privacy import ApproxDP, Budget, GaussianDP, PureDP
-    >>> all(isinstance(budget, Budget) for budget in (PureDP(1.0), ApproxDP(1.0, 1e-6), GaussianDP(1.0)))
-    True
-    >>> round(GaussianDP(0.5).as_approx(delta=1e-6).epsilon, 6)
-    2.254085
-    """
-
-    _instead: ClassVar[str] = ""
-
-    def _refuse(self, kind: str) -> NotAvailableError:
-        return NotAvailableError(f"{self} implies no {kind} promise. {self._instead}".rstrip())
-
-    def as_pure(self) -> PureDP:
-        """The ε-DP that follows, where one does."""
-        raise self._refuse("pure ε")
-
-    def as_approx(self, delta: float) -> ApproxDP:
-        """The (ε, δ)-DP that follows at this δ, where one does."""
-        raise self._refuse(f"(ε, {delta:g})")
-
-    def as_gaussian(self) -> GaussianDP:
-        """The μ-Gaussian-DP that follows, where one does."""
-        raise self._refuse("Gaussian μ")
-
-    def as_zcdp(self) -> ZeroConcentratedDP:
-        """The ρ-zCDP that follows, where one does."""
-        raise self._refuse("zCDP ρ")
-
-    def as_renyi(self, alpha: float) -> RenyiDP:
-        """The Rényi-DP of this order that follows, where one does."""
-        raise self._refuse(f"Rényi (order {alpha:g})")
+__all__ = ["ApproxDP", "GaussianDP", "PureDP", "RenyiDP", "ZeroConcentratedDP", "convert"]
 
 
 @dataclass(frozen=True)
@@ -125,9 +60,14 @@ class PureDP(Budget):
     """
 
     epsilon: float
+    reader: ClassVar[str] = "as_pure"
+    term_kind: ClassVar[type[Term]] = PureTerm
+    filter: ClassVar[str] = "pure"
+    filter_reads: ClassVar[str] = "releases with a bounded loss: pure ε and Laplace noise"
+    bounded_loss: ClassVar[bool] = True
 
     def __post_init__(self) -> None:
-        object.__setattr__(self, "epsilon", _spendable("epsilon", self.epsilon))
+        object.__setattr__(self, "epsilon", spendable("epsilon", self.epsilon))
 
     def as_pure(self) -> PureDP:
         return self
@@ -155,13 +95,29 @@ class PureDP(Budget):
         alpha = order(alpha)
         return RenyiDP(alpha, told(pure_renyi(self.epsilon, alpha)))
 
+    def spent_by(self, guarantee: Guarantee) -> float | None:
+        return guarantee.total_pure()
+
+    def largest_epsilon(self) -> float:
+        return self.epsilon
+
+    def gaussian_mu(self) -> float:
+        raise NotAvailableError(f"Gaussian noise has unbounded privacy loss: it keeps no {self!r}. Use Laplace noise.")
+
+    def largest_rho(self) -> float:
+        raise _no_zcdp(self)
+
+    @classmethod
+    def limit_within(cls, total: ApproxDP, alpha: float | None) -> PureDP:
+        return cls(total.epsilon)
+
 
 def _pure_epsilon_at(epsilon: float, delta: float) -> float:
     """log(e^ε − δ(1 + e^ε)) = ε + log(1 − δ(1 + e^−ε)), rounded up and kept above 0."""
     used = delta * (1 + math.exp(-epsilon))
     if used >= 1:
-        return _NOTHING
-    return max(min(epsilon + math.log1p(-used) + 2.0**-50 * (epsilon + used / (1 - used)), epsilon), _NOTHING)
+        return NOTHING
+    return max(min(epsilon + math.log1p(-used) + 2.0**-50 * (epsilon + used / (1 - used)), epsilon), NOTHING)
 
 
 @dataclass(frozen=True)
@@ -182,12 +138,20 @@ class ApproxDP(Budget):
 
     epsilon: float
     delta: float
+    reader: ClassVar[str] = "as_approx"
+    term_kind: ClassVar[type[Term]] = ApproxTerm
+    filter: ClassVar[str] = "basic"
+    filter_reads: ClassVar[str] = (
+        "pure ε and (ε, δ) as they are, and any other release at the δ that spend(…, delta=…) names"
+    )
+    gains_by_batches: ClassVar[bool] = True
+    exact_mu: ClassVar[bool] = True
     _instead: ClassVar[str] = (
         "One point (ε, δ) says nothing about smaller δ; keep the guarantee it came from and convert that."
     )
 
     def __post_init__(self) -> None:
-        object.__setattr__(self, "epsilon", _spendable("epsilon", self.epsilon))
+        object.__setattr__(self, "epsilon", spendable("epsilon", self.epsilon))
         object.__setattr__(self, "delta", probability("delta", self.delta))
 
     def as_approx(self, delta: float) -> ApproxDP:
@@ -200,6 +164,62 @@ class ApproxDP(Budget):
         share = down((delta - self.delta) / (1 - self.delta))
         return ApproxDP(told(_pure_epsilon_at(self.epsilon, share)), delta)
 
+    def admits(self, guarantee: Guarantee, *, strict: bool = False) -> bool:
+        """δ(ε) ≤ δ, with no slack."""
+        return keeps(float(guarantee.delta(self.epsilon)), self.delta)
+
+    def gaussian_mu(self) -> float:
+        return mu_for(self.epsilon, self.delta)
+
+    @property
+    def cost(self) -> Cost:
+        return Fraction(self.epsilon), Fraction(self.delta)
+
+    def with_cost(self, cost: Cost, *, up: bool) -> Budget | None:
+        """Pure where there is no δ."""
+        pure, delta = self.pure_total.with_cost(cost, up=up), self._rounded(cost[1], up=up)
+        return pure if pure is None or delta <= 0 else ApproxDP(pure.amount, delta)
+
+    def cut(self, shares: Sequence[Fraction]) -> list[tuple[Budget, ...]]:
+        """As the pure ε and as the Gaussian μ that it affords: a point (ε, δ) cannot be cut without loss."""
+        from dpmanifolds.privacy.affordable import affordable_epsilon
+
+        ways = []
+        with suppress(NotAvailableError):
+            ways += PureDP(affordable_epsilon(self)).cut(shares)
+        with suppress(NotAvailableError):
+            ways += GaussianDP(self.gaussian_mu()).cut(shares)
+        return ways
+
+    def limit(self, filter: str, alpha: float | None) -> Budget:
+        """Of the kind that the filter adds up; "auto" is "renyi", which reads the most kinds of release."""
+        name = "renyi" if filter == "auto" else filter
+        if alpha is not None and name != "renyi":
+            raise ArgumentError(f"alpha is the order of filter='renyi'; got filter={filter!r}, alpha={alpha!r}.")
+        return KINDS_BY_FILTER[name].limit_within(self, alpha)
+
+    @classmethod
+    def limit_within(cls, total: ApproxDP, alpha: float | None) -> ApproxDP:
+        return total
+
+    @property
+    def pure_total(self) -> PureDP:
+        return PureDP(self.epsilon)
+
+    def charge(self, guarantee: Guarantee, delta: float | None = None) -> Budget:
+        """At `delta`; without one, Σε and Σδ of terms that state a pure ε or a point (ε, δ)."""
+        if delta is not None:
+            return guarantee.as_approx(delta)
+        points = [term for term in guarantee.terms if isinstance(term, ApproxTerm)]
+        if not points:
+            return guarantee.as_pure()
+        spent = sum((term.count * Fraction(term.epsilon) for term in points), Fraction(0))
+        lost = sum((term.count * Fraction(term.delta) for term in points), Fraction(0))
+        rest = tuple(term for term in guarantee.terms if not isinstance(term, ApproxTerm))
+        if rest:
+            spent += Fraction(replace(guarantee, terms=rest).as_pure().epsilon)
+        return ApproxDP(float_above(spent), float_above(lost))
+
 
 @dataclass(frozen=True)
 class GaussianDP(Budget):
@@ -211,10 +231,17 @@ class GaussianDP(Budget):
     """
 
     mu: float
+    spends: ClassVar[str] = "mu"
+    power: ClassVar[int] = 2
+    reader: ClassVar[str] = "as_gaussian"
+    term_kind: ClassVar[type[Term]] = GaussianTerm
+    filter: ClassVar[str] = "gaussian"
+    filter_reads: ClassVar[str] = "releases with a μ: Gaussian, pure ε and Laplace noise"
+    exact_mu: ClassVar[bool] = True
     _instead: ClassVar[str] = "Gaussian noise has unbounded privacy loss; read it as (ε, δ) with as_approx(delta=…)."
 
     def __post_init__(self) -> None:
-        object.__setattr__(self, "mu", _spendable("mu", self.mu))
+        object.__setattr__(self, "mu", spendable("mu", self.mu))
 
     def as_approx(self, delta: float) -> ApproxDP:
         """The root of δ_μ(ε) = δ, exact."""
@@ -231,6 +258,23 @@ class GaussianDP(Budget):
         """D_α = αμ²/2."""
         return self.as_zcdp().as_renyi(alpha)
 
+    def spent_by(self, guarantee: Guarantee) -> float | None:
+        return guarantee.total_mu()
+
+    def gaussian_mu(self) -> float:
+        return self.mu
+
+    def largest_rho(self) -> float:
+        raise _no_zcdp(self)
+
+    @classmethod
+    def limit_within(cls, total: ApproxDP, alpha: float | None) -> GaussianDP:
+        return cls(total.gaussian_mu())
+
+
+def _no_zcdp(budget: Budget) -> NotAvailableError:
+    return NotAvailableError(f"a zCDP promise implies no {budget!r}. Ask for ApproxDP, or use other noise.")
+
 
 @dataclass(frozen=True)
 class ZeroConcentratedDP(Budget):
@@ -242,12 +286,17 @@ class ZeroConcentratedDP(Budget):
     """
 
     rho: float
+    spends: ClassVar[str] = "rho"
+    reader: ClassVar[str] = "as_zcdp"
+    term_kind: ClassVar[type[Term]] = ZcdpTerm
+    filter: ClassVar[str] = "zcdp"
+    filter_reads: ClassVar[str] = "releases with a ρ: lattice and other Gaussian, pure ε and Laplace noise"
     _instead: ClassVar[str] = (
         "Moments bound no trade-off curve of that form; read it as (ε, δ) with as_approx(delta=…)."
     )
 
     def __post_init__(self) -> None:
-        object.__setattr__(self, "rho", _spendable("rho", self.rho))
+        object.__setattr__(self, "rho", spendable("rho", self.rho))
 
     def as_approx(self, delta: float) -> ApproxDP:
         """min over α of ρα + log(1 − 1/α) − log(δα)/(α − 1) (Canonne, Kamath and Steinke 2020)."""
@@ -262,6 +311,21 @@ class ZeroConcentratedDP(Budget):
         alpha = order(alpha)
         return RenyiDP(alpha, float_above(Fraction(self.rho) * Fraction(alpha)))
 
+    def spent_by(self, guarantee: Guarantee) -> float | None:
+        return guarantee.total_rho()
+
+    def gaussian_mu(self) -> float:
+        return math.sqrt(2 * self.rho)
+
+    def largest_rho(self) -> float:
+        return self.rho
+
+    @classmethod
+    def limit_within(cls, total: ApproxDP, alpha: float | None) -> ZeroConcentratedDP:
+        from dpmanifolds.privacy.affordable import affordable_rho
+
+        return cls(affordable_rho(total))
+
 
 @dataclass(frozen=True)
 class RenyiDP(Budget):
@@ -274,11 +338,17 @@ class RenyiDP(Budget):
 
     alpha: float
     epsilon: float
+    reader: ClassVar[str] = "as_renyi"
+    filter: ClassVar[str] = "renyi"
+    filter_reads: ClassVar[str] = (
+        "releases with Rényi divergences: all Gaussian noise, random batches, pure ε and Laplace noise"
+    )
+    gains_by_batches: ClassVar[bool] = True
     _instead: ClassVar[str] = "One order bounds no higher one; read it as (ε, δ) with as_approx(delta=…)."
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "alpha", order(self.alpha))
-        object.__setattr__(self, "epsilon", _spendable("epsilon", self.epsilon))
+        object.__setattr__(self, "epsilon", spendable("epsilon", self.epsilon))
 
     def as_approx(self, delta: float) -> ApproxDP:
         """ε + log(1 − 1/α) − log(δα)/(α − 1) (Canonne, Kamath and Steinke 2020)."""
@@ -292,6 +362,27 @@ class RenyiDP(Budget):
             raise self._refuse(f"Rényi (order {alpha:g})")
         return RenyiDP(alpha, self.epsilon)
 
+    def spent_by(self, guarantee: Guarantee) -> float | None:
+        return guarantee.total_renyi(self.alpha)
+
+    def gaussian_mu(self) -> float:
+        return math.sqrt(2 * self.epsilon / self.alpha)
+
+    def largest_rho(self) -> float:
+        return float_below(Fraction(self.epsilon) / Fraction(self.alpha))
+
+    @classmethod
+    def limit_within(cls, total: ApproxDP, alpha: float | None) -> RenyiDP:
+        """At the order that serves Gaussian noise best, unless one is given; any order gives a true rule."""
+        alpha = best_order(total.epsilon, total.delta) if alpha is None else order(alpha)
+        divergence = renyi_within(alpha, total.epsilon, total.delta)
+        if divergence is None:
+            raise ArgumentError(f"no Rényi divergence of order alpha = {alpha:g} keeps {total}. Leave alpha out.")
+        return cls(alpha, divergence)
+
+    def in_words(self) -> str:
+        return f"Rényi ε = {self.epsilon:.6g} of order {self.alpha:.4g}"
+
 
 def convert(budget: Budget, to: type[Budget], *, delta: float | None = None, alpha: float | None = None) -> Budget:
     """`budget` read as a promise of kind `to`; `delta=` for `ApproxDP` and `alpha=` for `RenyiDP`.
@@ -300,19 +391,6 @@ def convert(budget: Budget, to: type[Budget], *, delta: float | None = None, alp
     >>> convert(GaussianDP(1.0), RenyiDP, alpha=4.0)
     RenyiDP(alpha=4.0, epsilon=2.0)
     """
-    if not isinstance(budget, Budget):
-        raise ArgumentError(
-            f"budget must be one of PureDP, ApproxDP, GaussianDP, ZeroConcentratedDP, RenyiDP; got {budget!r}."
-        )
-    if to is ApproxDP:
-        if delta is None:
-            raise ArgumentError("a conversion to ApproxDP needs delta=; none was given.")
-        return budget.as_approx(delta)
-    if to is RenyiDP:
-        if alpha is None:
-            raise ArgumentError("a conversion to RenyiDP needs alpha=; none was given.")
-        return budget.as_renyi(alpha)
-    readers = {PureDP: budget.as_pure, GaussianDP: budget.as_gaussian, ZeroConcentratedDP: budget.as_zcdp}
-    if not isinstance(to, type) or to not in readers:
-        raise ArgumentError(f"to must be one of PureDP, ApproxDP, GaussianDP, ZeroConcentratedDP, RenyiDP; got {to!r}.")
-    return readers[to]()
+    checked_budget(budget)
+    kind = checked_kind("to", to)
+    return kind.read_from(budget, **kind.choose_kept("a conversion to", delta=delta, alpha=alpha))

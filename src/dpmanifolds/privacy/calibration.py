@@ -44,10 +44,11 @@ def probability(name: str, value: Any) -> float:
     try:
         number = float(value)
     except (TypeError, ValueError, OverflowError):
-        raise ArgumentError(f"{name} must be a number strictly between 0 and 1; got {value!r}.") from None
+        raise ArgumentError(f"must be a number strictly between 0 and 1; got {value!r}.", argument=name) from None
     if not 0 < number < 1:
         raise ArgumentError(
-            f"{name} must lie strictly between 0 and 1; got {number}. Choose {name} far below 1/n, for instance 1e-6."
+            f"must lie strictly between 0 and 1; got {number}. Choose {name} far below 1/n, for instance 1e-6.",
+            argument=name,
         )
     return number
 
@@ -57,9 +58,9 @@ def non_negative_epsilons(epsilon: ArrayLike) -> np.ndarray:
     try:
         values = np.asarray(epsilon, dtype=np.float64)
     except (TypeError, ValueError, OverflowError):
-        raise ArgumentError(f"epsilon must be a number or an array of numbers; got {epsilon!r}.") from None
+        raise ArgumentError(f"must be a number or an array of numbers; got {epsilon!r}.", argument="epsilon") from None
     if not np.all(values >= 0):
-        raise ArgumentError(f"epsilon must be at least 0; got {epsilon!r}.")
+        raise ArgumentError(f"must be at least 0; got {epsilon!r}.", argument="epsilon")
     return values
 
 

@@ -249,7 +249,7 @@ def sigma_for_mu(manifold: Manifold, mu: float, sensitivity: float) -> float:
         return float_above(Fraction(sensitivity) / Fraction(mu))
     space.check_sensitivity(sensitivity)
     if mu < 2 * _SMALLEST_MU:
-        raise ScaleOutOfRangeError(f"mu must be at least {2 * _SMALLEST_MU:g} on {manifold!r}; got {mu:g}.")
+        raise ScaleOutOfRangeError(f"must be at least {2 * _SMALLEST_MU:g} on {manifold!r}; got {mu:g}.", argument="mu")
     if space.sign < 0:
         _check_floor(space, mu, sensitivity)
     size = max(mu, 1.0)
@@ -271,10 +271,11 @@ def _check_floor(space: ModelSpace, mu: float, sensitivity: float) -> None:
     floor = supremum(HyperbolicLimitPair(space.dim, space.root * sensitivity)).upper
     if mu <= floor * (1 + _AT_FLOOR):
         raise ScaleOutOfRangeError(
-            f"mu = {mu:g} cannot be reached on {space.manifold!r} with sensitivity {sensitivity:g}: as sigma grows, mu "
+            f"= {mu:g} cannot be reached on {space.manifold!r} with sensitivity {sensitivity:g}: as sigma grows, mu "
             f"of the Riemannian Gaussian tends to the floor {floor:.6g} and not to 0. Use a larger mu, a smaller "
             "sensitivity (more records, a smaller ball), or WrappedGaussian, which has mu = sensitivity/sigma and no "
-            "floor."
+            "floor.",
+            argument="mu",
         )
 
 

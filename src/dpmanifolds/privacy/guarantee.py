@@ -31,10 +31,11 @@ from scipy import special
 from dpmanifolds._validate import choice, positive_integer
 from dpmanifolds.errors import ArgumentError, NotAvailableError, ScaleOutOfRangeError
 from dpmanifolds.privacy import _accounts
-from dpmanifolds.privacy.budgets import ApproxDP, Budget, GaussianDP, PureDP, RenyiDP, ZeroConcentratedDP, order, told
+from dpmanifolds.privacy.budget import Budget, checked_budget, order, told
+from dpmanifolds.privacy.budgets import ApproxDP, GaussianDP, PureDP, RenyiDP, ZeroConcentratedDP
 from dpmanifolds.privacy.calibration import like_input, non_negative_epsilons, probability
 from dpmanifolds.privacy.loss_grid import LossGrid
-from dpmanifolds.privacy.rounding import SUM_SLACK, down, keeps, keeps_as_sum
+from dpmanifolds.privacy.rounding import down
 from dpmanifolds.privacy.terms import (
     ApproxTerm,
     DiscreteGaussianTerm,
@@ -56,7 +57,6 @@ __all__ = ["ADJACENCIES", "Guarantee", "compose"]
 ADJACENCIES = ("replace-one", "add-remove-one")
 """What neighbours differ in: one record of a public number, or one record more or less."""
 _SCHEMA = 1
-_FITS = SUM_SLACK
 _RESOLVED = 1e3
 _TAILS = (1e-20, 1e-40, 1e-80, 1e-160, 1e-280)
 
@@ -80,7 +80,9 @@ class Guarantee:
     def __post_init__(self) -> None:
         choice("adjacency", self.adjacency, ADJACENCIES)
         if not isinstance(self.unit, str) or not self.unit:
-            raise ArgumentError(f"unit must say what one record is, for instance 'person'; got {self.unit!r}.")
+            raise ArgumentError(
+                f"must say what one record is, for instance 'person'; got {self.unit!r}.", argument="unit"
+            )
         given = self.terms if isinstance(self.terms, tuple | list) else ()
         if not given or not all(isinstance(term, Term) for term in given):
             raise ArgumentError(
@@ -240,28 +242,37 @@ class Guarantee:
         best = [max(float(np.max(a)), float(np.max(b)), 0.0) for a, b in zip(lines, mirrored, strict=True)]
         return like_input(np.reshape(best, levels.shape))
 
+    def total_pure(self) -> float | None:
+        """Σε; None where a term has an unbounded loss."""
+        return _accounts.total_pure(self.terms)
+
+    def total_mu(self) -> float | None:
+        """√Σμ²; None where a term has no μ."""
+        return _accounts.total_mu(self.terms)
+
+    def total_rho(self) -> float | None:
+        """Σρ; None where a term has no ρ."""
+        return _accounts.total_rho(self.terms)
+
+    def total_renyi(self, alpha: float) -> float | None:
+        """ΣD_α; None where a term has no Rényi divergences."""
+        return _accounts.total_renyi(self.terms, order(alpha))
+
     def as_pure(self) -> PureDP:
         """Σε, where every term has a bounded loss."""
-        return PureDP(self._needed(_accounts.total_pure(self.terms), "pure ε", "Read it as (ε, δ) with as_approx."))
+        return PureDP(self._needed(self.total_pure(), "pure ε"))
 
     def as_gaussian(self) -> GaussianDP:
         """√Σμ², where every term has a μ."""
-        return GaussianDP(
-            self._needed(_accounts.total_mu(self.terms), "Gaussian μ", "Read it as (ε, δ) with as_approx.")
-        )
+        return GaussianDP(self._needed(self.total_mu(), "Gaussian μ"))
 
     def as_zcdp(self) -> ZeroConcentratedDP:
         """Σρ, where every term has a ρ."""
-        return ZeroConcentratedDP(
-            self._needed(_accounts.total_rho(self.terms), "zCDP ρ", "Read it as (ε, δ) with as_approx.")
-        )
+        return ZeroConcentratedDP(self._needed(self.total_rho(), "zCDP ρ"))
 
     def as_renyi(self, alpha: float) -> RenyiDP:
         """ΣD_α, where every term has Rényi divergences."""
-        alpha = order(alpha)
-        return RenyiDP(
-            alpha, self._needed(_accounts.total_renyi(self.terms, alpha), "Rényi", "Read it as (ε, δ) with as_approx.")
-        )
+        return RenyiDP(alpha, self._needed(self.total_renyi(alpha), "Rényi"))
 
     def as_approx(self, delta: float) -> ApproxDP:
         """(ε(δ), δ)."""
@@ -277,24 +288,7 @@ class Guarantee:
         cut into; `strict`, as calibration is, allows nothing. A point (ε, δ) never has slack: at δ = 1e−12 a relative
         1e−12 in ε = 8 would be eight times the budget.
         """
-        if not isinstance(budget, Budget):
-            raise ArgumentError(
-                f"budget must be PureDP, ApproxDP, GaussianDP, ZeroConcentratedDP or RenyiDP; got {budget!r}."
-            )
-        if isinstance(budget, ApproxDP):
-            return keeps(float(self.delta(budget.epsilon)), budget.delta)
-        if isinstance(budget, PureDP):
-            spent, allowed = _accounts.total_pure(self.terms), budget.epsilon
-        elif isinstance(budget, GaussianDP):
-            spent, allowed = _accounts.total_mu(self.terms), budget.mu
-        elif isinstance(budget, ZeroConcentratedDP):
-            spent, allowed = _accounts.total_rho(self.terms), budget.rho
-        elif isinstance(budget, RenyiDP):
-            spent, allowed = _accounts.total_renyi(self.terms, budget.alpha), budget.epsilon
-        else:
-            return False
-        one_part = sum(term.count for term in self.terms) == 1
-        return keeps(spent, allowed) if strict or one_part else keeps_as_sum(spent, allowed)
+        return checked_budget(budget).admits(self, strict=strict)
 
     @cached_property
     def _simple(self) -> list[_accounts.Account]:
@@ -337,10 +331,12 @@ class Guarantee:
         masses = {grid.lower + i: float(mass) for i, mass in enumerate(grid.masses)}
         return PrivacyLossDistribution.create_from_rounded_probability(masses, grid.infinity, grid.interval)
 
-    def _needed(self, value: float | None, kind: str, instead: str) -> float:
+    def _needed(self, value: float | None, kind: str) -> float:
         if value is None:
             names = ", ".join(sorted({term.kind for term in self.terms}))
-            raise NotAvailableError(f"a guarantee with terms {names} implies no {kind} promise. {instead}")
+            raise NotAvailableError(
+                f"a guarantee with terms {names} implies no {kind} promise. Read it as (ε, δ) with as_approx."
+            )
         return told(value)
 
     def to_json(self) -> str:

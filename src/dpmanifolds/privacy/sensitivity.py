@@ -248,7 +248,9 @@ def sensitivity_of_variance(
     _scaled_radius(ball)
     n = positive_integer("n", n)
     if n == 1:
-        raise ArgumentError("n must be at least 2: the variance of one record is 0, and there is nothing to release.")
+        raise ArgumentError(
+            "must be at least 2: the variance of one record is 0, and there is nothing to release.", argument="n"
+        )
     delta, e = _error_bound("solver_tolerance", solver_tolerance), _error_bound("rounding", rounding)
     diameter = ball.diameter * _CONTAINS_SLACK
     steepness = _largest_hessian(ball, diameter)
@@ -339,7 +341,7 @@ def _error_bound(name: str, value: Any) -> float:
     try:
         number = float(value)
     except (TypeError, ValueError, OverflowError):
-        raise ArgumentError(f"{name} must be a number of at least 0; got {shown(value)}.") from None
+        raise ArgumentError(f"must be a number of at least 0; got {shown(value)}.", argument=name) from None
     if not (math.isfinite(number) and number >= 0):
-        raise ArgumentError(f"{name} must be finite and at least 0; got {number}.")
+        raise ArgumentError(f"must be finite and at least 0; got {number}.", argument=name)
     return number

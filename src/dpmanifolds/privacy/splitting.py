@@ -12,10 +12,8 @@ from collections.abc import Sequence
 from fractions import Fraction
 
 from dpmanifolds._validate import positive_number
-from dpmanifolds.errors import ArgumentError, NotAvailableError
-from dpmanifolds.privacy.affordable import affordable_epsilon, affordable_mu
-from dpmanifolds.privacy.budgets import ApproxDP, Budget, GaussianDP, PureDP, RenyiDP, ZeroConcentratedDP
-from dpmanifolds.privacy.rounding import float_below, root_below
+from dpmanifolds.errors import ArgumentError
+from dpmanifolds.privacy.budget import Budget, checked_budget
 
 __all__ = ["split"]
 
@@ -36,24 +34,7 @@ def split(budget: Budget, shares: Sequence[float]) -> list[tuple[Budget, ...]]:
         raise ArgumentError(f"shares must be a list of numbers such as [0.5, 0.5]; got {shares!r}.") from None
     if not parts or math.fsum(parts) > 1 + 1e-12:
         raise ArgumentError(f"shares must be one or more numbers above 0 with a sum of at most 1; got {parts}.")
-    exact = _exact_shares(parts)
-    if isinstance(budget, PureDP):
-        return [tuple(PureDP(_part(budget.epsilon, share)) for share in exact)]
-    if isinstance(budget, GaussianDP):
-        return [tuple(GaussianDP(root_below(Fraction(budget.mu) ** 2 * share)) for share in exact)]
-    if isinstance(budget, ZeroConcentratedDP):
-        return [tuple(ZeroConcentratedDP(_part(budget.rho, share)) for share in exact)]
-    if isinstance(budget, RenyiDP):
-        return [tuple(RenyiDP(budget.alpha, _part(budget.epsilon, share)) for share in exact)]
-    if not isinstance(budget, ApproxDP):
-        raise ArgumentError(f"budget must be a budget such as PureDP; got {budget!r}.")
-    ways = []
-    for kind, afforded in ((PureDP, affordable_epsilon), (GaussianDP, affordable_mu)):
-        try:
-            ways += split(kind(afforded(budget)), parts)
-        except NotAvailableError:
-            continue
-    return ways
+    return checked_budget(budget).cut(_exact_shares(parts))
 
 
 def _exact_shares(parts: list[float]) -> list[Fraction]:
@@ -61,8 +42,3 @@ def _exact_shares(parts: list[float]) -> list[Fraction]:
     exact = [Fraction(part) for part in parts]
     total = max(sum(exact, Fraction(0)), Fraction(1))
     return [share / total for share in exact]
-
-
-def _part(whole: float, share: Fraction) -> float:
-    """A share of an ε, ρ or D_α, rounded down."""
-    return float_below(Fraction(whole) * share)

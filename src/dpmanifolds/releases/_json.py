@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import asdict
 from typing import Any
 
 import numpy as np
@@ -14,11 +13,8 @@ from dpmanifolds.data import DescriptorDomain
 from dpmanifolds.domains import Ball, Domain
 from dpmanifolds.errors import ArgumentError
 from dpmanifolds.manifolds import Manifold, Power, Product
-from dpmanifolds.privacy import ApproxDP, Budget, GaussianDP, PureDP, RenyiDP, ZeroConcentratedDP
 
 __all__ = [
-    "budget_from_json",
-    "budget_to_json",
     "domain_from_json",
     "domain_to_json",
     "point_from_json",
@@ -37,7 +33,6 @@ _MANIFOLDS = (
     "Sphere",
     "Stiefel",
 )
-_BUDGETS = {kind.__name__: kind for kind in (ApproxDP, GaussianDP, PureDP, RenyiDP, ZeroConcentratedDP)}
 _DTYPES = ("float64", "complex128", "float32", "complex64")
 
 
@@ -110,15 +105,3 @@ def domain_from_json(data: Any) -> Domain:
     if data["kind"] == "descriptors":
         return DescriptorDomain(data["channels"], data["eta"])
     raise ArgumentError(f"no domain is of the kind {data['kind']!r}.")
-
-
-def budget_to_json(budget: Budget) -> dict[str, Any]:
-    """The kind and its numbers."""
-    return {"kind": type(budget).__name__, **asdict(budget)}
-
-
-def budget_from_json(data: Any) -> Budget:
-    """What `budget_to_json` wrote."""
-    if data["kind"] not in _BUDGETS:
-        raise ArgumentError(f"no budget is of the kind {data['kind']!r}.")
-    return _BUDGETS[data["kind"]](**{name: value for name, value in data.items() if name != "kind"})

@@ -14,10 +14,10 @@ from dpmanifolds.domains import Domain
 from dpmanifolds.errors import ArgumentError
 from dpmanifolds.mechanisms import host
 from dpmanifolds.privacy import Budget, Guarantee
+from dpmanifolds.privacy.budget import checked_budget
 from dpmanifolds.releases._labels import classes_of_persons, read_classes
 from dpmanifolds.releases.entry import (
     ON_INVALID,
-    checked_budget,
     checked_domain,
     checked_guess,
     checked_unit,

@@ -11,7 +11,8 @@ from dpmanifolds.mechanisms import host
 from dpmanifolds.optimize import DescentResult, FrechetMedianLoss, descend_to_median
 from dpmanifolds.optimize.records import hold_records
 from dpmanifolds.privacy import Budget
-from dpmanifolds.releases.entry import checked_budget, open_account
+from dpmanifolds.privacy.budget import checked_budget
+from dpmanifolds.releases.entry import open_account
 from dpmanifolds.releases.release import Release
 
 __all__ = ["private_median", "release_of_descent"]

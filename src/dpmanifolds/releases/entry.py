@@ -13,12 +13,11 @@ from dpmanifolds.domains import Domain
 from dpmanifolds.errors import ArgumentError
 from dpmanifolds.mechanisms import ADJACENCIES
 from dpmanifolds.noise import as_generator
-from dpmanifolds.privacy import Budget, Guarantee
+from dpmanifolds.privacy import Guarantee
 
 __all__ = [
     "ON_INVALID",
     "Account",
-    "checked_budget",
     "checked_domain",
     "checked_guess",
     "checked_unit",
@@ -64,15 +63,6 @@ def open_account(ledger: Any, dataset: str | None, rng: Any) -> Account:
     return Account(None, as_ledger(ledger), dataset)
 
 
-def checked_budget(budget: Any) -> Budget:
-    """A budget, or an error that lists the kinds."""
-    if not isinstance(budget, Budget):
-        raise ArgumentError(
-            f"budget must be PureDP, ApproxDP, GaussianDP, ZeroConcentratedDP or RenyiDP; got {shown(budget)}."
-        )
-    return budget
-
-
 def checked_domain(domain: Any) -> Domain:
     """A domain, or an error that says what it is for."""
     if not isinstance(domain, Domain):
@@ -88,7 +78,9 @@ def checked_unit(unit: str | None, group_by: Any) -> str:
     if unit is None:
         return "record" if group_by is None else "person"
     if not isinstance(unit, str) or not unit:
-        raise ArgumentError(f"unit must say what neighbours differ in, for instance 'person'; got {shown(unit)}.")
+        raise ArgumentError(
+            f"must say what neighbours differ in, for instance 'person'; got {shown(unit)}.", argument="unit"
+        )
     return unit
 
 

@@ -9,9 +9,9 @@ from dpmanifolds.domains import Domain
 from dpmanifolds.errors import ArgumentError
 from dpmanifolds.mechanisms import NUMERICS
 from dpmanifolds.privacy import Budget
+from dpmanifolds.privacy.budget import checked_budget
 from dpmanifolds.releases.entry import (
     ON_INVALID,
-    checked_budget,
     checked_domain,
     checked_guess,
     checked_unit,

@@ -25,11 +25,9 @@ from dpmanifolds.domains import Ball, Domain
 from dpmanifolds.errors import ArgumentError, DPManifoldsError
 from dpmanifolds.manifolds import Manifold
 from dpmanifolds.mechanisms import Draw, ExpectedError, Mechanism, host
-from dpmanifolds.privacy import ApproxDP, Budget, GaussianDP, Guarantee, PureDP, RenyiDP, Sensitivity
+from dpmanifolds.privacy import Budget, Guarantee, Sensitivity
 from dpmanifolds.privacy.advisories import advisories_for
 from dpmanifolds.releases._json import (
-    budget_from_json,
-    budget_to_json,
     domain_from_json,
     domain_to_json,
     point_from_json,
@@ -113,15 +111,7 @@ class Release:
     @property
     def spent(self) -> Budget:
         """The guarantee, read as the kind of budget that was asked for."""
-        if isinstance(self.budget, PureDP):
-            return self.guarantee.as_pure()
-        if isinstance(self.budget, ApproxDP):
-            return self.guarantee.as_approx(self.budget.delta)
-        if isinstance(self.budget, GaussianDP):
-            return self.guarantee.as_gaussian()
-        if isinstance(self.budget, RenyiDP):
-            return self.guarantee.as_renyi(self.budget.alpha)
-        return self.guarantee.as_zcdp()
+        return self.budget.read(self.guarantee)
 
     @property
     def clipping_statement(self) -> str:
@@ -175,7 +165,7 @@ class Release:
             "coordinates": None if self.coordinates is None else self.coordinates.tolist(),
             "base": None if self.base is None else point_to_json(self.base),
             "guarantee": json.loads(self.guarantee.to_json()),
-            "budget": budget_to_json(self.budget),
+            "budget": self.budget.to_dict(),
             "mechanism": self.mechanism,
             "theorem": self.theorem,
             "numerics": self.numerics,
@@ -229,7 +219,7 @@ class Release:
             coordinates=None if data["coordinates"] is None else np.asarray(data["coordinates"], dtype=np.float64),
             base=None if data.get("base") is None else point_from_json(data["base"]),
             guarantee=Guarantee.from_json(json.dumps(data["guarantee"])),
-            budget=budget_from_json(data["budget"]),
+            budget=Budget.from_dict(data["budget"]),
             sensitivity=Sensitivity(**data["sensitivity"]),
             scale=float(data["scale"]),
             step=None if data["step"] is None else float(data["step"]),

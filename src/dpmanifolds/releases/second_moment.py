@@ -35,9 +35,9 @@ from dpmanifolds.mechanisms.wrapped import WrappedGaussianMechanism, WrappedLapl
 from dpmanifolds.noise.symmetric import SymmetricGaussian
 from dpmanifolds.noise.wishart import WishartDifference
 from dpmanifolds.privacy import Budget, Guarantee, Sensitivity, compose, split
+from dpmanifolds.privacy.budget import checked_budget
 from dpmanifolds.releases.entry import (
     ON_INVALID,
-    checked_budget,
     checked_domain,
     checked_guess,
     checked_unit,
@@ -154,7 +154,7 @@ def _public_center(center: Any, dim: int) -> np.ndarray | None:
         return None
     point = np.asarray(center, dtype=np.float64)
     if point.shape != (dim,) or not np.all(np.isfinite(point)):
-        raise ArgumentError(f"center must be {dim} finite numbers from public knowledge.")
+        raise ArgumentError(f"must be {dim} finite numbers from public knowledge.", argument="center")
     return point
 
 

@@ -84,8 +84,9 @@ class TangentMean:
         """The steps that public facts suggest; one where records can be read only once."""
         if once and self.steps not in ("auto", 1):
             raise ArgumentError(
-                f"points is an iterator, which can be read only once, and steps={self.steps} reads them as often. Pass "
-                "an array of numbers, a list of blocks, or a function that returns a fresh iterator."
+                f"is an iterator, which can be read only once, and steps={self.steps} reads them as often. Pass "
+                "an array of numbers, a list of blocks, or a function that returns a fresh iterator.",
+                argument="points",
             )
         return plan_steps(
             domain,
@@ -118,7 +119,9 @@ class TangentMean:
         try:
             offset = coordinates_at(manifold, base, center) if manifold.is_hadamard else np.zeros(manifold.dim)
         except np.linalg.LinAlgError:
-            raise NotOnManifoldError(f"center is too close to the edge of {manifold!r} to be factorised.") from None
+            raise NotOnManifoldError(
+                f"is too close to the edge of {manifold!r} to be factorised.", argument="center"
+            ) from None
         return TangentContribution(
             manifold,
             base,

@@ -11,8 +11,9 @@ from dpmanifolds.domains import Ball, Domain
 from dpmanifolds.errors import ArgumentError, NotOnManifoldError
 from dpmanifolds.mechanisms import choose, host, value_facts
 from dpmanifolds.privacy import Budget, Sensitivity
+from dpmanifolds.privacy.budget import checked_budget
 from dpmanifolds.releases._placing import placed
-from dpmanifolds.releases.entry import checked_budget, checked_domain, open_account
+from dpmanifolds.releases.entry import checked_domain, open_account
 from dpmanifolds.releases.release import Release, release_of
 
 __all__ = ["privatize"]

@@ -15,7 +15,8 @@ from dpmanifolds.manifolds import Euclidean
 from dpmanifolds.mechanisms import Draw, Mechanism, calibrate, choose, host, mean_facts
 from dpmanifolds.mechanisms.wrapped import WrappedMechanism
 from dpmanifolds.privacy import Budget, compose, split
-from dpmanifolds.releases.entry import ON_INVALID, checked_budget, checked_guess, checked_unit, open_account
+from dpmanifolds.privacy.budget import checked_budget
+from dpmanifolds.releases.entry import ON_INVALID, checked_guess, checked_unit, open_account
 from dpmanifolds.releases.release import Release, release_of
 from dpmanifolds.releases.tangent import TANGENT, TangentMean
 from dpmanifolds.sums.contribution import DistanceContribution

@@ -25,7 +25,7 @@ from dpmanifolds.errors import ArgumentError
 from dpmanifolds.releases import Release
 from dpmanifolds.report._figure import figure_svg
 from dpmanifolds.report._style import STYLE
-from dpmanifolds.report.words import budget_in_words, percent, points_in_words
+from dpmanifolds.report.words import percent, points_in_words
 
 __all__ = ["report_html", "write_report"]
 
@@ -147,7 +147,7 @@ def _cards(release: Release) -> str:
     shown = "not stated" if error is None else f"{error.mean:.4g}"
     below = "it depends on the records" if error is None else f"within {error.radius_90:.4g} in 90 % of releases"
     cards = (
-        ("promise", budget_in_words(release.spent), f"{release.guarantee.adjacency}, per {release.guarantee.unit}"),
+        ("promise", release.spent.in_words(), f"{release.guarantee.adjacency}, per {release.guarantee.unit}"),
         ("an attacker guesses right", f"≤ {percent(_guess(release))}", "of two equally likely values; 50 % by a coin"),
         ("expected error", shown, below),
     )
@@ -213,7 +213,7 @@ def _promise(release: Release) -> str:
             "It holds whatever else that someone knows or will learn, and whatever is computed from the release."
         )
         + _paragraph(
-            f"In numbers: {budget_in_words(release.spent)}, {release.guarantee.adjacency}; neighbours differ in one "
+            f"In numbers: {release.spent.in_words()}, {release.guarantee.adjacency}; neighbours differ in one "
             f"{unit}. Releases about the same people add up; a ledger keeps the account."
         )
     )
@@ -272,7 +272,7 @@ def _parameters(release: Release) -> str:
 def _citation(release: Release) -> str:
     sentence = (
         f"The {release.statistic}{_counted(release)} on {release.manifold!r} was released under differential privacy "
-        f"({budget_in_words(release.spent)}; {release.guarantee.adjacency}, one record per {release.guarantee.unit}) "
+        f"({release.spent.in_words()}; {release.guarantee.adjacency}, one record per {release.guarantee.unit}) "
         f"with the {release.mechanism} mechanism ({release.numerics} numerics), calibrated to a sensitivity of "
         f"{release.sensitivity.value:.4g} for records clipped to {release.domain!r}, using dpmanifolds "
         f"{release.version}."

@@ -1,4 +1,4 @@
-"""Manifolds and budgets in words."""
+"""Manifolds and shares in words."""
 
 from __future__ import annotations
 
@@ -18,23 +18,8 @@ from dpmanifolds.manifolds import (
     Stiefel,
 )
 from dpmanifolds.manifolds.spd import SPDBase
-from dpmanifolds.privacy import RenyiDP
 
-__all__ = ["budget_in_words", "percent", "points_in_words"]
-
-_LETTERS = {"epsilon": "ε", "delta": "δ", "mu": "μ", "rho": "ρ"}
-
-
-def budget_in_words(budget: Any) -> str:
-    """The numbers of a budget.
-
-    >>> from dpmanifolds import ApproxDP
-    >>> budget_in_words(ApproxDP(1.0, 1e-6))
-    'ε = 1, δ = 1e-06'
-    """
-    if isinstance(budget, RenyiDP):
-        return f"Rényi ε = {budget.epsilon:.6g} of order {budget.alpha:.4g}"
-    return ", ".join(f"{_LETTERS[name]} = {value:.6g}" for name, value in vars(budget).items())
+__all__ = ["percent", "points_in_words"]
 
 
 def percent(share: float) -> str:

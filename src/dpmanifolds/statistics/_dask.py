@@ -127,7 +127,7 @@ class DaskSource(Source):
     def _settle(self, count: int) -> None:
         """Note the number of records, the same in every pass."""
         if count == 0 and self._empty is None:
-            raise ArgumentError("points is empty: at least one record is needed.")
+            raise ArgumentError("is empty: at least one record is needed.", argument="points")
         if self.count not in (None, count):
             raise ArgumentError("points gave another number of records than before: each pass must read the same ones.")
         self.count = count
@@ -145,11 +145,13 @@ class DaskSource(Source):
 def array_source(manifold: Manifold | None, array: Any, allow_empty: bool = False) -> DaskSource:
     """The chunks of a Dask array along the records; every other axis becomes one chunk."""
     if array.ndim == 0 or any(map(math.isnan, array.shape[1:])):
-        raise ArgumentError(f"points must have one leading axis of records; got shape {array.shape}.")
+        raise ArgumentError(f"must have one leading axis of records; got shape {array.shape}.", argument="points")
     # only the shape matters here, but landmarks that coincide would be refused
     template = np.arange(math.prod(array.shape[1:])).astype(array.dtype).reshape(1, *array.shape[1:])
     if len(leading_axes(manifold, template)) != 1:
-        raise ArgumentError(f"points must have exactly one leading axis of records; got shape {array.shape}.")
+        raise ArgumentError(
+            f"must have exactly one leading axis of records; got shape {array.shape}.", argument="points"
+        )
     array = array.rechunk(dict.fromkeys(range(1, array.ndim), -1))
     sizes = None if any(map(math.isnan, array.chunks[0])) else array.chunks[0]
     empty = template[:0] if allow_empty else None

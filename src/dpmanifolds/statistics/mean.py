@@ -76,7 +76,7 @@ def frechet_mean(
            [0., 2.]])
     """
     if not isinstance(manifold, Manifold):
-        raise ArgumentError(f"manifold must be a Manifold such as SPD(3); got {shown(manifold)}.")
+        raise ArgumentError(f"must be a Manifold such as SPD(3); got {shown(manifold)}.", argument="manifold")
     if tolerance is not None:
         tolerance = positive_number("tolerance", tolerance)
     if isinstance(manifold, Product):

@@ -72,11 +72,14 @@ def persons_of(group_by: Any, count: int) -> Persons:
     """The persons that `group_by` names, one name for each of `count` records; no error quotes a name."""
     names = _names(group_by)
     if names.shape != (count,):
-        raise ArgumentError("group_by must name a person for each of the records: a list or an array of as many names.")
+        raise ArgumentError(
+            "must name a person for each of the records: a list or an array of as many names.", argument="group_by"
+        )
     if _some_missing(names):
         raise ArgumentError(
-            "group_by must name a person for each of the records, and at least one name is missing (empty or not a "
-            "number). Give persons without a name names of their own, or leave their records out."
+            "must name a person for each of the records, and at least one name is missing (empty or not a "
+            "number). Give persons without a name names of their own, or leave their records out.",
+            argument="group_by",
         )
     numbers = _numbered(names) if names.dtype.kind == "O" else np.unique(names, return_inverse=True)[1]
     order = np.argsort(numbers, kind="stable")
@@ -99,7 +102,9 @@ def _names(group_by: Any) -> np.ndarray:
             names = np.empty(len(listed), dtype=object)
             names[:] = [name.item() if isinstance(name, np.generic) else name for name in listed]
             return names
-    raise ArgumentError("group_by must be a list or an array of names, numbers or strings, one for each record.")
+    raise ArgumentError(
+        "must be a list or an array of names, numbers or strings, one for each record.", argument="group_by"
+    )
 
 
 def _numbered(names: np.ndarray) -> np.ndarray:
@@ -108,7 +113,9 @@ def _numbered(names: np.ndarray) -> np.ndarray:
     try:
         numbers = [found.setdefault(name, len(found)) for name in names]
     except TypeError:
-        raise ArgumentError("group_by must hold numbers or strings, and at least one name is neither.") from None
+        raise ArgumentError(
+            "must hold numbers or strings, and at least one name is neither.", argument="group_by"
+        ) from None
     return np.array(numbers, dtype=np.int64)
 
 
@@ -130,4 +137,6 @@ def label_array(name: str, labels: Any) -> np.ndarray:
             return array
     except (TypeError, ValueError):
         pass
-    raise ArgumentError(f"{name} must be a list or an array of numbers or of strings that can be sorted.") from None
+    raise ArgumentError(
+        "must be a list or an array of numbers or of strings that can be sorted.", argument=name
+    ) from None

@@ -20,13 +20,15 @@ __all__ = ["check_block", "record_array", "record_weights"]
 def record_array(manifold: Manifold, points: Any) -> Array:
     """`points` as an array (n, *point_shape) with at least one record."""
     if not isinstance(manifold, Manifold):
-        raise ArgumentError(f"manifold must be a Manifold such as SPD(3); got {shown(manifold)}.")
+        raise ArgumentError(f"must be a Manifold such as SPD(3); got {shown(manifold)}.", argument="manifold")
     array = manifold.as_points(points)
     shape = manifold.batch_shape(array)
     if len(shape) != 1:
-        raise ArgumentError(f"points must have exactly one leading axis of records; got leading axes {shape}.")
+        raise ArgumentError(
+            f"must have exactly one leading axis of records; got leading axes {shape}.", argument="points"
+        )
     if shape[0] == 0:
-        raise ArgumentError("points is empty: at least one record is needed.")
+        raise ArgumentError("is empty: at least one record is needed.", argument="points")
     return array
 
 

@@ -172,8 +172,9 @@ class BlockSource(Source):
     def refuse_single_use(self) -> None:
         if self.is_single_use:
             raise ArgumentError(
-                "points is an iterator, which can be read only once, and several passes over the records are needed "
-                "here. Pass an array of numbers, a list of blocks, or a function that returns a fresh iterator."
+                "is an iterator, which can be read only once, and several passes over the records are needed "
+                "here. Pass an array of numbers, a list of blocks, or a function that returns a fresh iterator.",
+                argument="points",
             )
 
     def reduce(self, part: Part[State], merge: Merge[State]) -> State:
@@ -228,9 +229,11 @@ class BlockSource(Source):
             yield np.concatenate(waiting)
         if empty:
             if not self._allow_empty:
-                raise ArgumentError("points is empty: at least one record is needed.")
+                raise ArgumentError("is empty: at least one record is needed.", argument="points")
             if self._empty is None:
-                raise ArgumentError("points has no block, and so no shape: hand out a block of no rows at least.")
+                raise ArgumentError(
+                    "has no block, and so no shape: hand out a block of no rows at least.", argument="points"
+                )
             yield self._empty
 
 
@@ -323,9 +326,11 @@ def record_form(manifold: Manifold | None, points: Any, allow_empty: bool = Fals
         points = np.asarray(points)
     leading = leading_axes(manifold, points)
     if len(leading) != 1:
-        raise ArgumentError(f"points must have exactly one leading axis of records; got leading axes {leading}.")
+        raise ArgumentError(
+            f"must have exactly one leading axis of records; got leading axes {leading}.", argument="points"
+        )
     if leading[0] == 0 and not allow_empty:
-        raise ArgumentError("points is empty: at least one record is needed.")
+        raise ArgumentError("is empty: at least one record is needed.", argument="points")
     return points
 
 
@@ -348,8 +353,9 @@ def _checked_block(manifold: Manifold | None, block: Any) -> Array:
     if not hasattr(block, "shape") or len(leading_axes(manifold, block)) != 1:
         wanted = "…" if manifold is None else ", ".join(map(str, manifold.point_shape))
         raise ArgumentError(
-            f"points must be an array of numbers, or blocks of records of shape (b, {wanted}) each; got an iterable of "
-            "something else. Stack the records of a block into one array."
+            f"must be an array of numbers, or blocks of records of shape (b, {wanted}) each; got an iterable of "
+            "something else. Stack the records of a block into one array.",
+            argument="points",
         )
     return np.asarray(block) if is_numpy(block) else block
 

@@ -30,7 +30,7 @@ from dpmanifolds.domains import Domain
 from dpmanifolds.errors import ArgumentError, NotAvailableError
 from dpmanifolds.manifolds import Manifold
 from dpmanifolds.mechanisms import ExpectedError, Facts, Mechanism, calibrate, choose, mean_facts, offered
-from dpmanifolds.privacy import Budget, Guarantee, PureDP, compose, split
+from dpmanifolds.privacy import Budget, Guarantee, compose, split
 
 __all__ = ["MOST_STEPS", "StepPlan", "average_hessian", "damping", "is_flat", "move_plan", "plan_steps", "safe_share"]
 
@@ -96,7 +96,7 @@ def plan_steps(
     if steps == "auto":
         counts = range(1, 2 if is_flat(domain.manifold) else most + 1)
     elif isinstance(steps, str):
-        raise ArgumentError(f"steps must be 'auto' or a whole number of at least 1; got {steps!r}.")
+        raise ArgumentError(f"must be 'auto' or a whole number of at least 1; got {steps!r}.", argument="steps")
     else:
         counts = range(positive_integer("steps", steps), positive_integer("steps", steps) + 1)
     return _best_plan(mean_facts(domain, n, **facts), budget, counts, mechanism, numerics)
@@ -256,7 +256,7 @@ def _planned(facts: Facts, budget: Budget, count: int, mechanism: str, numerics:
     for number, (whole,) in enumerate(split(budget, [1.0])):
         try:
             best = _least(offered(facts, whole, mechanism=mechanism, numerics=numerics))
-            shares = _best_shares(domain, best.expected_error.mean, count, isinstance(whole, PureDP))
+            shares = _best_shares(domain, best.expected_error.mean, count, whole.bounded_loss)
             parts = split(budget, shares)[number]
             laws = tuple(calibrate(best.name, facts, part, best.numerics) for part in parts)
             found.append((laws, parts))
