@@ -1,6 +1,6 @@
 """Counts of the house: how large it is, how far a mean walks through it, and what one room asks about another.
 
-    python -m tests.house
+Run it by `python -m tests.house`.
 """
 
 from __future__ import annotations
