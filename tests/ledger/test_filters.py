@@ -146,7 +146,7 @@ def test_random_batches_cost_a_renyi_filter_far_less_than_a_gaussian_one():
         (GaussianDP(1.0), lambda half: Guarantee.gaussian(half * math.sqrt(2))),
         (ZeroConcentratedDP(1.0), Guarantee.zcdp),
     ],
-    ids=str,
+    ids=["pure", "gaussian", "zcdp"],
 )
 def test_the_slack_is_that_of_guarantees(limit, release, excess, kept):
     both = release((1 + excess) / 2).k_fold(2)
