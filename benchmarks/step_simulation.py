@@ -30,8 +30,9 @@ from dpmanifolds import (
     Sphere,
     frechet_mean,
 )
+from dpmanifolds._points import host
 from dpmanifolds.distributions import move
-from dpmanifolds.mechanisms import coordinates_at, host
+from dpmanifolds.mechanisms import coordinates_at
 from dpmanifolds.mechanisms.wrapped import WrappedGaussianMechanism, WrappedMechanism
 from dpmanifolds.releases.tangent import step_share
 from dpmanifolds.sums.steps import StepPlan, plan_steps

@@ -42,9 +42,10 @@ from dpmanifolds import (
     private_mean,
     sensitivity_of_mean,
 )
+from dpmanifolds._points import host
 from dpmanifolds.data import DescriptorDomain
 from dpmanifolds.distributions import KNormGradientLaw, laplace_law, move
-from dpmanifolds.mechanisms import calibrate, choose, host, mean_facts
+from dpmanifolds.mechanisms import calibrate, choose, mean_facts
 from dpmanifolds.privacy import gaussian_sigma, sensitivity_of_mean_gradient
 from dpmanifolds.sums.steps import plan_steps
 

@@ -35,7 +35,6 @@ __all__ = [
     "holds_complex",
     "is_numpy",
     "is_traced",
-    "leaves",
     "like",
     "log_sinc",
     "log_sinhc",
@@ -137,13 +136,6 @@ def to_numpy(array: Array) -> np.ndarray:
     if hasattr(array, "get"):
         return cast(np.ndarray, array.get())
     return np.asarray(array)
-
-
-def leaves(value: Any) -> list[Array]:
-    """The arrays inside a point: itself, or the parts of a tuple (a point of a product)."""
-    if isinstance(value, tuple):
-        return [leaf for part in value for leaf in leaves(part)]
-    return [value]
 
 
 def like(value: Any, reference: Array) -> Array:

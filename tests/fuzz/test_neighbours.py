@@ -14,8 +14,9 @@ import pytest
 
 import dpmanifolds as dpm
 from dpmanifolds import Ball, Euclidean, Grassmann, Hyperbolic, PlanarShapes, PureDP, SpecialOrthogonal, Sphere
+from dpmanifolds._points import host
 from dpmanifolds.auditing import Neighbours
-from dpmanifolds.mechanisms import calibrate, coordinates_at, host, mean_facts, value_facts
+from dpmanifolds.mechanisms import calibrate, coordinates_at, mean_facts, value_facts
 from dpmanifolds.releases._placing import mended
 from dpmanifolds.releases.frechet import clipped_records, computed_mean
 from dpmanifolds.releases.value import _point_of

@@ -24,7 +24,8 @@ from dpmanifolds import (
     Sphere,
     ZeroConcentratedDP,
 )
-from dpmanifolds.mechanisms import calibrate, coordinates_at, host, mean_facts, point_at
+from dpmanifolds._points import host
+from dpmanifolds.mechanisms import calibrate, coordinates_at, mean_facts, point_at
 
 
 def ball_of(manifold, radius):

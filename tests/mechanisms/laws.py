@@ -12,8 +12,9 @@ from functools import lru_cache
 import numpy as np
 from scipy import special, stats
 
+from dpmanifolds._points import host
 from dpmanifolds.distributions import move
-from dpmanifolds.mechanisms import coordinates_at, host
+from dpmanifolds.mechanisms import coordinates_at
 
 FALSE_ALARM = 1e-6
 WRONG = (0.7, 1.3)

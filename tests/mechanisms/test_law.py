@@ -15,9 +15,10 @@ import pytest
 from scipy import stats
 
 from dpmanifolds import Ball, Euclidean, GaussianDP, PureDP, Sphere, ZeroConcentratedDP, frechet_mean, private_mean
+from dpmanifolds._points import host
 from dpmanifolds.auditing.draws import releases
 from dpmanifolds.auditing.neighbours import Neighbours
-from dpmanifolds.mechanisms import calibrate, coordinates_at, host, mean_facts
+from dpmanifolds.mechanisms import calibrate, coordinates_at, mean_facts
 from tests.mechanisms.cases import ALL, BALLS, BUDGETS, INTRINSIC, LARGE, WRAPPED, is_offered, mechanism_for
 from tests.mechanisms.laws import (
     FALSE_ALARM,

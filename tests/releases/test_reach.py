@@ -18,8 +18,8 @@ from dpmanifolds import (
     Sphere,
     private_mean,
 )
+from dpmanifolds._points import host
 from dpmanifolds.distributions import move
-from dpmanifolds.mechanisms import host
 
 METRICS = ("affine-invariant", "log-euclidean", "log-cholesky")
 RANGES = ((0.1, 10.0), (1e-4, 1e2))

@@ -21,8 +21,8 @@ from dpmanifolds import (
     frechet_mean,
     private_mean,
 )
+from dpmanifolds._points import host
 from dpmanifolds.distributions import move
-from dpmanifolds.mechanisms import host
 from dpmanifolds.sums.steps import plan_steps
 
 BUDGETS = [PureDP(1.0), GaussianDP(1.0), ApproxDP(1.0, 1e-6), ZeroConcentratedDP(0.5), RenyiDP(8.0, 1.0)]

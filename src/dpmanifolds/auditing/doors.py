@@ -19,12 +19,12 @@ from typing import Any, TypeAlias
 
 import numpy as np
 
+from dpmanifolds._points import host
 from dpmanifolds.auditing.front_door import Door, audit_release, find_difference
 from dpmanifolds.auditing.report import AuditReport
 from dpmanifolds.distributions import move
 from dpmanifolds.domains import Ball
 from dpmanifolds.manifolds import SPD, Euclidean, Hyperbolic, Manifold, Sphere
-from dpmanifolds.mechanisms import host
 from dpmanifolds.privacy import Budget, GaussianDP, PureDP
 from dpmanifolds.releases import private_class_means, private_mean, private_variance
 

@@ -13,6 +13,7 @@ from typing import Any, TypeGuard
 import numpy as np
 
 from dpmanifolds._arrays import Array
+from dpmanifolds._points import host
 from dpmanifolds.auditing.bounds import lower_bound
 from dpmanifolds.auditing.claims import Claim
 from dpmanifolds.auditing.neighbours import Neighbours
@@ -27,7 +28,6 @@ from dpmanifolds.mechanisms import (
     WrappedGaussianMechanism,
     WrappedLaplaceMechanism,
     coordinates_at,
-    host,
 )
 from dpmanifolds.mechanisms.wrapped import WrappedMechanism
 from dpmanifolds.noise import as_generator

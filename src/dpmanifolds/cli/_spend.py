@@ -12,6 +12,7 @@ from typing import Any
 import numpy as np
 import typer
 
+from dpmanifolds._points import has_parts
 from dpmanifolds.cli._options import Accounting, Budgeting, Place, Records, Saving
 from dpmanifolds.cli._places import ball_from, budget_from
 from dpmanifolds.cli._records import Loaded, load, persons
@@ -232,6 +233,6 @@ def _short(value: Any) -> str:
     """A small value as text; none for a large one."""
     if isinstance(value, float):
         return f"{value:.6g}"
-    if isinstance(value, tuple) or value.size > 25 or value.ndim > 2:
+    if has_parts(value) or value.size > 25 or value.ndim > 2:
         return ""
     return str(np.array2string(value, precision=4, suppress_small=False, max_line_width=60))

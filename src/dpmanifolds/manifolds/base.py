@@ -11,7 +11,8 @@ from typing import Any
 import numpy as np
 from array_api_compat import device as device_of
 
-from dpmanifolds._arrays import Array, holds_complex, leaves, like, namespace, root, sinc
+from dpmanifolds._arrays import Array, holds_complex, like, namespace, root, sinc
+from dpmanifolds._points import leaves
 from dpmanifolds._validate import numeric_array, record_numbers
 from dpmanifolds.errors import ArgumentError
 from dpmanifolds.noise import as_generator

@@ -9,7 +9,8 @@ from typing import Any
 
 import numpy as np
 
-from dpmanifolds._arrays import Array, eye, leaves, namespace, root
+from dpmanifolds._arrays import Array, eye, namespace, root
+from dpmanifolds._points import has_parts, leaves
 from dpmanifolds._validate import positive_integer
 from dpmanifolds.errors import ArgumentError
 from dpmanifolds.manifolds.base import Manifold
@@ -63,7 +64,7 @@ class Product(Manifold):
 
     def _each(self, name: str, *points: Array, **options: Any) -> tuple[Array, ...]:
         for point in points:
-            if not isinstance(point, tuple) or len(point) != len(self.factors):
+            if not has_parts(point) or len(point) != len(self.factors):
                 raise ArgumentError(f"a point of {self!r} is a tuple of {len(self.factors)} arrays.")
         return tuple(
             getattr(factor, name)(*parts, **options) for factor, *parts in zip(self.factors, *points, strict=True)
@@ -162,7 +163,7 @@ class Product(Manifold):
 
     def belongs(self, point: Array, tolerance: float | None = None) -> Array:
         """A tuple of another length does not; the parts of one may be of any shape."""
-        if not isinstance(point, tuple) or len(point) != len(self.factors):
+        if not has_parts(point) or len(point) != len(self.factors):
             return np.asarray(False)
         return reduce(lambda a, b: a & b, self._each("belongs", point, tolerance=tolerance))
 

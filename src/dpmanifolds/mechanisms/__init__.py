@@ -1,6 +1,6 @@
 """Mechanisms: a law of noise calibrated to a budget and a sensitivity, with its promise and its expected error."""
 
-from dpmanifolds.mechanisms._frames import coordinates_at, horizon, host, point_at
+from dpmanifolds.mechanisms._frames import coordinates_at, horizon, point_at
 from dpmanifolds.mechanisms.base import Draw, ExpectedError, Facts, Mechanism, SumShape
 from dpmanifolds.mechanisms.choose import (
     DIRECT,
@@ -45,7 +45,6 @@ __all__ = [
     "error_quantile",
     "frechet_facts",
     "horizon",
-    "host",
     "mean_facts",
     "numerics_of",
     "offered",

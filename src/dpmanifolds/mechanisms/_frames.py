@@ -7,32 +7,19 @@ from functools import singledispatch
 
 import numpy as np
 
-from dpmanifolds._arrays import Array, to_numpy
+from dpmanifolds._arrays import Array
+from dpmanifolds._points import host
 from dpmanifolds.distributions import move
 from dpmanifolds.domains import Domain
 from dpmanifolds.errors import ScaleOutOfRangeError
 from dpmanifolds.manifolds import FlatManifold, Manifold, Power, Product
 
-__all__ = ["coordinates_at", "horizon", "host", "point_at"]
+__all__ = ["coordinates_at", "horizon", "point_at"]
 
 _FARTHEST = 2.0**20
 _MOST_AXES = 64
 _SHORTER = 0.75
 _MOST_TRIES = 60
-
-
-def host(point: Array) -> Array:
-    """A NumPy point in double precision.
-
-    >>> import numpy as np
-    >>> from dpmanifolds.mechanisms import host
-    >>> host(np.eye(2, dtype=np.float32)).dtype.name
-    'float64'
-    """
-    if isinstance(point, tuple):
-        return tuple(host(part) for part in point)
-    array = to_numpy(point)
-    return array.astype(np.complex128 if np.iscomplexobj(array) else np.float64)
 
 
 @singledispatch

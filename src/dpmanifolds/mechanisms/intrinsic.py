@@ -22,7 +22,8 @@ from typing import Any, ClassVar, Self
 
 import numpy as np
 
-from dpmanifolds._arrays import Array, leaves
+from dpmanifolds._arrays import Array
+from dpmanifolds._points import host, leaves
 from dpmanifolds._validate import choice
 from dpmanifolds.distributions import KNormGradientLaw, TangentLaw, gaussian_law, laplace_law, move
 from dpmanifolds.distributions._gradient_bounds import acceptance_bound
@@ -30,7 +31,7 @@ from dpmanifolds.distributions.flat import is_euclidean
 from dpmanifolds.domains import Ball
 from dpmanifolds.errors import ArgumentError, NotAvailableError, ScaleOutOfRangeError
 from dpmanifolds.manifolds import Hyperbolic, Power, Product, Sphere
-from dpmanifolds.mechanisms._frames import coordinates_at, horizon, host, point_at
+from dpmanifolds.mechanisms._frames import coordinates_at, horizon, point_at
 from dpmanifolds.mechanisms.base import Draw, ExpectedError, Facts, Mechanism, simulated_error
 from dpmanifolds.noise import as_generator
 from dpmanifolds.privacy import (

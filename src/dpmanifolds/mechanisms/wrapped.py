@@ -28,12 +28,13 @@ import numpy as np
 from scipy import integrate, special
 
 from dpmanifolds._arrays import Array
+from dpmanifolds._points import host
 from dpmanifolds._validate import choice
 from dpmanifolds.distributions import FlatGaussian, FlatLaplace
 from dpmanifolds.domains import Ball
 from dpmanifolds.errors import ArgumentError, ScaleOutOfRangeError
 from dpmanifolds.manifolds import Euclidean
-from dpmanifolds.mechanisms._frames import coordinates_at, host, point_at
+from dpmanifolds.mechanisms._frames import coordinates_at, point_at
 from dpmanifolds.mechanisms.base import Draw, ExpectedError, Facts, Mechanism, edge_factor
 from dpmanifolds.noise import LatticeGaussian, LatticeLaplace, RoundedGaussian, RoundedLaplace
 from dpmanifolds.privacy import (

@@ -27,7 +27,8 @@ from typing import Any
 
 import numpy as np
 
-from dpmanifolds._arrays import Array, is_numpy, leaves, to_numpy
+from dpmanifolds._arrays import Array, is_numpy
+from dpmanifolds._points import host, leaves
 from dpmanifolds._validate import choice, hide_records, positive_integer, positive_number, shown
 from dpmanifolds.domains import Domain
 from dpmanifolds.errors import ArgumentError, NotOnManifoldError
@@ -245,7 +246,7 @@ def checked_start(manifold: Manifold, start: Any) -> Any:
     point = manifold.as_points(start, "start")
     if manifold.batch_shape(point) != ():
         raise ArgumentError(f"start must be one point of {manifold!r}; got leading axes {manifold.batch_shape(point)}.")
-    w = _on_host(point)
+    w = host(point)
     if not (is_finite(w) and bool(manifold.belongs(w))):
         raise NotOnManifoldError(f"start does not lie on {manifold!r}; use manifold.project to put it there.")
     return w
@@ -259,13 +260,6 @@ def returned_point(point: Any, held: HeldRecords, private_count: bool = False) -
     if private_count and not held.given.is_in_memory:
         return point
     return point if all(map(is_numpy, leaves(held.reference))) else like_point(point, held.reference)
-
-
-def _on_host(point: Any) -> Any:
-    if isinstance(point, tuple):
-        return tuple(_on_host(part) for part in point)
-    array = to_numpy(point)
-    return array.astype(np.complex128 if array.dtype.kind == "c" else np.float64)
 
 
 def clip_norm(loss: Loss, clip: float | None) -> float:

@@ -15,7 +15,8 @@ from typing import Any
 
 import numpy as np
 
-from dpmanifolds._arrays import Array, leaves, norm
+from dpmanifolds._arrays import Array, norm
+from dpmanifolds._points import leaves
 from dpmanifolds.manifolds import (
     FlatManifold,
     Manifold,

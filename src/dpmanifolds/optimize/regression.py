@@ -21,10 +21,11 @@ from typing import Any
 import numpy as np
 
 from dpmanifolds._arrays import Array, dot, namespace, norm, safe_divide, sinc, sinhc
+from dpmanifolds._points import in_double, like_parts, replace_rows
 from dpmanifolds.errors import ArgumentError, NotAvailableError
 from dpmanifolds.manifolds import FlatManifold, Hyperbolic, Manifold, Power, Sphere
 from dpmanifolds.optimize.loss import Loss, like_point
-from dpmanifolds.sums.contribution import TangentContribution, in_double, public_point, replace_rows
+from dpmanifolds.sums.contribution import TangentContribution
 
 __all__ = ["GeodesicRegressionLoss"]
 
@@ -90,7 +91,7 @@ class GeodesicRegressionLoss(Loss):
         xp = namespace(covariates)
         broken = xp.where((broken == 0) & ~xp.isfinite(covariates), len(self.rules), broken)
         lost = (broken > 0) | ~xp.all(xp.isfinite(seen), axis=-1)
-        covariates, responses = replace_rows(block, public_point(self.filler, block), lost)
+        covariates, responses = replace_rows(block, like_parts(self.filler, block), lost)
         return (xp.clip(covariates, 0.0, 1.0), responses), broken
 
     def value(self, w: Array, records: Array) -> float:

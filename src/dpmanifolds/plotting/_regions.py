@@ -7,9 +7,10 @@ import math
 import numpy as np
 
 from dpmanifolds._arrays import Array
+from dpmanifolds._points import host
 from dpmanifolds.distributions import move
 from dpmanifolds.errors import NotAvailableError
-from dpmanifolds.mechanisms import coordinates_at, host, point_at
+from dpmanifolds.mechanisms import coordinates_at, point_at
 from dpmanifolds.releases import ConfidenceRegion, Release, confidence_region
 
 __all__ = ["directions", "edge_of", "known_region", "middle_of_number", "noisy_coordinates", "reach_of"]

@@ -7,6 +7,7 @@ from typing import Any
 
 import numpy as np
 
+from dpmanifolds._points import host
 from dpmanifolds.domains import Ball
 from dpmanifolds.errors import ArgumentError
 from dpmanifolds.manifolds import (
@@ -21,7 +22,7 @@ from dpmanifolds.manifolds import (
     Stiefel,
 )
 from dpmanifolds.manifolds.spd import SPDBase
-from dpmanifolds.mechanisms import coordinates_at, host
+from dpmanifolds.mechanisms import coordinates_at
 from dpmanifolds.plotting._axes import DOMAIN, NOISE, VALUE, axes, need_matplotlib
 from dpmanifolds.plotting._regions import edge_of, known_region, middle_of_number, noisy_coordinates, reach_of
 from dpmanifolds.plotting.points import plot_poincare, plot_shape, plot_sphere

@@ -13,7 +13,8 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from dpmanifolds._arrays import Array, to_numpy
+from dpmanifolds._arrays import Array
+from dpmanifolds._points import on_host
 from dpmanifolds._validate import positive_integer, shown
 from dpmanifolds.domains import Domain
 from dpmanifolds.errors import ArgumentError, NotAvailableError
@@ -65,7 +66,7 @@ def solver_tolerance(domain: Domain, n: int, dtype: Any = "float64") -> float:
     n = positive_integer("n", n)
     precision = _precision(dtype)
     extent = _extent(domain)
-    delta = _tolerance(domain.manifold, _host(domain.center), extent, n, precision)
+    delta = _tolerance(domain.manifold, on_host(domain.center), extent, n, precision)
     if not delta < domain.radius:
         raise ArgumentError(
             f"no solver tolerance below the radius {domain.radius:.4g} is certain on {domain.manifold!r} in precision "
@@ -80,7 +81,7 @@ def coordinate_rounding(domain: Domain, dtype: Any = "float64") -> float:
     The point is written down in `dtype` and read again through log: two passes of the arithmetic that the solver's
     own rounding bounds, each with twice that bound.
     """
-    manifold, center, extent = domain.manifold, _host(domain.center), _extent(domain)
+    manifold, center, extent = domain.manifold, on_host(domain.center), _extent(domain)
     return 4 * _precision(dtype) * _point_rounding(manifold, center, extent)
 
 
@@ -246,9 +247,3 @@ def _precision(dtype: Any) -> float:
     if kind is None or kind.name not in _PRECISIONS:
         raise ArgumentError(f"dtype must be one of {', '.join(_PRECISIONS)}; got {shown(dtype)}.")
     return float(np.finfo(kind).eps)
-
-
-def _host(center: Array) -> Array:
-    if isinstance(center, tuple):
-        return tuple(_host(part) for part in center)
-    return to_numpy(center)

@@ -10,6 +10,7 @@ import numpy as np
 
 from dpmanifolds import manifolds
 from dpmanifolds._arrays import Array
+from dpmanifolds._points import has_parts
 from dpmanifolds.data import DescriptorDomain
 from dpmanifolds.domains import Ball, Domain
 from dpmanifolds.errors import ArgumentError
@@ -70,7 +71,7 @@ def _with_parameters(family: Callable[..., Manifold], parameters: list[Any]) -> 
 
 def point_to_json(point: Array) -> Any:
     """Nested lists with a dtype; complex numbers as pairs; a tuple for a product."""
-    if isinstance(point, tuple):
+    if has_parts(point):
         return [point_to_json(part) for part in point]
     array = np.asarray(point)
     numbers = np.stack([array.real, array.imag], axis=-1) if np.iscomplexobj(array) else array

@@ -17,11 +17,12 @@ from typing import Any
 
 import numpy as np
 
+from dpmanifolds._points import host
 from dpmanifolds._validate import numeric_array, positive_number
 from dpmanifolds.domains import Ball
 from dpmanifolds.errors import ArgumentError, NotAvailableError
 from dpmanifolds.manifolds import Euclidean
-from dpmanifolds.mechanisms import Facts, coordinates_at, error_metric, error_quantile, host
+from dpmanifolds.mechanisms import Facts, coordinates_at, error_metric, error_quantile
 from dpmanifolds.releases.release import Release
 from dpmanifolds.sums.steps import is_flat
 

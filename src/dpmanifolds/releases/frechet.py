@@ -13,16 +13,17 @@ from typing import Any
 
 import numpy as np
 
-from dpmanifolds._arrays import Array, namespace
+from dpmanifolds._arrays import Array
+from dpmanifolds._points import host, join, stack, taken
 from dpmanifolds._validate import choice, hide_records
 from dpmanifolds.distributions import move
 from dpmanifolds.domains import Domain
 from dpmanifolds.errors import ConvergenceError
 from dpmanifolds.manifolds import Manifold, Product
-from dpmanifolds.mechanisms import choose, host, mean_facts
+from dpmanifolds.mechanisms import choose, mean_facts
 from dpmanifolds.privacy import Budget, solver_tolerance
 from dpmanifolds.releases._placing import is_near, mended, placed
-from dpmanifolds.releases.entry import ON_INVALID, Account, stacked
+from dpmanifolds.releases.entry import ON_INVALID, Account
 from dpmanifolds.releases.release import Release, release_of
 from dpmanifolds.releases.tangent import TangentMean
 from dpmanifolds.statistics import MeanResult, frechet_mean
@@ -30,7 +31,6 @@ from dpmanifolds.statistics.persons import Persons, persons_of
 from dpmanifolds.statistics.records import check_block, record_array
 from dpmanifolds.statistics.sources import source_of
 from dpmanifolds.sums.steps import is_flat
-from dpmanifolds.sums.total import taken
 
 __all__ = ["by_person", "clipped_records", "computed_mean", "private_frechet_mean"]
 
@@ -102,16 +102,10 @@ def _grouped(domain: Domain, records: Array, persons: Persons) -> Array:
     parts = [taken(records, persons.rows(each)) for each in np.flatnonzero(persons.sizes > 1).tolist()]
     points = taken(records, persons.order[persons.starts[:-1][persons.sizes == 1]])
     if parts:
-        means = stacked([frechet_mean(domain.manifold, part).point for part in parts])
+        means = stack(*(frechet_mean(domain.manifold, part).point for part in parts))
         places = np.argsort(np.argsort(persons.sizes > 1, kind="stable"))
-        points = taken(_concatenated(points, means), places)
+        points = taken(join(points, means), places)
     return domain.clip(points)
-
-
-def _concatenated(first: Array, second: Array) -> Array:
-    if isinstance(first, tuple):
-        return tuple(map(_concatenated, first, second))
-    return namespace(first, second).concat([first, second], axis=0)
 
 
 @hide_records()

@@ -7,11 +7,12 @@ from typing import Any
 
 import numpy as np
 
-from dpmanifolds._arrays import Array, leaves
+from dpmanifolds._arrays import Array
+from dpmanifolds._points import host, leaves
 from dpmanifolds.distributions import move
 from dpmanifolds.domains import Domain
 from dpmanifolds.errors import ArgumentError, NotOnManifoldError, ScaleOutOfRangeError
-from dpmanifolds.mechanisms import Draw, Mechanism, coordinates_at, host
+from dpmanifolds.mechanisms import Draw, Mechanism, coordinates_at
 from dpmanifolds.mechanisms.wrapped import WrappedMechanism
 from dpmanifolds.privacy import Budget, Guarantee
 from dpmanifolds.releases.entry import Account

@@ -6,10 +6,11 @@ from typing import Any
 
 import numpy as np
 
-from dpmanifolds._arrays import Array, leaves, to_numpy
+from dpmanifolds._arrays import Array, to_numpy
+from dpmanifolds._points import host, leaves
 from dpmanifolds.domains import Ball, Domain
 from dpmanifolds.errors import ArgumentError, NotOnManifoldError
-from dpmanifolds.mechanisms import choose, host, value_facts
+from dpmanifolds.mechanisms import choose, value_facts
 from dpmanifolds.privacy import Budget, Sensitivity
 from dpmanifolds.releases._placing import placed
 from dpmanifolds.releases.entry import checked_budget, checked_domain, open_account

@@ -21,6 +21,7 @@ from typing import Any
 
 import numpy as np
 
+from dpmanifolds._points import leaves
 from dpmanifolds.errors import ArgumentError
 from dpmanifolds.releases import Release
 from dpmanifolds.report._figure import figure_svg
@@ -179,8 +180,10 @@ def _released(release: Release, notes: Iterable[str]) -> str:
 def _value_table(value: Any) -> str:
     if isinstance(value, float):
         return f"<p>Value: <strong>{value:.6g}</strong></p>"
-    if isinstance(value, tuple):
-        return "\n".join(_value_table(part) for part in value)
+    return "\n".join(map(_array_table, leaves(value)))
+
+
+def _array_table(value: Any) -> str:
     array = np.asarray(value)
     if np.iscomplexobj(array):
         array = np.stack([array.real, array.imag], axis=-1)

@@ -7,11 +7,11 @@ from dataclasses import dataclass
 from typing import Any
 
 from dpmanifolds._arrays import Array, eps, eye, namespace, norm, safe_divide, x_cot_x, x_coth_x
+from dpmanifolds._points import records_at
 from dpmanifolds._validate import hide_records, positive_number
 from dpmanifolds.errors import ConvergenceError
 from dpmanifolds.manifolds import Hyperbolic, Manifold, Sphere
 from dpmanifolds.statistics._linearize import certificate_step, outer_sum, weighted_sum
-from dpmanifolds.statistics.blocks import records_at
 from dpmanifolds.statistics.mean import MeanResult, frechet_mean
 from dpmanifolds.statistics.records import check_block, record_array, record_weights
 from dpmanifolds.statistics.sources import ArraySource

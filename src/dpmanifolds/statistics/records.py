@@ -7,7 +7,8 @@ from typing import Any
 
 import numpy as np
 
-from dpmanifolds._arrays import Array, eps, is_numpy, leaves, like, namespace, to_numpy, transpose
+from dpmanifolds._arrays import Array, eps, is_numpy, like, namespace, to_numpy, transpose
+from dpmanifolds._points import leaves
 from dpmanifolds._validate import numeric_array, shown
 from dpmanifolds.errors import ArgumentError, NotOnManifoldError
 from dpmanifolds.manifolds import Manifold, Power, Product

@@ -19,7 +19,8 @@ from typing import Any, TypeVar
 
 import numpy as np
 
-from dpmanifolds._arrays import Array, is_numpy, leaves, namespace
+from dpmanifolds._arrays import Array, is_numpy, namespace
+from dpmanifolds._points import has_parts, leaves, records_at
 from dpmanifolds._validate import hide_records, record_numbers
 from dpmanifolds.errors import ArgumentError
 from dpmanifolds.manifolds import Manifold, Product
@@ -31,7 +32,6 @@ from dpmanifolds.statistics.blocks import (
     evenly,
     is_tiny,
     ordered_map,
-    records_at,
     total_of,
 )
 
@@ -262,7 +262,7 @@ def source_of(
         return make(manifold, points, allow_empty)
     if hasattr(points, "__dask_graph__"):
         raise ArgumentError(f"points may be a Dask array or a Dask bag; got {type(points).__name__}.")
-    if manifold is None and isinstance(points, tuple):
+    if manifold is None and has_parts(points):
         from dpmanifolds.statistics._dask import joint_source
 
         return joint_source(points, allow_empty)
@@ -333,7 +333,7 @@ def leading_axes(manifold: Manifold | None, array: Any) -> tuple[int, ...]:
     """The axes before those of a point; an error if the array holds no points. Without a manifold, the first axis."""
     if manifold is None:
         return tuple(array.shape[:1])
-    if isinstance(array, tuple):
+    if has_parts(array):
         return manifold.batch_shape(array)
     try:
         leading = manifold.batch_shape(manifold.take_form(array[:1, ...]))
