@@ -21,7 +21,7 @@ from dpmanifolds._arrays import Array, eps, is_numpy, namespace, to_numpy
 from dpmanifolds._points import has_parts, leaves, like_parts, map_parts, on_host, taken
 from dpmanifolds._validate import positive_number, shown
 from dpmanifolds.errors import ArgumentError, NotOnManifoldError, RadiusTooLargeError
-from dpmanifolds.manifolds import Euclidean, Manifold, SPDAffineInvariant, SPDLogCholesky, SPDLogEuclidean, Sphere
+from dpmanifolds.manifolds import Euclidean, Manifold, Sphere
 from dpmanifolds.manifolds.spd import SPDBase
 
 __all__ = ["Ball", "Domain", "ValidationReport", "validate"]
@@ -141,10 +141,8 @@ class Ball(Domain):
         """The smallest centred ball that holds every SPD matrix with eigenvalues in [smallest, largest].
 
         The range is public physics in the units of the data: diffusivities of water in tissue lie within
-        [1e−4, 3e−3] mm²/s, say. With h = ln(largest/smallest): radius ½√k·h around √(smallest·largest)·I for the
-        affine-invariant and log-Euclidean metrics (attained). For log-Cholesky, diag L stays within a factor
-        e^{h/4} of the centre's, and ‖strictly lower L‖² = tr p − Σ L_ii² ≤ tr p − k·det(p)^{1/k} is convex in the
-        eigenvalues, hence largest at a corner of the range.
+        [1e−4, 3e−3] mm²/s, say. Around √(smallest·largest)·I, with the radius that each metric proves
+        (`eigenvalue_radius`): ½√k·ln(largest/smallest) for the affine-invariant one.
 
         >>> from dpmanifolds import SPD
         >>> round(Ball.from_eigenvalues(SPD(3), 1e-4, 3e-3).radius, 4)
@@ -155,19 +153,8 @@ class Ball(Domain):
         low, high = positive_number("smallest", smallest), positive_number("largest", largest)
         if low >= high:
             raise ArgumentError(f"smallest must be below largest; got {low} and {high}.")
-        k, spread = manifold.k, math.log(high / low)
-        center = math.sqrt(low) * math.sqrt(high) * np.eye(k)
-        if isinstance(manifold, (SPDAffineInvariant, SPDLogEuclidean)):
-            radius = math.sqrt(k) * spread / 2
-        elif isinstance(manifold, SPDLogCholesky):
-            corners = (
-                m * high + (k - m) * low - k * math.exp((m * math.log(high) + (k - m) * math.log(low)) / k)
-                for m in range(k + 1)
-            )
-            radius = math.sqrt(max(corners) + k * (spread / 4) ** 2)
-        else:
-            raise ArgumentError(f"no eigenvalue bound is known for {manifold!r}.")
-        return cls(manifold, center, radius * (1 + 1e-12))
+        center = math.sqrt(low) * math.sqrt(high) * np.eye(manifold.k)
+        return cls(manifold, center, manifold.eigenvalue_radius(low, high) * (1 + 1e-12))
 
     @classmethod
     def from_bounds(cls, manifold: Manifold, lower: Any, upper: Any) -> Ball:

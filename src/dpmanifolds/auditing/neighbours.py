@@ -32,10 +32,8 @@ import numpy as np
 from dpmanifolds._arrays import Array
 from dpmanifolds._points import as_block, host, join, map_parts, stack
 from dpmanifolds._validate import positive_integer
-from dpmanifolds.distributions import move
 from dpmanifolds.domains import Ball
 from dpmanifolds.errors import ArgumentError, ScaleOutOfRangeError
-from dpmanifolds.mechanisms import coordinates_at
 from dpmanifolds.mechanisms.wrapped import WrappedMechanism
 from dpmanifolds.noise import as_generator
 from dpmanifolds.privacy import PureDP
@@ -93,7 +91,7 @@ class Neighbours:
     def coordinates(self) -> tuple[np.ndarray, np.ndarray]:
         """The means in orthonormal coordinates at the centre."""
         center = host(self.ball.center)
-        one, other = (coordinates_at(self.ball.manifold, center, mean) for mean in self.means)
+        one, other = (self.ball.manifold.log_coordinates(center, mean) for mean in self.means)
         return one, other
 
     @cached_property
@@ -154,7 +152,7 @@ def _most_curved_plane(ball: Ball, rng: np.random.Generator) -> tuple[np.ndarray
     dim, center = ball.manifold.dim, host(ball.center)
 
     def distance(frames: np.ndarray) -> np.ndarray:
-        ends = (move(ball.manifold, center, ball.radius * frames[..., side]) for side in (0, 1))
+        ends = (ball.manifold.move(center, ball.radius * frames[..., side]) for side in (0, 1))
         return np.asarray(ball.manifold.dist(*ends))
 
     best, width = np.linalg.qr(rng.standard_normal((dim, 2)))[0], 1.0
@@ -172,7 +170,7 @@ def _pair(
     sets = []
     for side in (1.0, -1.0):
         coordinates = ball.radius * _INSIDE * np.concatenate([rest, side * along[None]])
-        sets.append(ball.clip(move(ball.manifold, host(ball.center), coordinates)))
+        sets.append(ball.clip(ball.manifold.move(host(ball.center), coordinates)))
     return Neighbours(ball, sets[0], sets[1], description)
 
 
@@ -200,7 +198,7 @@ def hard_records(ball: Ball, rng: Any = 0) -> dict[str, Array]:
     for name, place in places.items():
         try:
             with np.errstate(all="ignore"):
-                found[name] = move(manifold, center, place)
+                found[name] = manifold.move(center, place)
         except ScaleOutOfRangeError:
             continue
     return found | {"at the centre": center, "off the manifold": _moved_off(found["ordinary"], source)}

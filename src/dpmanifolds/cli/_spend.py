@@ -25,7 +25,7 @@ from dpmanifolds.privacy import ApproxDP, Budget, GaussianDP, Guarantee, PureDP,
 from dpmanifolds.releases import Release
 from dpmanifolds.report import save_release
 from dpmanifolds.report.files import new_files
-from dpmanifolds.report.words import budget_in_words, percent, points_in_words
+from dpmanifolds.report.words import budget_in_words, percent
 
 __all__ = ["Job", "account_of", "asked_budget", "confirm", "finish", "guess_of", "prepare"]
 
@@ -171,7 +171,7 @@ def _show_job(job: Job, what: str, plan: Plan | None, remarks: Sequence[str]) ->
     console, terms = aside(), job.terms
     say(console, f"About to release the private {what} of {job.counted}", style="bold")
     rows = [
-        ("records", points_in_words(job.loaded.manifold)),
+        ("records", job.loaded.manifold.words),
         ("domain", repr(job.ball)),
         ("budget", f"{budget_in_words(job.budget)}, replace-one, neighbours differ in one {terms['unit']}"),
         ("attacker", f"guesses right in at most {percent(guess_of(job.budget))} of cases (50 % by a coin)"),

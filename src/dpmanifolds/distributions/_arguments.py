@@ -12,7 +12,7 @@ from dpmanifolds._arrays import Array, as_array, namespace
 from dpmanifolds._points import has_parts
 from dpmanifolds._validate import positive_integer
 from dpmanifolds.errors import ArgumentError, NotOnManifoldError
-from dpmanifolds.manifolds import Manifold, Product
+from dpmanifolds.manifolds import Manifold
 
 __all__ = ["Size", "checked_order", "checked_point", "checked_probabilities", "float_or_array", "size_of"]
 
@@ -36,7 +36,7 @@ def checked_point(manifold: Manifold, point: Any, name: str) -> Array:
 
 
 def _shaped(manifold: Manifold, point: Any, name: str) -> Array:
-    if isinstance(manifold, Product):
+    if manifold.has_parts:
         if not has_parts(point) or len(point) != len(manifold.factors):
             raise ArgumentError(f"{name} must be a tuple of {len(manifold.factors)} arrays, one point per factor.")
         return tuple(_shaped(factor, part, name) for factor, part in zip(manifold.factors, point, strict=True))

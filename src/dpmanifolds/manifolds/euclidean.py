@@ -6,7 +6,9 @@ import math
 from abc import abstractmethod
 from typing import Any
 
-from dpmanifolds._arrays import Array, dot, namespace, root
+import numpy as np
+
+from dpmanifolds._arrays import Array, dot, like, namespace, root
 from dpmanifolds._validate import positive_integer
 from dpmanifolds.manifolds.base import Manifold, normal_array
 
@@ -47,6 +49,10 @@ class FlatManifold(Manifold):
     def log_coordinates(self, base: Array, points: Array) -> Array:
         return self.chart(points) - self.chart(base)
 
+    def exp_coordinates(self, base: Array, coordinates: np.ndarray) -> Array:
+        """The differential of the chart and its inverse cancel; both would lose the digits of a bad condition."""
+        return self.inverse_chart(self.chart(base) + like(coordinates, base))
+
     def dist(self, a: Array, b: Array) -> Array:
         return root(self.squared_dist(a, b))
 
@@ -83,6 +89,8 @@ class Euclidean(FlatManifold):
     """
 
     log_can_fail = False
+    has_units = True
+    typed = "euclidean:5"
 
     def __init__(self, d: int) -> None:
         self.dim = positive_integer("d", d)
@@ -91,6 +99,18 @@ class Euclidean(FlatManifold):
     @property
     def parameters(self) -> tuple[Any, ...]:
         return (self.dim,)
+
+    @property
+    def words(self) -> str:
+        return f"vectors of {self.dim} numbers"
+
+    @property
+    def picture(self) -> str:  # type: ignore[override]
+        return "plane" if self.dim == 2 else "numbers"
+
+    @property
+    def natural_center(self) -> Array:
+        return np.zeros(self.dim)
 
     def chart(self, point: Array) -> Array:
         return point

@@ -52,6 +52,8 @@ class PlanarShapes(Manifold):
     """
 
     is_complex = True
+    typed = "shapes:12"
+    picture = "shape"
 
     def __init__(self, k: int, dimension: int = 2) -> None:
         if not isinstance(dimension, int | np.integer) or dimension != 2:
@@ -65,6 +67,7 @@ class PlanarShapes(Manifold):
         self.point_shape = (self.k,)
         self.curvature_bounds = (4.0, 4.0) if self.k == 3 else (1.0, 4.0)
         self.injectivity_radius = math.pi / 2
+        self.is_model_space = self.k == 3
 
     @property
     def average_curvature(self) -> float:
@@ -74,6 +77,10 @@ class PlanarShapes(Manifold):
     @property
     def parameters(self) -> tuple[Any, ...]:
         return (self.k,)
+
+    @property
+    def words(self) -> str:
+        return f"planar shapes of {self.k} landmarks"
 
     def from_landmarks(self, landmarks: Array) -> Array:
         """Centre and scale landmarks, real (..., k, 2) or complex (..., k), to points of this space.

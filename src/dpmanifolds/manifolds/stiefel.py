@@ -56,6 +56,7 @@ class Stiefel(Manifold):
 
     injectivity_radius = math.sqrt(0.8) * math.pi
     max_radius = 0.0
+    picture = "projector"
 
     def __init__(self, n: int, p: int) -> None:
         self.n = positive_integer("n", n, at_least=2)
@@ -68,6 +69,10 @@ class Stiefel(Manifold):
         self.dim = self.n * self.p - self.p * (self.p + 1) // 2
         self.point_shape = (self.n, self.p)
         self.curvature_bounds = (0.0, 1.25)
+
+    @property
+    def words(self) -> str:
+        return f"{self.p}-dimensional frames of {self.n}-dimensional space"
 
     @property
     def parameters(self) -> tuple[Any, ...]:

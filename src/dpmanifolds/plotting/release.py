@@ -22,7 +22,6 @@ from dpmanifolds.manifolds import (
     Stiefel,
 )
 from dpmanifolds.manifolds.spd import SPDBase
-from dpmanifolds.mechanisms import coordinates_at
 from dpmanifolds.plotting._axes import DOMAIN, NOISE, VALUE, axes, need_matplotlib
 from dpmanifolds.plotting._regions import edge_of, known_region, middle_of_number, noisy_coordinates, reach_of
 from dpmanifolds.plotting.points import plot_poincare, plot_shape, plot_sphere
@@ -88,7 +87,7 @@ def _is_vector(release: Release) -> bool:
 def _drawn(manifold: Manifold, release: Release, region: ConfidenceRegion | None, ax: Any) -> Any:
     """Coordinates at the centre of the domain, for manifolds without a picture of their own."""
     ax = axes(ax, (6.0, 3.4))
-    coordinates = coordinates_at(manifold, release.viewpoint, host(release.value))
+    coordinates = manifold.log_coordinates(release.viewpoint, host(release.value))
     known = region if region is not None and region.metric == "coordinates" else None
     return _stems(coordinates, known, noisy_coordinates(release), "coordinate at the centre", ax)
 

@@ -24,8 +24,6 @@ from dpmanifolds.manifolds import (
     Hyperbolic,
     Manifold,
     PlanarShapes,
-    Power,
-    Product,
     SPDAffineInvariant,
     SPDLogCholesky,
     SPDLogEuclidean,
@@ -100,31 +98,23 @@ def _extent(domain: Domain) -> _Extent:
 
 def _point_rounding(manifold: Manifold, center: Array, extent: _Extent) -> float:
     """`_largest_rounding`, its factors and copies added in squares."""
-    if isinstance(manifold, Product):
-        parts = zip(manifold.factors, center, strict=True)
-        return math.hypot(*(_point_rounding(factor, part, extent) for factor, part in parts))
-    if isinstance(manifold, Power):
-        return math.hypot(*(_point_rounding(manifold.manifold, each, extent) for each in center))
-    return _largest_rounding(manifold, center, *extent)
+    return math.hypot(*(_largest_rounding(*each, *extent) for each in manifold.factors_of(center)))
 
 
 def _tolerance(manifold: Manifold, center: Array, extent: _Extent, n: int, precision: float) -> float:
     """δ, infinite where none is certain; over the factors of a product the errors add in squares."""
     radius = extent.radius
-    if isinstance(manifold, Product):
+    if manifold.has_parts:
         parts = zip(manifold.factors, center, strict=True)
         return math.hypot(*(_tolerance(factor, part, extent, n, precision) for factor, part in parts))
-    inner, copies, centers = manifold, 1, center[None]
-    if isinstance(manifold, Power):
-        inner, copies, centers = manifold.manifold, manifold.m, center
+    inner = manifold.single
     block = min(n, _LARGEST_BLOCK)
     summation = (block + math.ceil(n / block)) * precision * 2 * radius
     target = 1e-10 if precision < 1e-10 else 1e-5
-    rounding = max(_largest_rounding(inner, each, *extent) for each in centers)
-    if isinstance(inner, SPDLogEuclidean) and precision == np.finfo(np.float64).eps:
-        # logarithms by products report a bound of their own
-        rounding += 4 * inner.k**2 * largest_spread(inner.k)
-    needed = 2 * target + math.sqrt(copies) * (4 * precision * rounding + summation)
+    rounding = max(_largest_rounding(*each, *extent) for each in manifold.factors_of(center))
+    if precision == np.finfo(np.float64).eps:
+        rounding += _extra_rounding(inner)
+    needed = 2 * target + math.sqrt(manifold.copies) * (4 * precision * rounding + summation)
     convexity, reach = _convexity(inner, radius, precision)
     half = needed / convexity if convexity > 0 else math.inf
     return 2 * half if half <= reach else math.inf
@@ -232,6 +222,18 @@ def _(manifold: SpecialOrthogonal, center: Array, radius: float, condition: floa
 @_largest_rounding.register
 def _(manifold: Grassmann, center: Array, radius: float, condition: float) -> float:
     return 16 * manifold.n * (1 + 2 * radius)
+
+
+@singledispatch
+def _extra_rounding(manifold: Manifold) -> float:
+    """What the routines of double precision may add to it."""
+    return 0.0
+
+
+@_extra_rounding.register
+def _(manifold: SPDLogEuclidean) -> float:
+    """Logarithms by products report a bound of their own."""
+    return 4 * manifold.k**2 * largest_spread(manifold.k)
 
 
 def _exp(value: float) -> float:

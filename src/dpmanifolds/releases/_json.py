@@ -1,20 +1,18 @@
-"""Manifolds, domains, points and budgets as JSON: names and numbers, every float bit for bit."""
+"""Domains, points and budgets as JSON: names and numbers, every float bit for bit."""
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from dataclasses import asdict
 from typing import Any
 
 import numpy as np
 
-from dpmanifolds import manifolds
 from dpmanifolds._arrays import Array
 from dpmanifolds._points import has_parts
 from dpmanifolds.data import DescriptorDomain
 from dpmanifolds.domains import Ball, Domain
 from dpmanifolds.errors import ArgumentError
-from dpmanifolds.manifolds import Manifold, Power, Product
+from dpmanifolds.manifolds import manifold_from_json
 from dpmanifolds.privacy import ApproxDP, Budget, GaussianDP, PureDP, RenyiDP, ZeroConcentratedDP
 
 __all__ = [
@@ -26,47 +24,8 @@ __all__ = [
     "point_to_json",
 ]
 
-_MANIFOLDS = (
-    "Euclidean",
-    "Grassmann",
-    "Hyperbolic",
-    "PlanarShapes",
-    "SPDAffineInvariant",
-    "SPDLogCholesky",
-    "SPDLogEuclidean",
-    "SpecialOrthogonal",
-    "Sphere",
-    "Stiefel",
-)
 _BUDGETS = {kind.__name__: kind for kind in (ApproxDP, GaussianDP, PureDP, RenyiDP, ZeroConcentratedDP)}
 _DTYPES = ("float64", "complex128", "float32", "complex64")
-
-
-def _manifold_to_json(manifold: Manifold) -> dict[str, Any]:
-    name = type(manifold).__name__
-    if isinstance(manifold, Product):
-        return {"name": name, "factors": [_manifold_to_json(factor) for factor in manifold.factors]}
-    if isinstance(manifold, Power):
-        return {"name": name, "manifold": _manifold_to_json(manifold.manifold), "m": manifold.m}
-    return {"name": name, "parameters": list(manifold.parameters)}
-
-
-def _manifold_from_json(data: Any) -> Manifold:
-    name = data["name"]
-    if name == "Product":
-        return Product(*map(_manifold_from_json, data["factors"]))
-    if name == "Power":
-        return Power(_manifold_from_json(data["manifold"]), data["m"])
-    if name not in _MANIFOLDS:
-        raise ArgumentError(f"no manifold is called {name!r}.")
-    family: Callable[..., Manifold] = getattr(manifolds, name)
-    return _with_parameters(family, data["parameters"])
-
-
-def _with_parameters(family: Callable[..., Manifold], parameters: list[Any]) -> Manifold:
-    if family in (manifolds.Sphere, manifolds.Hyperbolic):
-        return family(parameters[0], curvature=parameters[1])
-    return family(*parameters)
 
 
 def point_to_json(point: Array) -> Any:
@@ -101,13 +60,13 @@ def domain_to_json(domain: Domain) -> dict[str, Any]:
             f"a release over {domain!r} cannot be written down: JSON knows Ball and DescriptorDomain. Keep the release "
             "in memory, or promise a Ball."
         )
-    return {**described, "manifold": _manifold_to_json(domain.manifold)}
+    return {**described, "manifold": domain.manifold.to_json()}
 
 
 def domain_from_json(data: Any) -> Domain:
     """What `domain_to_json` wrote."""
     if data["kind"] == "ball":
-        return Ball(_manifold_from_json(data["manifold"]), point_from_json(data["center"]), data["radius"])
+        return Ball(manifold_from_json(data["manifold"]), point_from_json(data["center"]), data["radius"])
     if data["kind"] == "descriptors":
         return DescriptorDomain(data["channels"], data["eta"])
     raise ArgumentError(f"no domain is of the kind {data['kind']!r}.")

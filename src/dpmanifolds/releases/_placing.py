@@ -16,42 +16,17 @@ clipped need not be the one that is averaged. So a record is first replaced by a
 from __future__ import annotations
 
 from collections.abc import Callable
-from functools import singledispatch
 
 import numpy as np
 
-from dpmanifolds._arrays import Array, namespace, sym, to_numpy
+from dpmanifolds._arrays import Array, namespace, to_numpy
 from dpmanifolds._points import count_records, join, leaves, like_parts, records_at, replace_rows
 from dpmanifolds.domains import Domain
-from dpmanifolds.manifolds import Manifold, Power, Product
-from dpmanifolds.manifolds.spd import SPDBase
 
-__all__ = ["is_near", "mended", "placed"]
+__all__ = ["is_near", "mended"]
 
 # what LAPACK says of a matrix that it cannot factorise, in NumPy and in PyTorch
 _REFUSALS = (np.linalg.LinAlgError, RuntimeError)
-
-
-@singledispatch
-def placed(manifold: Manifold, records: Array) -> Array:
-    """Records that nearly lie on the manifold, on it up to rounding; broadcasts over leading axes."""
-    return manifold.project(records)
-
-
-@placed.register
-def _(manifold: SPDBase, records: Array) -> Array:
-    """The symmetric part; eigenvalues are left alone, as they are positive already."""
-    return sym(records)
-
-
-@placed.register
-def _(manifold: Product, records: Array) -> Array:
-    return tuple(placed(factor, part) for factor, part in zip(manifold.factors, records, strict=True))
-
-
-@placed.register
-def _(manifold: Power, records: Array) -> Array:
-    return placed(manifold.manifold, records)
 
 
 def mended(domain: Domain, records: Array) -> Array:
@@ -67,7 +42,7 @@ def mended(domain: Domain, records: Array) -> Array:
         tame = _replaced(block, domain.center, ~_finite(block))
         with np.errstate(all="ignore"):
             usable = to_numpy(manifold.belongs(tame))
-            clipped = domain.clip(placed(manifold, _replaced(tame, domain.center, ~usable)))
+            clipped = domain.clip(manifold.place(_replaced(tame, domain.center, ~usable)))
         return _replaced(clipped, domain.center, ~_finite(clipped))
 
     return _apart(rule, records, domain.center)

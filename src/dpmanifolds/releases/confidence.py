@@ -22,7 +22,7 @@ from dpmanifolds._validate import numeric_array, positive_number
 from dpmanifolds.domains import Ball
 from dpmanifolds.errors import ArgumentError, NotAvailableError
 from dpmanifolds.manifolds import Euclidean
-from dpmanifolds.mechanisms import Facts, coordinates_at, error_metric, error_quantile
+from dpmanifolds.mechanisms import Facts, error_metric, error_quantile
 from dpmanifolds.releases.release import Release
 from dpmanifolds.sums.steps import is_flat
 
@@ -62,8 +62,8 @@ class ConfidenceRegion:
         center = self.release.viewpoint
         drawn = self.release.coordinates
         if drawn is None:
-            drawn = coordinates_at(manifold, center, self.release.value)
-        gap = coordinates_at(manifold, center, given) - drawn
+            drawn = manifold.log_coordinates(center, self.release.value)
+        gap = manifold.log_coordinates(center, given) - drawn
         return np.asarray(np.linalg.norm(gap, axis=-1) <= self.radius)
 
     def __str__(self) -> str:

@@ -26,7 +26,7 @@ from dpmanifolds.errors import ArgumentError
 from dpmanifolds.releases import Release
 from dpmanifolds.report._figure import figure_svg
 from dpmanifolds.report._style import STYLE
-from dpmanifolds.report.words import budget_in_words, percent, points_in_words
+from dpmanifolds.report.words import budget_in_words, percent
 
 __all__ = ["report_html", "write_report"]
 
@@ -115,7 +115,7 @@ def _header(release: Release, title: str) -> str:
     return (
         f"<header><h1>{escape(title)}</h1>"
         f"<p class='lead'>A differentially private {escape(release.statistic)} of "
-        f"{escape(points_in_words(release.manifold))}, made with dpmanifolds {escape(release.version)}. This page may "
+        f"{escape(release.manifold.words)}, made with dpmanifolds {escape(release.version)}. This page may "
         "be shown to whom the release may be shown: it holds nothing else about the records.</p></header>"
     )
 

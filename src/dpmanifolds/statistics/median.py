@@ -10,7 +10,7 @@ from dpmanifolds._arrays import Array, eps, eye, namespace, norm, safe_divide, x
 from dpmanifolds._points import records_at
 from dpmanifolds._validate import hide_records, positive_number
 from dpmanifolds.errors import ConvergenceError
-from dpmanifolds.manifolds import Hyperbolic, Manifold, Sphere
+from dpmanifolds.manifolds import Manifold
 from dpmanifolds.statistics._linearize import certificate_step, outer_sum, weighted_sum
 from dpmanifolds.statistics.mean import MeanResult, frechet_mean
 from dpmanifolds.statistics.records import check_block, record_array, record_weights
@@ -186,12 +186,11 @@ def _across(directions: Array, weights: Array) -> Array:
 def _curvature_factor(manifold: Manifold, distance: Array) -> Array:
     """ρ√κ cot(ρ√κ) or its hyperbolic sister where the curvature is constant, else 1."""
     xp = namespace(distance)
-    if isinstance(manifold, Sphere) and manifold.dim > 1:
-        angle = xp.minimum(distance / manifold.sphere_radius, xp.full_like(distance, 1.5))
-        return x_cot_x(angle)
-    if isinstance(manifold, Hyperbolic):
-        return x_coth_x(distance / manifold.scale_length)
-    return xp.ones_like(distance)
+    lower, upper = manifold.curvature_bounds
+    if lower != upper or upper == 0:
+        return xp.ones_like(distance)
+    angle = distance / (1 / math.sqrt(abs(upper)))
+    return x_coth_x(angle) if upper < 0 else x_cot_x(xp.minimum(angle, xp.full_like(angle, 1.5)))
 
 
 def _certificate(manifold: Manifold, here: _View) -> tuple[float, bool]:

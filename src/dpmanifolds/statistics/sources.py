@@ -23,7 +23,7 @@ from dpmanifolds._arrays import Array, is_numpy, namespace
 from dpmanifolds._points import has_parts, leaves, records_at
 from dpmanifolds._validate import hide_records, record_numbers
 from dpmanifolds.errors import ArgumentError
-from dpmanifolds.manifolds import Manifold, Product
+from dpmanifolds.manifolds import Manifold
 from dpmanifolds.statistics.blocks import (
     block_size,
     bytes_per_record,
@@ -253,7 +253,7 @@ def source_of(
     of a product come as a tuple of arrays. `allow_empty`: to have no records is no mistake; what is no point then needs
     the public `shape` of a record where it comes in blocks, of which there may be none.
     """
-    if isinstance(manifold, Product):
+    if manifold is not None and manifold.has_parts:
         return ArraySource(record_form(manifold, points, allow_empty))
     if is_dask(points) or is_dask_bag(points):
         from dpmanifolds.statistics._dask import array_source, bag_source
@@ -316,7 +316,7 @@ def is_dask_bag(points: Any) -> bool:
 @hide_records()
 def record_form(manifold: Manifold | None, points: Any, allow_empty: bool = False) -> Array:
     """`points` as one array with records along its first axis, or a tuple of them; no number is looked at."""
-    if isinstance(manifold, Product) or not hasattr(points, "shape") or not hasattr(points, "dtype"):
+    if not hasattr(points, "shape") or not hasattr(points, "dtype"):
         points = record_numbers("points", points) if manifold is None else manifold.take_form(points)
     if is_numpy(points):
         # a memory map and other subclasses as what they are below
