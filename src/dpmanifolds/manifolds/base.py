@@ -10,7 +10,7 @@ import numpy as np
 
 from dpmanifolds._arrays import Array, like, namespace, root, sinc, to_numpy
 from dpmanifolds._points import leaves
-from dpmanifolds._validate import numeric_array, record_numbers
+from dpmanifolds._validate import numeric_array, record_numbers, shown
 from dpmanifolds.errors import ArgumentError, ScaleOutOfRangeError
 from dpmanifolds.manifolds._guards import guard_methods
 from dpmanifolds.manifolds.names import register
@@ -59,7 +59,10 @@ class Manifold(ABC):
     """Whether `log_coordinates` calls routines that can fail where numbers are no point; plain formulas cannot."""
 
     is_model_space: bool = False
-    """Whether it is, up to isometry, a sphere, a circle (with its exact injectivity radius) or hyperbolic space."""
+    """Whether it is, up to isometry, flat, a sphere, a circle (of exact injectivity radius) or hyperbolic space."""
+
+    has_chart: bool = False
+    """Whether it is a `FlatManifold`: one chart maps all of it isometrically onto R^dim."""
 
     has_units: bool = False
     """Whether a multiple of a point is that point in another unit."""
@@ -408,6 +411,12 @@ class Manifold(ABC):
     def batch_shape(self, point: Array) -> tuple[int, ...]:
         """The leading axes of `point`."""
         return tuple(point.shape[: point.ndim - len(self.point_shape)])
+
+
+def check_manifold(manifold: Any) -> None:
+    """An error for anything else."""
+    if not isinstance(manifold, Manifold):
+        raise ArgumentError(f"manifold must be a Manifold such as SPD(3); got {shown(manifold)}.")
 
 
 def normal_array(rng: Any, size: tuple[int, ...] | int, shape: tuple[int, ...]) -> np.ndarray:

@@ -29,6 +29,8 @@ class FlatManifold(Manifold):
     (True, [0.0, 0.0, 0.0])
     """
 
+    is_model_space = True
+    has_chart = True
     curvature_bounds = (0.0, 0.0)
     injectivity_radius = math.inf
 

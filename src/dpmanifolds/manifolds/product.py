@@ -263,6 +263,10 @@ class Power(Manifold):
         return None if center is None else np.broadcast_to(center, self.point_shape).copy()
 
     @property
+    def picture(self) -> str:  # type: ignore[override]
+        return "field" if self.manifold.picture == "ellipsoids" and self.point_shape[-1] > 1 else "coordinates"
+
+    @property
     def single(self) -> Manifold:
         return self.manifold
 

@@ -25,7 +25,6 @@ class SPDBase(Manifold):
     metric: str
     has_units = True
     typed = "spd:3"
-    picture = "ellipsoids"
     rules = ("all numbers must be finite", "matrices must be symmetric", "matrices must be positive definite")
 
     def __init__(self, k: int) -> None:
@@ -40,6 +39,10 @@ class SPDBase(Manifold):
     @property
     def words(self) -> str:
         return f"positive definite {self.k}×{self.k} matrices ({self.metric} metric)"
+
+    @property
+    def picture(self) -> str:  # type: ignore[override]
+        return "ellipsoids" if self.k <= 3 else "matrix"
 
     @classmethod
     def from_sizes(cls, *sizes: Any, metric: str | None = None) -> Manifold:

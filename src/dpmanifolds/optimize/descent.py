@@ -33,6 +33,7 @@ from dpmanifolds._validate import choice, hide_records, positive_integer, positi
 from dpmanifolds.domains import Domain
 from dpmanifolds.errors import ArgumentError, NotOnManifoldError
 from dpmanifolds.manifolds import Manifold
+from dpmanifolds.manifolds.base import check_manifold
 from dpmanifolds.noise import as_generator
 from dpmanifolds.optimize._loop import Run
 from dpmanifolds.optimize._noisy import NoisyGradient
@@ -228,8 +229,7 @@ def private_descent(
 
 
 def as_loss(loss: Any, manifold: Manifold) -> Loss:
-    if not isinstance(manifold, Manifold):
-        raise ArgumentError(f"manifold must be a Manifold such as SPD(3); got {shown(manifold)}.")
+    check_manifold(manifold)
     if not isinstance(loss, Loss):
         if not callable(loss):
             raise ArgumentError(f"loss must be a Loss or a function loss(w, record); got {shown(loss)}.")

@@ -15,6 +15,7 @@ needs no metric on the tangent bundle. f((a,b), (t,y)) = ½ρ²(γ(t), y), γ th
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass
 from typing import Any
 
@@ -23,7 +24,7 @@ import numpy as np
 from dpmanifolds._arrays import Array, dot, namespace, norm, safe_divide, sinc, sinhc
 from dpmanifolds._points import in_double, like_parts, replace_rows
 from dpmanifolds.errors import ArgumentError, NotAvailableError
-from dpmanifolds.manifolds import FlatManifold, Hyperbolic, Manifold, Power, Sphere
+from dpmanifolds.manifolds import Manifold, Power
 from dpmanifolds.optimize.loss import Loss, like_point
 from dpmanifolds.sums.contribution import TangentContribution
 
@@ -51,7 +52,7 @@ class GeodesicRegressionLoss(Loss):
     any_company = True
 
     def __post_init__(self) -> None:
-        if not isinstance(self.response, (Sphere, Hyperbolic, FlatManifold)):
+        if not self.response.is_model_space:
             raise NotAvailableError(
                 f"geodesic regression is offered on spheres, hyperbolic and flat spaces; got {self.response!r}, whose "
                 "Jacobi fields are not of one factor. Use SPD(k, metric='log-euclidean') for matrices."
@@ -119,13 +120,12 @@ class GeodesicRegressionLoss(Loss):
 
     def _across(self, share: Array, length: Array) -> Array:
         """s(share·ℓ)/s(ℓ)."""
-        if isinstance(self.response, Sphere) and self.response.dim > 1:
-            angle = length / self.response.sphere_radius
-            return share * sinc(share * angle) / sinc(angle)
-        if isinstance(self.response, Hyperbolic):
-            angle = length / self.response.scale_length
-            return share * sinhc(share * angle) / sinhc(angle)
-        return share
+        curvature, _ = self.response.curvature_bounds
+        if curvature == 0:
+            return share
+        angle = length / (1 / math.sqrt(abs(curvature)))
+        ratio = sinc if curvature > 0 else sinhc
+        return share * ratio(share * angle) / ratio(angle)
 
 
 def _ends(w: Array, responses: Array) -> tuple[Array, Array]:

@@ -10,9 +10,10 @@ from functools import partial
 from typing import Any
 
 from dpmanifolds._arrays import Array, dot, eps, like, namespace, norm, to_numpy
-from dpmanifolds._validate import hide_records, positive_number, shown
-from dpmanifolds.errors import ArgumentError, ConvergenceError, NotOnManifoldError
-from dpmanifolds.manifolds import FlatManifold, Manifold, SPDAffineInvariant
+from dpmanifolds._validate import hide_records, positive_number
+from dpmanifolds.errors import ConvergenceError, NotOnManifoldError
+from dpmanifolds.manifolds import Manifold, SPDAffineInvariant
+from dpmanifolds.manifolds.base import check_manifold
 from dpmanifolds.statistics._device import fits_device, longest_device_sum
 from dpmanifolds.statistics._flat import flat_mean
 from dpmanifolds.statistics._linearize import HessianBlock, Linearization, certificate_step, linearize
@@ -75,8 +76,7 @@ def frechet_mean(
     array([[2., 0.],
            [0., 2.]])
     """
-    if not isinstance(manifold, Manifold):
-        raise ArgumentError(f"manifold must be a Manifold such as SPD(3); got {shown(manifold)}.")
+    check_manifold(manifold)
     if tolerance is not None:
         tolerance = positive_number("tolerance", tolerance)
     if manifold.has_parts:
@@ -93,7 +93,7 @@ def mean_of(records: Records, tolerance: float | None = None) -> MeanResult:
     inner = records.manifold.single
     if inner.is_product:
         raise NotOnManifoldError(f"no mean is offered on powers of {inner!r}; use a product of powers.")
-    if isinstance(inner, FlatManifold):
+    if inner.has_chart:
         point, error = flat_mean(records)
         return MeanResult(point, error, error, 1, error <= (tolerance or _default_tolerance(point)), True)
     goal = tolerance or _default_tolerance(records.reference)

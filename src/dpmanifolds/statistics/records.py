@@ -8,17 +8,17 @@ import numpy as np
 
 from dpmanifolds._arrays import Array, like, to_numpy
 from dpmanifolds._points import leaves
-from dpmanifolds._validate import numeric_array, shown
+from dpmanifolds._validate import numeric_array
 from dpmanifolds.errors import ArgumentError, NotOnManifoldError
 from dpmanifolds.manifolds import Manifold
+from dpmanifolds.manifolds.base import check_manifold
 
 __all__ = ["check_block", "record_array", "record_weights"]
 
 
 def record_array(manifold: Manifold, points: Any) -> Array:
     """`points` as an array (n, *point_shape) with at least one record."""
-    if not isinstance(manifold, Manifold):
-        raise ArgumentError(f"manifold must be a Manifold such as SPD(3); got {shown(manifold)}.")
+    check_manifold(manifold)
     array = manifold.as_points(points)
     shape = manifold.batch_shape(array)
     if len(shape) != 1:
