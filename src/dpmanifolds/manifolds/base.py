@@ -254,7 +254,7 @@ class Manifold(ABC):
         """
         xp = namespace(points)
         finite = xp.all(xp.isfinite(points), axis=tuple(range(-len(self.point_shape), 0)))
-        return xp.where(finite, xp.where(self.belongs(points), 0, 2), 1)
+        return number_rules(finite, self.belongs(points))
 
     def first_broken_rule(self, block: Array) -> str | None:
         """The first of `rules` that some point of a block breaks, by the same cheap look; None for none."""
@@ -417,6 +417,13 @@ def check_manifold(manifold: Any) -> None:
     """An error for anything else."""
     if not isinstance(manifold, Manifold):
         raise ArgumentError(f"manifold must be a Manifold such as SPD(3); got {shown(manifold)}.")
+
+
+def number_rules(finite: Array, fulfilled: Array) -> Array:
+    """1 where numbers are not finite, else 2 where the second rule is not fulfilled, else 0."""
+    xp = namespace(finite)
+    whole = xp.asarray(0).dtype
+    return xp.astype(~finite, whole) + 2 * xp.astype(finite & ~fulfilled, whole)
 
 
 def normal_array(rng: Any, size: tuple[int, ...] | int, shape: tuple[int, ...]) -> np.ndarray:

@@ -12,7 +12,7 @@ from dpmanifolds._validate import choice, positive_integer
 from dpmanifolds.errors import ArgumentError
 from dpmanifolds.manifolds._derivatives import differentiated_by, frozen
 from dpmanifolds.manifolds._symmetric import apply_function, from_upper_triangle
-from dpmanifolds.manifolds.base import Manifold, default_tolerance, normal_array
+from dpmanifolds.manifolds.base import Manifold, default_tolerance, normal_array, number_rules
 
 __all__ = ["SPD", "SPDBase"]
 
@@ -79,7 +79,7 @@ class SPDBase(Manifold):
         skew = xp.max(xp.abs(points - transpose(points)), axis=(-2, -1))
         symmetric = skew <= default_tolerance(points, None) * size
         finite = xp.all(xp.isfinite(points), axis=(-2, -1))
-        return xp.where(finite, xp.where(symmetric, 0, 2), 1)
+        return number_rules(finite, symmetric)
 
     def first_broken_rule(self, block: Array) -> str | None:
         if is_numpy(block) and block.flags.c_contiguous and _seems_symmetric(block):
