@@ -10,7 +10,7 @@ import numpy as np
 from dpmanifolds._arrays import Array, namespace, row_dot, stack_last
 from dpmanifolds._validate import positive_number
 from dpmanifolds.manifolds import Manifold
-from dpmanifolds.manifolds.base import default_tolerance, normal_array
+from dpmanifolds.manifolds._common import default_tolerance, normal_array
 
 __all__ = ["Cylinder"]
 

@@ -8,10 +8,11 @@ from typing import Any, Self
 
 import numpy as np
 
-from dpmanifolds._arrays import Array, like, namespace, root, sinc, to_numpy
+from dpmanifolds._arrays import Array, like, namespace, root, to_numpy
 from dpmanifolds._points import leaves
 from dpmanifolds._validate import numeric_array, record_numbers, shown
 from dpmanifolds.errors import ArgumentError, ScaleOutOfRangeError
+from dpmanifolds.manifolds._common import check_gradient, frame_products, number_rules
 from dpmanifolds.manifolds._guards import guard_methods
 from dpmanifolds.manifolds.names import register
 from dpmanifolds.noise import as_generator
@@ -127,8 +128,7 @@ class Manifold(ABC):
     def from_sizes(cls, *sizes: float, metric: str | None = None) -> Manifold:
         """The manifold that `typed` means with these sizes."""
         if metric is not None:
-            name = cls.typed.partition(":")[0]
-            raise ArgumentError(f"--metric is for spd; {name} has one metric only. Leave it out.")
+            raise ArgumentError(f"--metric is for spd; {cls.typed.split(':')[0]} has one metric only. Leave it out.")
         return cls(*sizes)
 
     def typed_point(self, numbers: np.ndarray) -> np.ndarray:
@@ -356,8 +356,8 @@ class Manifold(ABC):
         >>> SPD(2).gradient_coordinates(np.diag([2.0, 1.0]), np.eye(2)).round(6).tolist()
         [2.0, 1.0, 0.0]
         """
-        self._check_gradient(gradient)
-        return self._products(gradient, self.from_coordinates(base, like(np.eye(self.dim), base)))
+        check_gradient(self, gradient)
+        return frame_products(gradient, self.from_coordinates(base, like(np.eye(self.dim), base)))
 
     def riemannian_hessian(self, base: Array, gradient: Array, hessian: Array, vector: Array) -> Array:
         """Hess f(v) at one base from the Euclidean ∂f and ∂²f·v: ⟨Hess f(v), w⟩ = ⟨∂²f·v, w⟩ + ⟨∂f, a(v, w)⟩.
@@ -370,27 +370,10 @@ class Manifold(ABC):
         >>> Sphere(2).riemannian_hessian(north, north, zero, east).round(6).tolist()  # of the height, at its top
         [-1.0, 0.0, 0.0]
         """
-        self._check_gradient(gradient)
+        check_gradient(self, gradient)
         frame = self.from_coordinates(base, like(np.eye(self.dim), base))
         bent = self.acceleration(base, vector, frame)
-        return self.from_coordinates(base, self._products(hessian, frame) + self._products(gradient, bent))
-
-    def _products(self, arrays: Array, frame: Array) -> Array:
-        """Euclidean inner products (..., dim) of arrays with the vectors of a frame (dim, *point_shape)."""
-        xp = namespace(arrays, frame)
-        flat = xp.reshape(frame, (self.dim, -1))
-        rows = xp.reshape(arrays, (*self.batch_shape(arrays), flat.shape[1]))
-        if xp.isdtype(flat.dtype, "complex floating"):
-            return xp.real(rows @ xp.conj(xp.matrix_transpose(flat)))
-        return rows @ xp.matrix_transpose(flat)
-
-    def _check_gradient(self, gradient: Any) -> None:
-        shape = tuple(getattr(gradient, "shape", ()))
-        expected = self.point_shape
-        if shape[len(shape) - len(expected) :] != expected:
-            raise ArgumentError(
-                f"a Euclidean gradient on {self!r} has shape (..., {', '.join(map(str, expected))}); got {shape}."
-            )
+        return self.from_coordinates(base, frame_products(hessian, frame) + frame_products(gradient, bent))
 
     def geodesic(self, a: Array, b: Array, t: Array | float) -> Array:
         """The point at time t on the shortest geodesic from a (t=0) to b (t=1); `t` broadcasts with leading axes."""
@@ -417,31 +400,3 @@ def check_manifold(manifold: Any) -> None:
     """An error for anything else."""
     if not isinstance(manifold, Manifold):
         raise ArgumentError(f"manifold must be a Manifold such as SPD(3); got {shown(manifold)}.")
-
-
-def number_rules(finite: Array, fulfilled: Array) -> Array:
-    """1 where numbers are not finite, else 2 where the second rule is not fulfilled, else 0."""
-    xp = namespace(finite)
-    whole = xp.asarray(0).dtype
-    return xp.astype(~finite, whole) + 2 * xp.astype(finite & ~fulfilled, whole)
-
-
-def normal_array(rng: Any, size: tuple[int, ...] | int, shape: tuple[int, ...]) -> np.ndarray:
-    """Standard normal numbers of shape (*size, *shape)."""
-    leading = (size,) if isinstance(size, int) else tuple(size)
-    return as_generator(rng).standard_normal((*leading, *shape))
-
-
-def great_circle(base: Array, vector: Array, length: Array) -> Array:
-    """cos(length)·base + sin(length)·vector/|vector| on a unit sphere, for |vector| = length."""
-    xp = namespace(base, vector)
-    length = length[..., None]
-    return xp.cos(length) * base + sinc(length) * vector
-
-
-def default_tolerance(point: Array, tolerance: float | None) -> float:
-    """The relative slack of `belongs`: 1e-6 in float64, 1e-3 in float32, unless told otherwise."""
-    if tolerance is not None:
-        return tolerance
-    xp = namespace(point)
-    return 1e-3 if point.dtype in (xp.float32, xp.complex64) else 1e-6

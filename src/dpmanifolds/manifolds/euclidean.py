@@ -10,7 +10,8 @@ import numpy as np
 
 from dpmanifolds._arrays import Array, dot, like, namespace, root
 from dpmanifolds._validate import positive_integer
-from dpmanifolds.manifolds.base import Manifold, normal_array
+from dpmanifolds.manifolds._common import check_gradient, normal_array
+from dpmanifolds.manifolds.base import Manifold
 
 __all__ = ["Euclidean", "FlatManifold"]
 
@@ -133,7 +134,7 @@ class Euclidean(FlatManifold):
         return 0 * (u + v)
 
     def gradient_coordinates(self, base: Array, gradient: Array) -> Array:
-        self._check_gradient(gradient)
+        check_gradient(self, gradient)
         return gradient
 
     def belongs(self, point: Array, tolerance: float | None = None) -> Array:

@@ -8,10 +8,11 @@ from typing import Any
 from dpmanifolds._arrays import Array, contract, eye, log_sinc, namespace, norm, root, safe_divide, sym, transpose
 from dpmanifolds._validate import positive_integer
 from dpmanifolds.errors import ArgumentError
+from dpmanifolds.manifolds._common import normal_array
 from dpmanifolds.manifolds._derivatives import differentiated_by, matrix_exponential
 from dpmanifolds.manifolds._orthonormal import blocks, complete_basis, orthonormal_belongs, orthonormalize
 from dpmanifolds.manifolds._spectral import matrix_form
-from dpmanifolds.manifolds.base import Manifold, normal_array
+from dpmanifolds.manifolds.base import Manifold
 
 __all__ = ["Grassmann"]
 

@@ -22,9 +22,10 @@ from dpmanifolds._arrays import (
 )
 from dpmanifolds._validate import negative_number, positive_integer
 from dpmanifolds.errors import ArgumentError
+from dpmanifolds.manifolds._common import default_tolerance, normal_array
 from dpmanifolds.manifolds._derivatives import differentiated_by
 from dpmanifolds.manifolds._smooth import arsinh_ratio, cosh_root, sinhc_root
-from dpmanifolds.manifolds.base import Manifold, default_tolerance, normal_array
+from dpmanifolds.manifolds.base import Manifold
 
 __all__ = ["Hyperbolic"]
 

@@ -1,8 +1,7 @@
 """Manifolds by name: in JSON by their class, on the command line by what is typed. Classes register themselves.
 
->>> import dpmanifolds as dpm
 >>> from dpmanifolds.manifolds import manifold_from_json, manifold_from_name
->>> manifold_from_name("grassmann:5,2"), manifold_from_json(dpm.Sphere(2).to_json())
+>>> manifold_from_name("grassmann:5,2"), manifold_from_json({"name": "Sphere", "parameters": [2, 1.0]})
 (Grassmann(5, 2), Sphere(2, 1.0))
 
 Those of other packages are found, too, once their module was imported, or where their package has an entry point of
@@ -42,7 +41,12 @@ def register(cls: type[Manifold]) -> None:
 
 
 def manifold_from_json(data: Any) -> Manifold:
-    """What `Manifold.to_json` wrote."""
+    """What `Manifold.to_json` wrote.
+
+    >>> import dpmanifolds as dpm
+    >>> manifold_from_json(dpm.Power(dpm.Sphere(2), 10).to_json())
+    Power(Sphere(2, 1.0), 10)
+    """
     name = data["name"]
     if name not in _CLASSES:
         _import_others()
@@ -52,7 +56,11 @@ def manifold_from_json(data: Any) -> Manifold:
 
 
 def manifold_from_name(text: str | None, metric: str | None = None) -> Manifold:
-    """The manifold of a description such as "spd:3", as the command line writes it."""
+    """The manifold of a description such as "spd:3", as the command line writes it.
+
+    >>> manifold_from_name("spd:3", "log-euclidean")
+    SPD(3, metric='log-euclidean')
+    """
     if text is None:
         raise ArgumentError(f"say where the records live: --manifold {typed_examples()}.")
     name, _, given = text.strip().lower().partition(":")
@@ -60,7 +68,7 @@ def manifold_from_name(text: str | None, metric: str | None = None) -> Manifold:
         _import_others()
     sizes = _sizes(_TYPED[name].typed.partition(":")[2], given) if name in _TYPED else None
     if sizes is None:
-        raise ArgumentError(f"--manifold must be one of {typed_examples()}, with your own sizes; got {text!r}.")
+        raise ArgumentError(f"--manifold must be one of {typed_examples(name)}, with your own sizes; got {text!r}.")
     if metric is not None:
         return _TYPED[name].from_sizes(*sizes, metric=metric)
     try:
@@ -83,9 +91,10 @@ def typed_families() -> dict[str, type[Manifold]]:
     return dict(sorted(_TYPED.items(), key=lambda item: _ORDER.index(item[0]) if item[0] in _ORDER else len(_ORDER)))
 
 
-def typed_examples() -> str:
-    """One example of each, as a list in words."""
-    *most, last = (cls.typed for cls in typed_families().values())
+def typed_examples(name: str = "") -> str:
+    """An example of each family of this package, and of the one that is named, as a list in words."""
+    families = typed_families().items()
+    *most, last = (cls.typed for family, cls in families if family == name or cls.__module__.startswith(_OWN))
     return f"{', '.join(most)} or {last}"
 
 

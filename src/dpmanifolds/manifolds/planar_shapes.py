@@ -21,6 +21,7 @@ from dpmanifolds._arrays import (
 )
 from dpmanifolds._validate import each_record, has_one_type, numeric_array, positive_integer
 from dpmanifolds.errors import ArgumentError, NotOnManifoldError
+from dpmanifolds.manifolds._common import default_tolerance, great_circle, normal_array
 from dpmanifolds.manifolds._derivatives import differentiated_by
 from dpmanifolds.manifolds._householder import (
     complement_to_coordinates,
@@ -28,7 +29,7 @@ from dpmanifolds.manifolds._householder import (
     reflect_to_axis,
 )
 from dpmanifolds.manifolds._smooth import arc_ratio, cos_root, sinc_root
-from dpmanifolds.manifolds.base import Manifold, default_tolerance, great_circle, normal_array
+from dpmanifolds.manifolds.base import Manifold
 
 __all__ = ["PlanarShapes"]
 

@@ -13,6 +13,7 @@ from dpmanifolds._arrays import Array, eye, namespace, root
 from dpmanifolds._points import has_parts, leaves
 from dpmanifolds._validate import positive_integer
 from dpmanifolds.errors import ArgumentError
+from dpmanifolds.manifolds._common import check_gradient
 from dpmanifolds.manifolds.base import Manifold
 from dpmanifolds.manifolds.names import manifold_from_json
 
@@ -331,7 +332,7 @@ class Power(Manifold):
 
     def gradient_coordinates(self, base: Array, gradient: Array) -> Array:
         """One small frame per copy."""
-        self._check_gradient(gradient)
+        check_gradient(self, gradient)
         xp = namespace(base, gradient)
         one = self.manifold
         frame = one.from_coordinates(base[:, None, ...], eye(one.dim, xp.real(base))[None, ...])

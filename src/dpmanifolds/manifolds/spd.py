@@ -10,9 +10,10 @@ import numpy as np
 from dpmanifolds._arrays import Array, eps, is_numpy, like, namespace, sym, transpose
 from dpmanifolds._validate import choice, positive_integer
 from dpmanifolds.errors import ArgumentError
+from dpmanifolds.manifolds._common import default_tolerance, normal_array, number_rules
 from dpmanifolds.manifolds._derivatives import differentiated_by, frozen
 from dpmanifolds.manifolds._symmetric import apply_function, from_upper_triangle
-from dpmanifolds.manifolds.base import Manifold, default_tolerance, normal_array, number_rules
+from dpmanifolds.manifolds.base import Manifold
 
 __all__ = ["SPD", "SPDBase"]
 

@@ -8,8 +8,8 @@ from typing import Any
 import numpy as np
 
 from dpmanifolds._arrays import Array, gather, is_numpy, like, namespace, sym, transpose
+from dpmanifolds.manifolds._common import normal_array
 from dpmanifolds.manifolds._lapack import call_each
-from dpmanifolds.manifolds.base import normal_array
 from dpmanifolds.manifolds.euclidean import FlatManifold
 from dpmanifolds.manifolds.spd import SPDBase
 

@@ -9,6 +9,7 @@ import numpy as np
 
 from dpmanifolds._arrays import Array, contract, gather, like, log_sinc, namespace, norm, root, sym, transpose
 from dpmanifolds._validate import positive_integer
+from dpmanifolds.manifolds._common import normal_array
 from dpmanifolds.manifolds._derivatives import differentiated_by, frozen, matrix_exponential
 from dpmanifolds.manifolds._orthonormal import (
     exp_skew,
@@ -20,7 +21,7 @@ from dpmanifolds.manifolds._orthonormal import (
     square_root,
 )
 from dpmanifolds.manifolds._spectral import matrix_form
-from dpmanifolds.manifolds.base import Manifold, normal_array
+from dpmanifolds.manifolds.base import Manifold
 
 __all__ = ["SpecialOrthogonal"]
 

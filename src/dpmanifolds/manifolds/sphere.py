@@ -9,6 +9,7 @@ import numpy as np
 
 from dpmanifolds._arrays import Array, dot, log_sinc, namespace, norm, row_norm, safe_divide
 from dpmanifolds._validate import positive_integer, positive_number
+from dpmanifolds.manifolds._common import default_tolerance, great_circle, normal_array
 from dpmanifolds.manifolds._derivatives import differentiated_by
 from dpmanifolds.manifolds._householder import (
     complement_to_coordinates,
@@ -16,7 +17,7 @@ from dpmanifolds.manifolds._householder import (
     reflect_to_axis,
 )
 from dpmanifolds.manifolds._smooth import arc_ratio, cos_root, sinc_root
-from dpmanifolds.manifolds.base import Manifold, default_tolerance, great_circle, normal_array
+from dpmanifolds.manifolds.base import Manifold
 
 __all__ = ["Sphere"]
 

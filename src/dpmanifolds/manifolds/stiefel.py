@@ -21,6 +21,7 @@ from dpmanifolds._arrays import (
 )
 from dpmanifolds._validate import positive_integer
 from dpmanifolds.errors import ArgumentError, ConvergenceError
+from dpmanifolds.manifolds._common import normal_array
 from dpmanifolds.manifolds._derivatives import differentiated_by, frozen, matrix_exponential
 from dpmanifolds.manifolds._orthonormal import (
     blocks,
@@ -30,7 +31,7 @@ from dpmanifolds.manifolds._orthonormal import (
     orthonormal_belongs,
     orthonormalize,
 )
-from dpmanifolds.manifolds.base import Manifold, normal_array
+from dpmanifolds.manifolds.base import Manifold
 
 __all__ = ["Stiefel"]
 

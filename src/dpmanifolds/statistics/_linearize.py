@@ -20,11 +20,9 @@ from dpmanifolds._arrays import (
     dot,
     eps,
     eye,
-    is_numpy,
     namespace,
     norm,
     safe_divide,
-    sym,
     transpose,
     x_cot_x,
     x_coth_x,
@@ -38,7 +36,6 @@ __all__ = [
     "certificate_step",
     "linearize",
     "outer_sum",
-    "spectral_sum",
     "spread_weights",
     "weighted_sum",
 ]
@@ -63,7 +60,6 @@ class HessianBlock:
 
 
 _LARGEST_DENSE = 16
-_PIECE_BYTES = 320_000
 
 
 @dataclass
@@ -137,7 +133,8 @@ def linearize(manifold: Manifold, base: Array, points: Array, weights: Array, he
     """The sums of one block; without `hessian` the second-order terms may be left out.
 
     Where a manifold has no Hessian of its own, that of a space of its average curvature: exact where the curvature is
-    constant, elsewhere good for steps that come closer by a factor. Minimum and certificate rest on the gradient.
+    constant, elsewhere good for steps that come closer by a factor. Minimum and certificate rest on the gradient, and
+    on exp and log that round like those of this package.
     """
     if manifold.max_radius == 0:
         raise ArgumentError(f"no Fréchet mean is offered on {manifold!r}: no theorem here makes it unique.")
@@ -192,29 +189,6 @@ def outer_sum(vectors: Array, weights: Array) -> Array:
         return transpose(vectors) @ scaled
     order = (*range(1, vectors.ndim), 0)
     return xp.permute_dims(vectors, order) @ transpose(xp.permute_dims(scaled, order))
-
-
-def spectral_sum(vectors: Array, middle: Array) -> Array:
-    """Σ_i U_i m_i U_iᵀ over the first axis, for symmetric m_i (n, *batch, k, k) or diagonals (n, *batch, k)."""
-    xp = namespace(vectors, middle)
-    k = vectors.shape[-1]
-    full = middle.ndim == vectors.ndim
-    if vectors.ndim > 3:
-        rows = transpose(vectors)
-        return sym(xp.sum(vectors @ (middle @ rows if full else middle[..., None] * rows), axis=0))
-    # long products of contiguous arrays are several times faster than many small ones and a sum; in pieces that
-    # stay in the cache and below the size at which an allocator maps fresh pages
-    size = vectors.shape[0] if not is_numpy(vectors) else max(1, _PIECE_BYTES // (8 * k * k))
-    total: Array = 0.0
-    for start in range(0, vectors.shape[0], size):
-        piece, inner = vectors[start : start + size, ...], middle[start : start + size, ...]
-        tall = xp.reshape(transpose(piece), (-1, k))
-        if full:
-            moved = xp.reshape(inner @ xp.reshape(tall, piece.shape), (-1, k))
-        else:
-            moved = tall * xp.reshape(inner, (-1, 1))
-        total = total + transpose(tall) @ moved
-    return sym(total)
 
 
 def _identity_plus(scale: Array, matrix: Array) -> Array:
