@@ -19,12 +19,11 @@ from typing import Any, TypeAlias
 
 import numpy as np
 
+from dpmanifolds._points import host
 from dpmanifolds.auditing.front_door import Door, audit_release, find_difference
 from dpmanifolds.auditing.report import AuditReport
-from dpmanifolds.distributions import move
 from dpmanifolds.domains import Ball
 from dpmanifolds.manifolds import SPD, Euclidean, Hyperbolic, Manifold, Sphere
-from dpmanifolds.mechanisms import host
 from dpmanifolds.privacy import Budget, GaussianDP, PureDP
 from dpmanifolds.releases import private_class_means, private_mean, private_variance
 
@@ -97,17 +96,14 @@ def _called(call: Any, ball: Ball, budget: Budget, data: Data, rng: Any) -> Any:
 
 
 def _center(manifold: Manifold) -> Any:
-    if isinstance(manifold, Euclidean):
-        return np.zeros(manifold.dim)
-    if isinstance(manifold, Hyperbolic):
-        return manifold.origin
-    return np.eye(manifold.dim + 1)[-1] if isinstance(manifold, Sphere) else np.eye(2)
+    """The natural one, or a pole."""
+    return np.eye(manifold.dim + 1)[-1] if manifold.natural_center is None else manifold.natural_center
 
 
 def _at(ball: Ball, *shares: float) -> np.ndarray:
     """Records along the first axis, at these shares of the radius."""
     along = np.outer(shares, np.eye(ball.manifold.dim)[0])
-    return np.asarray(move(ball.manifold, host(ball.center), ball.radius * along))
+    return np.asarray(ball.manifold.move(host(ball.center), ball.radius * along))
 
 
 def _ends(ball: Ball, first: float = 1.3, second: float = -1.3) -> tuple[Data, Data]:

@@ -30,8 +30,7 @@ from dpmanifolds import (
     Sphere,
     frechet_mean,
 )
-from dpmanifolds.distributions import move
-from dpmanifolds.mechanisms import coordinates_at, host
+from dpmanifolds._points import host
 from dpmanifolds.mechanisms.wrapped import WrappedGaussianMechanism, WrappedMechanism
 from dpmanifolds.releases.tangent import step_share
 from dpmanifolds.sums.steps import StepPlan, plan_steps
@@ -71,13 +70,13 @@ def draw_data(ball: Ball, position: float, spread: float, rng: Any, *, count: in
     """Records around a point at `position` radii from the centre; `line`: all of them along one direction across."""
     manifold = ball.manifold
     direction = rng.standard_normal(manifold.dim)
-    middle = move(manifold, host(ball.center), position * ball.radius * direction / np.linalg.norm(direction))
+    middle = manifold.move(host(ball.center), position * ball.radius * direction / np.linalg.norm(direction))
     half = rng.standard_normal(((count or RECORDS) // 2, manifold.dim))
     if line:
         across = rng.standard_normal(manifold.dim)
         half = half[:, :1] * (across / np.linalg.norm(across)) * math.sqrt(manifold.dim)
     around = np.concatenate([half, -half]) * spread * ball.radius / math.sqrt(manifold.dim)
-    records = ball.clip(move(manifold, middle, around))
+    records = ball.clip(manifold.move(middle, around))
     seen = manifold.log_coordinates(host(ball.center), records)
     return Data(ball, records, frechet_mean(manifold, records).point, np.mean(seen, axis=0))
 
@@ -101,27 +100,27 @@ def step_errors(data: Data, plan: StepPlan, count: int, seed: int) -> np.ndarray
     ][::-1]
     center = host(ball.center)
     first = data.first + tables[0]
-    ends = [move(manifold, center, plan.gains[0] * start) for start in laws[0].shrink(first)]
+    ends = [manifold.move(center, plan.gains[0] * start) for start in laws[0].shrink(first)]
     behind, lengths = [center] * count, np.linalg.norm(first, axis=-1).tolist()
     for number in range(1, len(laws)):
         looks = [_look(data, base, noise) for base, noise in zip(ends, tables[number], strict=True)]
         seen = np.stack(
             [
-                coordinates_at(manifold, center, _next(data, plan, number, *way))
+                manifold.log_coordinates(center, _next(data, plan, number, *way))
                 for way in zip(ends, behind, lengths, looks, strict=True)
             ]
         )
         behind, lengths = ends, np.linalg.norm(looks, axis=-1).tolist()
         law = laws[number]
         guesses = replace(law, scale=law.scale * plan.noises[number] / law.expected_error.mean).shrink(seen)
-        ends = [move(manifold, center, guess) for guess in guesses]
+        ends = [manifold.move(center, guess) for guess in guesses]
     return np.array([float(manifold.dist(data.mean, end)) for end in ends])
 
 
 def _look(data: Data, base: Any, noise: np.ndarray) -> np.ndarray:
     """The noisy mean of the records as seen from `base`."""
     ball, manifold = data.ball, data.ball.manifold
-    offset = coordinates_at(manifold, base, host(ball.center)) if manifold.is_hadamard else 0.0
+    offset = manifold.log_coordinates(base, host(ball.center)) if manifold.is_hadamard else 0.0
     seen = manifold.log_coordinates(base, data.records) - offset
     lengths = np.linalg.norm(seen, axis=-1, keepdims=True)
     seen = seen * np.minimum(1.0, ball.radius / np.maximum(lengths, 1e-300))
@@ -131,9 +130,9 @@ def _look(data: Data, base: Any, noise: np.ndarray) -> np.ndarray:
 def _next(data: Data, plan: StepPlan, number: int, base: Any, behind: Any, before: float, drawn: np.ndarray) -> Any:
     """The point that is reached from there, clipped onto the ball."""
     ball, manifold = data.ball, data.ball.manifold
-    drawn = drawn * step_share(drawn, coordinates_at(manifold, base, behind), before, plan, number)
+    drawn = drawn * step_share(drawn, manifold.log_coordinates(base, behind), before, plan, number)
     length = float(np.linalg.norm(drawn))
-    point = move(manifold, base, drawn * min(1.0, ball.radius / max(length, 1e-300)))
+    point = manifold.move(base, drawn * min(1.0, ball.radius / max(length, 1e-300)))
     distance = float(manifold.dist(host(ball.center), point))
     return point if distance <= ball.radius else manifold.geodesic(host(ball.center), point, ball.radius / distance)
 

@@ -41,9 +41,10 @@ from dpmanifolds import (
     frechet_mean,
     private_mean,
 )
+from dpmanifolds._points import host
 from dpmanifolds.data import DescriptorDomain
-from dpmanifolds.distributions import KNormGradientLaw, laplace_law, move
-from dpmanifolds.mechanisms import calibrate, choose, host, mean_facts
+from dpmanifolds.distributions import KNormGradientLaw, laplace_law
+from dpmanifolds.mechanisms import calibrate, choose, mean_facts
 from dpmanifolds.privacy import gaussian_sigma
 from dpmanifolds.sums.steps import plan_steps
 from papers.published import published_sensitivity_of_mean, published_sensitivity_of_mean_gradient
@@ -91,7 +92,7 @@ def points_in(ball: Ball, n: int, rng: np.random.Generator) -> np.ndarray:
     directions = rng.standard_normal((n, ball.manifold.dim))
     directions /= np.linalg.norm(directions, axis=-1, keepdims=True)
     lengths = ball.radius * (1 - 1e-9) * rng.random((n, 1)) ** (1 / ball.manifold.dim)
-    return move(ball.manifold, ball.center, lengths * directions)
+    return ball.manifold.move(ball.center, lengths * directions)
 
 
 def at_most(what: str, errors: np.ndarray, limit: float) -> Line:
@@ -269,7 +270,7 @@ def reach() -> Iterator[Line]:
         dim = ball.manifold.dim
         half = np.random.default_rng(0).standard_normal((20, dim))
         half *= min(0.3 * ball.radius, 1.0) / np.linalg.norm(half, axis=-1, keepdims=True)
-        records = move(ball.manifold, host(ball.center), np.concatenate([half, -half]))
+        records = ball.manifold.move(host(ball.center), np.concatenate([half, -half]))
         flat = Ball(Euclidean(dim), np.zeros(dim), ball.radius)
         ratios = []
         for seed in range(3):

@@ -18,7 +18,7 @@ from typing import Any
 
 import numpy as np
 
-from dpmanifolds.distributions import laplace_law, move
+from dpmanifolds.distributions import laplace_law
 from dpmanifolds.domains import Ball
 from dpmanifolds.manifolds import SPD, Manifold, Sphere
 from dpmanifolds.mechanisms import calibrate, mean_facts
@@ -311,7 +311,7 @@ def _descent(
 
 def _laplace(space: Manifold, mean: np.ndarray, sigma: float, rng: np.random.Generator) -> Callable[[], Any]:
     law = laplace_law(space, sigma)
-    return lambda: move(space, mean, law.sample_coordinates(1, rng)[0])
+    return lambda: space.move(mean, law.sample_coordinates(1, rng)[0])
 
 
 def draw(result: Result, axes: Any) -> None:

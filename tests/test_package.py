@@ -16,6 +16,7 @@ PACKAGE = Path(dpmanifolds.__file__).parent
 LAYERS = {
     "errors": 0,
     "_arrays": 0,
+    "_points": 0,
     "_validate": 0,
     "noise": 1,
     "manifolds": 2,

@@ -6,6 +6,7 @@ caller's dtype and on the caller's device.
 
 from __future__ import annotations
 
+import math
 import sys
 from typing import Any, TypeAlias, cast
 
@@ -27,6 +28,7 @@ __all__ = [
     "astype_complex",
     "clamp",
     "contract",
+    "curvature_factor",
     "dot",
     "eps",
     "eye",
@@ -35,7 +37,6 @@ __all__ = [
     "holds_complex",
     "is_numpy",
     "is_traced",
-    "leaves",
     "like",
     "log_sinc",
     "log_sinhc",
@@ -137,13 +138,6 @@ def to_numpy(array: Array) -> np.ndarray:
     if hasattr(array, "get"):
         return cast(np.ndarray, array.get())
     return np.asarray(array)
-
-
-def leaves(value: Any) -> list[Array]:
-    """The arrays inside a point: itself, or the parts of a tuple (a point of a product)."""
-    if isinstance(value, tuple):
-        return [leaf for part in value for leaf in leaves(part)]
-    return [value]
 
 
 def like(value: Any, reference: Array) -> Array:
@@ -349,3 +343,11 @@ def x_coth_x(x: Array) -> Array:
         return value / xp.tanh(value)
 
     return _near_and_far(x, (1.0, 1 / 3, -1 / 45, 2 / 945, -1 / 4725, 2 / 93555), far)
+
+
+def curvature_factor(curvature: float, distance: Array) -> Array:
+    """√κρ·cot(√κρ), or its hyperbolic sister: Hess ½ρ² across the direction to a record; held positive."""
+    if curvature == 0:
+        return namespace(distance).ones_like(distance)
+    angle = distance / (1 / math.sqrt(abs(curvature)))
+    return x_coth_x(angle) if curvature < 0 else x_cot_x(clamp(angle, 0.0, 1.5))

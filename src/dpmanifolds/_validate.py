@@ -166,10 +166,8 @@ def has_one_type(records: Any, *, of_complex: bool = False) -> bool:
     dtype = getattr(records, "dtype", None)
     if dtype is not None:
         return getattr(dtype, "kind", "") != "O"
-    if isinstance(records, list | tuple) and not records:
-        return False
     try:
-        return np.asarray(records).dtype.kind in ("biufc" if of_complex else "biuf")
+        return len(records) > 0 and np.asarray(records).dtype.kind in ("biufc" if of_complex else "biuf")
     except Exception:
         return False
 

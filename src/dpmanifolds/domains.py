@@ -17,10 +17,11 @@ from typing import Any
 
 import numpy as np
 
-from dpmanifolds._arrays import Array, eps, is_numpy, leaves, like, namespace, to_numpy
+from dpmanifolds._arrays import Array, eps, is_numpy, namespace, to_numpy
+from dpmanifolds._points import has_parts, leaves, like_parts, map_parts, on_host, taken
 from dpmanifolds._validate import positive_number, shown
 from dpmanifolds.errors import ArgumentError, NotOnManifoldError, RadiusTooLargeError
-from dpmanifolds.manifolds import Euclidean, Manifold, SPDAffineInvariant, SPDLogCholesky, SPDLogEuclidean, Sphere
+from dpmanifolds.manifolds import Euclidean, Manifold, Sphere
 from dpmanifolds.manifolds.spd import SPDBase
 
 __all__ = ["Ball", "Domain", "ValidationReport", "validate"]
@@ -120,13 +121,13 @@ class Ball(Domain):
     def clip(self, points: Array) -> Array:
         """Records beyond the radius move along the geodesic to the centre until they reach it."""
         points = self.manifold.as_points(points)
-        center = _like_points(self.center, points)
+        center = like_parts(self.center, points)
         distance = self.manifold.dist(center, points)
         xp = namespace(distance)
         outside = distance > self.radius
         # a hair inside, so that rounding (of badly conditioned points too) does not put the record out again
         target = self.radius * (1 - math.sqrt(eps(distance)) / 16)
-        if is_numpy(distance) and distance.ndim > 0 and not isinstance(points, tuple):
+        if is_numpy(distance) and distance.ndim > 0 and not has_parts(points):
             clipped = points.copy()
             rows = points[outside]
             clipped[outside] = self.manifold.geodesic(center, rows, target / distance[outside])
@@ -136,7 +137,7 @@ class Ball(Domain):
 
     def contains(self, points: Array) -> Array:
         points = self.manifold.as_points(points)
-        distance = self.manifold.dist(_like_points(self.center, points), points)
+        distance = self.manifold.dist(like_parts(self.center, points), points)
         return distance <= self.radius * (1 + 64 * eps(distance))
 
     @classmethod
@@ -144,10 +145,8 @@ class Ball(Domain):
         """The smallest centred ball that holds every SPD matrix with eigenvalues in [smallest, largest].
 
         The range is public physics in the units of the data: diffusivities of water in tissue lie within
-        [1e−4, 3e−3] mm²/s, say. With h = ln(largest/smallest): radius ½√k·h around √(smallest·largest)·I for the
-        affine-invariant and log-Euclidean metrics (attained). For log-Cholesky, diag L stays within a factor
-        e^{h/4} of the centre's, and ‖strictly lower L‖² = tr p − Σ L_ii² ≤ tr p − k·det(p)^{1/k} is convex in the
-        eigenvalues, hence largest at a corner of the range.
+        [1e−4, 3e−3] mm²/s, say. Around √(smallest·largest)·I, with the radius that each metric proves
+        (`eigenvalue_radius`): ½√k·ln(largest/smallest) for the affine-invariant one.
 
         >>> from dpmanifolds import SPD
         >>> round(Ball.from_eigenvalues(SPD(3), 1e-4, 3e-3).radius, 4)
@@ -158,19 +157,8 @@ class Ball(Domain):
         low, high = positive_number("smallest", smallest), positive_number("largest", largest)
         if low >= high:
             raise ArgumentError(f"must be below largest; got {low} and {high}.", argument="smallest")
-        k, spread = manifold.k, math.log(high / low)
-        center = math.sqrt(low) * math.sqrt(high) * np.eye(k)
-        if isinstance(manifold, (SPDAffineInvariant, SPDLogEuclidean)):
-            radius = math.sqrt(k) * spread / 2
-        elif isinstance(manifold, SPDLogCholesky):
-            corners = (
-                m * high + (k - m) * low - k * math.exp((m * math.log(high) + (k - m) * math.log(low)) / k)
-                for m in range(k + 1)
-            )
-            radius = math.sqrt(max(corners) + k * (spread / 4) ** 2)
-        else:
-            raise ArgumentError(f"no eigenvalue bound is known for {manifold!r}.")
-        return cls(manifold, center, radius * (1 + 1e-12))
+        center = math.sqrt(low) * math.sqrt(high) * np.eye(manifold.k)
+        return cls(manifold, center, manifold.eigenvalue_radius(low, high) * (1 + 1e-12))
 
     @classmethod
     def from_bounds(cls, manifold: Manifold, lower: Any, upper: Any) -> Ball:
@@ -248,7 +236,7 @@ def validate(points: Any, domain: Domain) -> ValidationReport:
     if not isinstance(domain, Domain):
         raise ArgumentError(f"domain must be a Domain such as Ball; got {type(domain).__name__}.")
     manifold = domain.manifold
-    array = manifold.take_form(points)
+    array = on_host(manifold.take_form(points))
     if len(manifold.batch_shape(array)) != 1:
         raise ArgumentError(
             f"must have one leading axis of records; got {manifold.batch_shape(array)}.", argument="points"
@@ -256,11 +244,11 @@ def validate(points: Any, domain: Domain) -> ValidationReport:
     count = manifold.batch_shape(array)[0]
     finite = np.ones(count, dtype=bool)
     for leaf in leaves(array):
-        finite &= np.isfinite(to_numpy(leaf)).all(axis=tuple(range(1, leaf.ndim)))
+        finite &= np.isfinite(leaf).all(axis=tuple(range(1, leaf.ndim)))
     usable = finite.copy()
-    usable[finite] = to_numpy(manifold.belongs(_rows(array, finite)))
-    good = _rows(array, usable)
-    distance = to_numpy(manifold.dist(_like_points(domain.center, good), good))
+    usable[finite] = to_numpy(manifold.belongs(taken(array, finite)))
+    good = taken(array, usable)
+    distance = to_numpy(manifold.dist(like_parts(domain.center, good), good))
     outside = np.flatnonzero(usable)[~to_numpy(domain.contains(good))]
     return ValidationReport(
         records=count,
@@ -271,22 +259,11 @@ def validate(points: Any, domain: Domain) -> ValidationReport:
     )
 
 
-def _rows(points: Array, keep: np.ndarray) -> Array:
-    if isinstance(points, tuple):
-        return tuple(_rows(part, keep) for part in points)
-    return to_numpy(points)[keep]
-
-
-def _like_points(center: Array, points: Array) -> Array:
-    """The centre in the points' library and precision."""
-    if isinstance(center, tuple):
-        return tuple(_like_points(c, p) for c, p in zip(center, points, strict=True))
-    return like(to_numpy(center), points)
-
-
 def _where(condition: Array, a: Array, b: Array) -> Array:
-    if isinstance(a, tuple):
-        return tuple(_where(condition, x, y) for x, y in zip(a, b, strict=True))
-    xp = namespace(a, b)
-    extra = (None,) * (a.ndim - condition.ndim)
-    return xp.where(condition[(..., *extra)], a, b)
+    """One or the other, point by point."""
+
+    def chosen(one: Array, other: Array) -> Array:
+        extra = (None,) * (one.ndim - condition.ndim)
+        return namespace(one, other).where(condition[(..., *extra)], one, other)
+
+    return map_parts(chosen, a, b)

@@ -12,8 +12,9 @@ import pytest
 
 import dpmanifolds as dpm
 from dpmanifolds.cli._options import Place
-from dpmanifolds.cli._places import ball_from, manifold_from
+from dpmanifolds.cli._places import ball_from
 from dpmanifolds.data import read_affine, read_nifti
+from dpmanifolds.manifolds import manifold_from_name
 from dpmanifolds.report import load_release
 
 SPHERE = "--manifold sphere:2 --center 0,0,1 --radius 0.5"
@@ -284,7 +285,7 @@ def test_every_command_has_help(typed, name):
     ids=["spd", "sphere", "hyperbolic", "shapes", "euclidean", "rotations", "grassmann"],
 )
 def test_manifolds_are_named(text, manifold):
-    assert manifold_from(text) == manifold
+    assert manifold_from_name(text) == manifold
 
 
 def test_balls_are_described_in_five_ways(folder):

@@ -6,8 +6,8 @@ import numpy as np
 import pytest
 
 import dpmanifolds as dpm
-from dpmanifolds.cli._places import manifold_from
 from dpmanifolds.cli._words import flags_of, in_flags
+from dpmanifolds.manifolds import manifold_from_name
 
 FLAGS = {
     name: "--" + name.replace("_", "-") for name in ("radius", "numerics", "metric", "batch_size", "n", "components")
@@ -30,7 +30,7 @@ FLAGS = {
 def test_spaces_are_told_as_they_are_typed(space, words):
     assert in_flags(f"records must lie on {space!r}.", FLAGS) == f"records must lie on {words}."
     name, _, metric = words.partition(" ")
-    assert manifold_from(name, metric.strip("()") or None) == space
+    assert manifold_from_name(name, metric.strip("()") or None) == space
     ball = dpm.Ball(space, space.random_point(rng=0), 0.5)
     assert in_flags(f"{ball!r} is small", FLAGS) == f"a ball of radius 0.5 on {words} is small"
 

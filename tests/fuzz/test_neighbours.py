@@ -14,8 +14,9 @@ import pytest
 
 import dpmanifolds as dpm
 from dpmanifolds import Ball, Euclidean, Grassmann, Hyperbolic, PlanarShapes, PureDP, SpecialOrthogonal, Sphere
+from dpmanifolds._points import host
 from dpmanifolds.auditing import Neighbours
-from dpmanifolds.mechanisms import calibrate, coordinates_at, host, mean_facts, value_facts
+from dpmanifolds.mechanisms import calibrate, mean_facts, value_facts
 from dpmanifolds.releases._placing import mended
 from dpmanifolds.releases.frechet import clipped_records, computed_mean
 from dpmanifolds.releases.value import _point_of
@@ -44,7 +45,7 @@ def in_memory(points, ball, on_invalid="raise"):
 def share_of_the_charge(one, other, ball, mean=in_memory):
     """How far the coordinates moved, over what is charged for them."""
     center = host(ball.center)
-    moved = [coordinates_at(ball.manifold, center, host(mean(points, ball))) for points in (one, other)]
+    moved = [ball.manifold.log_coordinates(center, host(mean(points, ball))) for points in (one, other)]
     return np.linalg.norm(moved[0] - moved[1]) / float(mean_facts(ball, len(one)).of_frechet_mean.at_center)
 
 

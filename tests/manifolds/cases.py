@@ -17,6 +17,7 @@ from dpmanifolds import (
     Sphere,
     Stiefel,
 )
+from tests.manifolds.cylinder import Cylinder
 
 MANIFOLDS: list[Manifold] = [
     Euclidean(1),
@@ -50,6 +51,7 @@ MANIFOLDS: list[Manifold] = [
     Power(SPD(3), 4),
     Power(Sphere(2), 3),
     Power(SPD(2, "log-euclidean"), 2),
+    Cylinder(2.0),
 ]
 
 SMOOTH = [manifold for manifold in MANIFOLDS if not isinstance(manifold, Stiefel)]

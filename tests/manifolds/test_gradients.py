@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from dpmanifolds import ArgumentError, PlanarShapes, Product, SpecialOrthogonal, Sphere
-from dpmanifolds._arrays import leaves
+from dpmanifolds._points import leaves
 from tests.manifolds.cases import MANIFOLDS, tangent_of_length
 
 

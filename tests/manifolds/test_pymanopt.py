@@ -22,7 +22,7 @@ from dpmanifolds import (
     frechet_mean,
     pymanopt_manifold,
 )
-from dpmanifolds._arrays import leaves
+from dpmanifolds._points import leaves
 from tests.manifolds.cases import MANIFOLDS, tangent_of_length
 
 SPACES = [

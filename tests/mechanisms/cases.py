@@ -24,7 +24,8 @@ from dpmanifolds import (
     Sphere,
     ZeroConcentratedDP,
 )
-from dpmanifolds.mechanisms import calibrate, coordinates_at, host, mean_facts, point_at
+from dpmanifolds._points import host
+from dpmanifolds.mechanisms import calibrate, mean_facts, point_at
 
 
 def ball_of(manifold, radius):
@@ -90,6 +91,6 @@ def drawn_point(mechanism, statistic, records=None, rng=None):
     if mechanism.facts.shape is None:
         drawn = mechanism.draw(statistic, records=records, rng=rng)
         return drawn.point if drawn.coordinates is None else point_at(domain, drawn.coordinates)
-    seen = coordinates_at(domain.manifold, host(domain.center), host(statistic))
+    seen = domain.manifold.log_coordinates(host(domain.center), host(statistic))
     total = np.rint(seen / mechanism.step).astype(int).tolist()
     return point_at(domain, mechanism.noisy_mean(total, mechanism.facts.shape.count, rng))

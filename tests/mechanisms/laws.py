@@ -12,8 +12,7 @@ from functools import lru_cache
 import numpy as np
 from scipy import special, stats
 
-from dpmanifolds.distributions import move
-from dpmanifolds.mechanisms import coordinates_at, host
+from dpmanifolds._points import host
 
 FALSE_ALARM = 1e-6
 WRONG = (0.7, 1.3)
@@ -22,7 +21,7 @@ WRONG = (0.7, 1.3)
 def statistic_in(ball, share=0.5):
     """A point of the ball, away from its centre."""
     direction = np.random.default_rng(5).standard_normal(ball.manifold.dim)
-    return move(ball.manifold, host(ball.center), share * ball.radius * direction / np.linalg.norm(direction))
+    return ball.manifold.move(host(ball.center), share * ball.radius * direction / np.linalg.norm(direction))
 
 
 def noise_on_sum(mechanism, count, rng):
@@ -35,7 +34,7 @@ def noise_on_sum(mechanism, count, rng):
 def noise_at_center(ball, statistic, released):
     """What was added to the coordinates of the statistic at the centre."""
     center = host(ball.center)
-    return coordinates_at(ball.manifold, center, released) - coordinates_at(ball.manifold, center, statistic)
+    return ball.manifold.log_coordinates(center, released) - ball.manifold.log_coordinates(center, statistic)
 
 
 def norm_cdf(mechanism, dim):

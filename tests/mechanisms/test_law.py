@@ -15,9 +15,10 @@ import pytest
 from scipy import stats
 
 from dpmanifolds import Ball, Euclidean, GaussianDP, PureDP, Sphere, ZeroConcentratedDP, frechet_mean, private_mean
+from dpmanifolds._points import host
 from dpmanifolds.auditing.draws import releases
 from dpmanifolds.auditing.neighbours import Neighbours
-from dpmanifolds.mechanisms import calibrate, coordinates_at, host, mean_facts
+from dpmanifolds.mechanisms import calibrate, mean_facts
 from tests.mechanisms.cases import ALL, BALLS, BUDGETS, INTRINSIC, LARGE, WRAPPED, is_offered, mechanism_for
 from tests.mechanisms.laws import (
     FALSE_ALARM,
@@ -69,7 +70,7 @@ def check_intrinsic(mechanism, count):
     manifold, statistic = ball.manifold, host(statistic_in(ball))
     released = drawn(mechanism, statistic, count, np.random.default_rng(0))
     check_distances(mechanism._law, np.asarray(manifold.dist(statistic, released)))
-    check_direction(coordinates_at(manifold, statistic, released))
+    check_direction(manifold.log_coordinates(statistic, released))
 
 
 @pytest.mark.parametrize("where", BALLS)
@@ -206,7 +207,7 @@ def test_a_release_lies_on_the_public_lattice(name, numerics):
     mechanism = calibrate(name, mean_facts(ball, 100), NATURAL.get((name, numerics), PureDP(1.0)), numerics)
     records = ball.clip(ball.manifold.random_point(100, rng=0))
     drawn = mechanism.draw(frechet_mean(ball.manifold, records).point, records=records, rng=3)
-    read_back = coordinates_at(ball.manifold, host(ball.center), drawn.point)
+    read_back = ball.manifold.log_coordinates(host(ball.center), drawn.point)
     steps = (read_back if drawn.coordinates is None else drawn.coordinates) / mechanism.step
     assert math.log2(mechanism.step).is_integer()
     assert np.max(np.abs(steps - np.rint(steps))) < 1e-3

@@ -37,7 +37,7 @@ from dpmanifolds import (
     Sphere,
     ZeroConcentratedDP,
 )
-from dpmanifolds.mechanisms import host
+from dpmanifolds._points import host
 from dpmanifolds.sums.contribution import TangentContribution
 from dpmanifolds.sums.integers import finest_exponent
 from dpmanifolds.sums.total import integers_of

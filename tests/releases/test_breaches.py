@@ -13,7 +13,7 @@ import pytest
 
 import dpmanifolds as dpm
 from dpmanifolds import SPD, Ball, Euclidean, Hyperbolic, PureDP, Sphere
-from dpmanifolds.mechanisms import host
+from dpmanifolds._points import host
 from dpmanifolds.sums.contribution import TangentContribution
 from dpmanifolds.sums.integers import finest_exponent
 from dpmanifolds.sums.records import read_records

@@ -7,8 +7,8 @@ import pytest
 
 import dpmanifolds as dpm
 from dpmanifolds import ArgumentError, Ball, PureDP
+from dpmanifolds._points import host
 from dpmanifolds.ledger import Ledger
-from dpmanifolds.mechanisms import host
 from dpmanifolds.privacy import sensitivity_of_mean, sensitivity_of_variance
 from dpmanifolds.releases.frechet import by_person, clipped_records
 from dpmanifolds.statistics.persons import persons_of

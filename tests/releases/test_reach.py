@@ -18,8 +18,7 @@ from dpmanifolds import (
     Sphere,
     private_mean,
 )
-from dpmanifolds.distributions import move
-from dpmanifolds.mechanisms import host
+from dpmanifolds._points import host
 
 METRICS = ("affine-invariant", "log-euclidean", "log-cholesky")
 RANGES = ((0.1, 10.0), (1e-4, 1e2))
@@ -42,7 +41,7 @@ def records_at(ball, distance, n=24):
     """Pairs of opposite records at this distance of the centre, which is their mean."""
     half = np.random.default_rng(1).standard_normal((n // 2, ball.manifold.dim))
     half *= distance / np.linalg.norm(half, axis=-1, keepdims=True)
-    return move(ball.manifold, host(ball.center), np.concatenate([half, -half]))
+    return ball.manifold.move(host(ball.center), np.concatenate([half, -half]))
 
 
 @pytest.mark.parametrize("ball", BALLS)

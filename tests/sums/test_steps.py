@@ -21,8 +21,7 @@ from dpmanifolds import (
     frechet_mean,
     private_mean,
 )
-from dpmanifolds.distributions import move
-from dpmanifolds.mechanisms import host
+from dpmanifolds._points import host
 from dpmanifolds.sums.steps import plan_steps
 
 BUDGETS = [PureDP(1.0), GaussianDP(1.0), ApproxDP(1.0, 1e-6), ZeroConcentratedDP(0.5), RenyiDP(8.0, 1.0)]
@@ -33,9 +32,9 @@ def records_in(ball, n, position=0.4, spread=0.4, seed=0):
     """A wrapped Gaussian around a point at `position` radii from the centre, clipped, and its Fréchet mean."""
     rng = np.random.default_rng(seed)
     direction = rng.standard_normal(ball.manifold.dim)
-    middle = move(ball.manifold, host(ball.center), position * ball.radius * direction / np.linalg.norm(direction))
+    middle = ball.manifold.move(host(ball.center), position * ball.radius * direction / np.linalg.norm(direction))
     around = rng.standard_normal((n, ball.manifold.dim)) * spread * ball.radius / math.sqrt(ball.manifold.dim)
-    points = ball.clip(move(ball.manifold, middle, around))
+    points = ball.clip(ball.manifold.move(middle, around))
     return points, frechet_mean(ball.manifold, points).point
 
 
@@ -103,7 +102,7 @@ def test_two_steps_more_than_halve_the_error_of_one_on_a_wide_sphere():
 def test_damped_steps_do_not_run_away_from_records_at_opposite_ends():
     space = Hyperbolic(2)
     ball = Ball(space, space.origin, 4.0)
-    points = move(space, space.origin, np.array([[3.6, 1.0], [-3.6, 1.0]] * 500))
+    points = space.move(space.origin, np.array([[3.6, 1.0], [-3.6, 1.0]] * 500))
     truth = frechet_mean(space, points).point
     one, _ = mean_error(points, truth, ball, GaussianDP(5.0), 5, steps=1)
     several, _ = mean_error(points, truth, ball, GaussianDP(5.0), 5, steps=4)

@@ -13,11 +13,11 @@ from typing import Any, TypeGuard
 import numpy as np
 
 from dpmanifolds._arrays import Array
+from dpmanifolds._points import host
 from dpmanifolds.auditing.bounds import lower_bound
 from dpmanifolds.auditing.claims import Claim
 from dpmanifolds.auditing.neighbours import Neighbours
 from dpmanifolds.auditing.transcripts import overheard_noise
-from dpmanifolds.distributions import move
 from dpmanifolds.errors import ArgumentError
 from dpmanifolds.mechanisms import (
     KNormGradientMechanism,
@@ -26,8 +26,6 @@ from dpmanifolds.mechanisms import (
     RiemannianLaplaceMechanism,
     WrappedGaussianMechanism,
     WrappedLaplaceMechanism,
-    coordinates_at,
-    host,
 )
 from dpmanifolds.mechanisms.wrapped import WrappedMechanism
 from dpmanifolds.noise import as_generator
@@ -80,14 +78,14 @@ def releases(mechanism: Mechanism, pair: Neighbours, which: int, count: int, rng
         return reached_points(mechanism, drawn)
     statistic = pair.means[which]
     if isinstance(mechanism, WrappedMechanism):
-        coordinates = coordinates_at(domain.manifold, host(domain.center), statistic)
+        coordinates = domain.manifold.log_coordinates(host(domain.center), statistic)
         values = np.rint(coordinates / mechanism.step).astype(np.int64)
         source = None if rng is None else as_generator(rng)
         drawn = np.stack([mechanism._noisy(values, source) for _ in range(count)])
         return mechanism.point_of(drawn * mechanism.step)
     if isinstance(mechanism, RiemannianLaplaceMechanism | RiemannianGaussianMechanism):
         drawn = mechanism._law.sample_coordinates(count, as_generator(rng))
-        return mechanism._shown(move(domain.manifold, statistic, drawn))
+        return mechanism._shown(domain.manifold.move(statistic, drawn))
     if isinstance(mechanism, KNormGradientMechanism):
         records = pair.second if which else pair.first
         return mechanism._shown(host(mechanism._law(records, statistic).sample(count, as_generator(rng))))
@@ -100,8 +98,8 @@ def reached_points(mechanism: WrappedMechanism, drawn: np.ndarray) -> Array:
     center = host(domain.center)
     guess = drawn if mechanism.is_coordinatewise else mechanism.shrink(drawn)
     length = np.linalg.norm(guess, axis=-1, keepdims=True)
-    points = move(domain.manifold, center, guess * np.minimum(1.0, domain.radius / np.maximum(length, 1e-300)))
-    return domain.clip(points) if np.any(coordinates_at(domain.manifold, center, center)) else points
+    points = domain.manifold.move(center, guess * np.minimum(1.0, domain.radius / np.maximum(length, 1e-300)))
+    return domain.clip(points) if np.any(domain.manifold.log_coordinates(center, center)) else points
 
 
 def scores(mechanism: Mechanism, pair: Neighbours, released: Array) -> np.ndarray:
@@ -112,7 +110,7 @@ def scores(mechanism: Mechanism, pair: Neighbours, released: Array) -> np.ndarra
     """
     manifold, sigma = mechanism.facts.domain.manifold, mechanism.scale
     if isinstance(mechanism, WrappedMechanism):
-        seen = coordinates_at(manifold, host(mechanism.facts.domain.center), released)
+        seen = manifold.log_coordinates(host(mechanism.facts.domain.center), released)
         return _ratio(mechanism, seen - pair.coordinates[0], seen - pair.coordinates[1], sigma)
     if isinstance(mechanism, KNormGradientMechanism):
         laws = [mechanism._law(*each) for each in ((pair.first, pair.means[0]), (pair.second, pair.means[1]))]

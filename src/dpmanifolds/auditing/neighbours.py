@@ -30,11 +30,10 @@ from typing import Any
 import numpy as np
 
 from dpmanifolds._arrays import Array
+from dpmanifolds._points import as_block, host, join, map_parts, stack
 from dpmanifolds._validate import positive_integer
-from dpmanifolds.distributions import move
 from dpmanifolds.domains import Ball
 from dpmanifolds.errors import ArgumentError, ScaleOutOfRangeError
-from dpmanifolds.mechanisms import coordinates_at, host
 from dpmanifolds.mechanisms.wrapped import WrappedMechanism
 from dpmanifolds.noise import as_generator
 from dpmanifolds.privacy import PureDP
@@ -92,7 +91,7 @@ class Neighbours:
     def coordinates(self) -> tuple[np.ndarray, np.ndarray]:
         """The means in orthonormal coordinates at the centre."""
         center = host(self.ball.center)
-        one, other = (coordinates_at(self.ball.manifold, center, mean) for mean in self.means)
+        one, other = (self.ball.manifold.log_coordinates(center, mean) for mean in self.means)
         return one, other
 
     @cached_property
@@ -153,7 +152,7 @@ def _most_curved_plane(ball: Ball, rng: np.random.Generator) -> tuple[np.ndarray
     dim, center = ball.manifold.dim, host(ball.center)
 
     def distance(frames: np.ndarray) -> np.ndarray:
-        ends = (move(ball.manifold, center, ball.radius * frames[..., side]) for side in (0, 1))
+        ends = (ball.manifold.move(center, ball.radius * frames[..., side]) for side in (0, 1))
         return np.asarray(ball.manifold.dist(*ends))
 
     best, width = np.linalg.qr(rng.standard_normal((dim, 2)))[0], 1.0
@@ -171,7 +170,7 @@ def _pair(
     sets = []
     for side in (1.0, -1.0):
         coordinates = ball.radius * _INSIDE * np.concatenate([rest, side * along[None]])
-        sets.append(ball.clip(move(ball.manifold, host(ball.center), coordinates)))
+        sets.append(ball.clip(ball.manifold.move(host(ball.center), coordinates)))
     return Neighbours(ball, sets[0], sets[1], description)
 
 
@@ -199,16 +198,14 @@ def hard_records(ball: Ball, rng: Any = 0) -> dict[str, Array]:
     for name, place in places.items():
         try:
             with np.errstate(all="ignore"):
-                found[name] = move(manifold, center, place)
+                found[name] = manifold.move(center, place)
         except ScaleOutOfRangeError:
             continue
     return found | {"at the centre": center, "off the manifold": _moved_off(found["ordinary"], source)}
 
 
 def _moved_off(point: Array, rng: np.random.Generator) -> Array:
-    if isinstance(point, tuple):
-        return tuple(_moved_off(part, rng) for part in point)
-    return np.asarray(point + _OFF * np.max(np.abs(point)) * rng.uniform(-1, 1, size=point.shape))
+    return map_parts(lambda part: part + _OFF * np.max(np.abs(part)) * rng.uniform(-1, 1, size=part.shape), point)
 
 
 def hard_neighbours(ball: Ball, n: int, rng: Any = 0) -> Iterator[Neighbours]:
@@ -224,19 +221,7 @@ def hard_neighbours(ball: Ball, n: int, rng: Any = 0) -> Iterator[Neighbours]:
     n = positive_integer("n", n, at_least=2)
     source = as_generator(rng)
     records = hard_records(ball, source)
-    company = _stacked([records[name] for name in source.choice(list(records), size=n - 1)])
+    company = stack(*(records[name] for name in source.choice(list(records), size=n - 1)))
     for (name, one), (other_name, other) in combinations(records.items(), 2):
         told = f"one record moves from {name} to {other_name}"
-        yield Neighbours(ball, _with_last(company, one), _with_last(company, other), told)
-
-
-def _stacked(points: list[Array]) -> Array:
-    if isinstance(points[0], tuple):
-        return tuple(_stacked(list(parts)) for parts in zip(*points, strict=True))
-    return np.stack(points)
-
-
-def _with_last(records: Array, last: Array) -> Array:
-    if isinstance(records, tuple):
-        return tuple(map(_with_last, records, last))
-    return np.concatenate([records, last[None]])
+        yield Neighbours(ball, join(company, as_block(one)), join(company, as_block(other)), told)

@@ -25,6 +25,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike
 
+from dpmanifolds._points import count_records, leaves
 from dpmanifolds._validate import number_between
 from dpmanifolds.auditing.bounds import upper_rate
 from dpmanifolds.auditing.claims import Claim
@@ -64,11 +65,8 @@ class PrecisionReport:
 
 def numbers_of(points: Any) -> np.ndarray:
     """Every real number in points (count, …), as (count, entries)."""
-    if isinstance(points, tuple):
-        return np.concatenate([numbers_of(part) for part in points], axis=1)
-    array = np.asarray(points)
-    flat = array.reshape((array.shape[0], -1))
-    return np.concatenate([flat.real, flat.imag], axis=1) if np.iscomplexobj(flat) else flat
+    flat = [np.asarray(part).reshape((count_records(points), -1)) for part in leaves(points)]
+    return np.concatenate([np.hstack([part.real, part.imag]) if np.iscomplexobj(part) else part for part in flat], 1)
 
 
 def precision_attack(

@@ -11,7 +11,6 @@ import numpy as np
 
 from dpmanifolds._validate import positive_number
 from dpmanifolds.cli._options import Place, Records
-from dpmanifolds.cli._places import manifold_from
 from dpmanifolds.cli._show import progress
 from dpmanifolds.data import read_affine, read_labels, read_nifti, read_points, read_tensors, read_tps, write_nifti
 from dpmanifolds.data._fif import fif_channels
@@ -20,7 +19,7 @@ from dpmanifolds.data._zarr import FileRecords, is_store
 from dpmanifolds.data.nifti_space import columns_from_matrices
 from dpmanifolds.data.readers import as_records, open_points, table_columns
 from dpmanifolds.errors import ArgumentError
-from dpmanifolds.manifolds import SPD, Euclidean, Manifold, PlanarShapes, Power
+from dpmanifolds.manifolds import SPD, Manifold, PlanarShapes, Power, manifold_from_name
 from dpmanifolds.manifolds.spd import SPDBase
 from dpmanifolds.statistics.persons import Persons, persons_of
 
@@ -81,7 +80,7 @@ def load(records: Records, place: Place) -> Loaded:
         space = PlanarShapes(parts[0].shape[1])
         loaded = _joined([np.asarray(space.as_points(part)) for part in parts], space)
     else:
-        manifold = manifold_from(place.manifold, place.metric)
+        manifold = manifold_from_name(place.manifold, place.metric)
         column = _person_column(records)
         loaded = _joined(
             [_table(path, records, manifold, column) for path in progress(records.files, "Reading")], manifold
@@ -146,7 +145,7 @@ def _covariances(records: Records, place: Place) -> Loaded:
         picks = picks[0]
     channels = fif_channels(records.files[0], picks, DEFAULT_LIMIT)
     parts = [read_points(path, picks=channels) for path in progress(records.files, "Reading covariances")]
-    manifold = manifold_from(place.manifold or f"spd:{len(channels)}", place.metric)
+    manifold = manifold_from_name(place.manifold or f"spd:{len(channels)}", place.metric)
     parts = [as_records(part, manifold) for part in parts]
     if not any(path.name.lower().endswith("epo.fif") for path in records.files):
         return _joined(parts, manifold)
@@ -155,8 +154,8 @@ def _covariances(records: Records, place: Place) -> Loaded:
 
 
 def _scaled(loaded: Loaded, scale: float) -> Loaded:
-    inner = loaded.manifold.manifold if isinstance(loaded.manifold, Power) else loaded.manifold
-    if not isinstance(inner, (SPDBase, Euclidean)):
+    inner = loaded.manifold.single
+    if not inner.has_units:
         raise ArgumentError(f"--unit-scale is for spd and euclidean; points of {inner!r} have no unit. Leave it out.")
     note = f"Records were multiplied by {scale:g} (a public unit); the value is in that unit."
     points = loaded.points
@@ -168,7 +167,7 @@ def _tensors(records: Records, place: Place) -> Loaded:
     """One map: voxels are records. Several: a map per person, all in one space."""
     # a ball of maps lets one voxel lie √m times as far from its centre: too ill-conditioned for the curved metric
     usual = "log-euclidean" if len(records.files) > 1 else None
-    manifold = manifold_from(place.manifold or "spd:3", place.metric or usual)
+    manifold = manifold_from_name(place.manifold or "spd:3", place.metric or usual)
     if manifold.point_shape != (3, 3) or not isinstance(manifold, SPDBase):
         raise ArgumentError(f"NIfTI files hold 3×3 tensors: --manifold spd:3, or leave it out; got {manifold!r}.")
     if records.layout is None:

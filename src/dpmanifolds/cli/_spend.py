@@ -12,6 +12,7 @@ from typing import Any
 import numpy as np
 import typer
 
+from dpmanifolds._points import has_parts
 from dpmanifolds.cli._options import Accounting, Budgeting, Place, Records, Saving
 from dpmanifolds.cli._places import ball_from, budget_from
 from dpmanifolds.cli._records import Loaded, load, persons
@@ -24,7 +25,7 @@ from dpmanifolds.privacy import Budget, Guarantee
 from dpmanifolds.releases import Release
 from dpmanifolds.report import save_release
 from dpmanifolds.report.files import new_files
-from dpmanifolds.report.words import percent, points_in_words
+from dpmanifolds.report.words import percent
 
 __all__ = ["Job", "account_of", "asked_budget", "confirm", "finish", "guess_of", "prepare"]
 
@@ -160,7 +161,7 @@ def _show_job(job: Job, what: str, plan: Plan | None, remarks: Sequence[str]) ->
     console, terms = aside(), job.terms
     say(console, f"About to release the private {what} of {job.counted}", style="bold")
     rows = [
-        ("records", points_in_words(job.loaded.manifold)),
+        ("records", job.loaded.manifold.words),
         ("domain", repr(job.ball)),
         ("budget", f"{job.budget.in_words()}, replace-one, neighbours differ in one {terms['unit']}"),
         ("attacker", f"guesses right in at most {percent(guess_of(job.budget))} of cases (50 % by a coin)"),
@@ -222,6 +223,6 @@ def _short(value: Any) -> str:
     """A small value as text; none for a large one."""
     if isinstance(value, float):
         return f"{value:.6g}"
-    if isinstance(value, tuple) or value.size > 25 or value.ndim > 2:
+    if has_parts(value) or value.size > 25 or value.ndim > 2:
         return ""
     return str(np.array2string(value, precision=4, suppress_small=False, max_line_width=60))

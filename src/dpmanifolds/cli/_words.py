@@ -19,8 +19,8 @@ import re
 from collections.abc import Callable, Mapping
 from typing import Any
 
-from dpmanifolds.cli._places import TYPED
 from dpmanifolds.errors import DPManifoldsError
+from dpmanifolds.manifolds.names import typed_families
 from dpmanifolds.privacy.budget import KINDS
 
 __all__ = ["flags_of", "in_flags"]
@@ -129,10 +129,13 @@ def _budgets(message: str) -> str:
 def _spaces(message: str) -> str:
     """SPD(3, metric='log-euclidean') as spd:3 (log-euclidean), and a ball by its space and radius."""
     message = re.sub(r"\bSPD\((\d+), metric='([\w-]+)'\)", r"spd:\1 (\2)", message)
-    message = re.sub(r"\b(Sphere|Hyperbolic)\((\d+), [-\d.]+\)", lambda found: f"{TYPED[found[1]]}:{found[2]}", message)
-    rest = "|".join(name for name in TYPED if name != "SPD")
-    message = re.sub(
-        rf"\b({rest})\((\d+(?:, \d+)?)\)", lambda found: f"{TYPED[found[1]]}:{found[2].replace(', ', ',')}", message
-    )
+    typed = {family.__name__: (name, family.typed.count(",") + 1) for name, family in typed_families().items()}
+
+    def as_typed(found: re.Match[str]) -> str:
+        """The sizes that are typed; what else tells a space, such as its curvature, is left out."""
+        name, sizes = typed[found[1]]
+        return f"{name}:{','.join(found[2].split(', ')[:sizes])}"
+
+    message = re.sub(rf"\b({'|'.join(typed)})\(({_NUMBER}(?:, {_NUMBER})*)\)", as_typed, message)
     message = re.sub(r"\bPower\((.*?), (\d+)\)", r"\2 copies of \1", message)
     return re.sub(rf"\bBall\((.*?), radius=({_NUMBER})\)", r"a ball of radius \2 on \1", message)

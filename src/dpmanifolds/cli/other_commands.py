@@ -95,9 +95,9 @@ def _installation() -> None:
     import platform
 
     from dpmanifolds import __version__
-    from dpmanifolds.cli._places import _FAMILIES
     from dpmanifolds.cli._show import facts, result, say
     from dpmanifolds.data.readers import KINDS
+    from dpmanifolds.manifolds.names import typed_families
     from dpmanifolds.manifolds.spd import METRICS
     from dpmanifolds.mechanisms import MECHANISMS, NUMERICS
 
@@ -109,7 +109,7 @@ def _installation() -> None:
             ("python", f"{platform.python_version()} on {platform.system()}"),
             ("libraries", ", ".join(f"{name} {_version(name)}" for name in ("numpy", "scipy", "opendp"))),
             *((f"extra {name}", f"{_version(name)} ({use})") for name, use in _EXTRAS.items()),
-            ("manifolds", ", ".join(_FAMILIES)),
+            ("manifolds", ", ".join(typed_families())),
             ("metrics", ", ".join(METRICS)),
             ("mechanisms", ", ".join(MECHANISMS)),
             ("numerics", ", ".join(NUMERICS)),

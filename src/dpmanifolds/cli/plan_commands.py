@@ -46,9 +46,10 @@ def plan(
     dpmanifolds plan --html planner.html
     """
     from dpmanifolds._validate import positive_integer
-    from dpmanifolds.cli._places import ball_from, manifold_from
+    from dpmanifolds.cli._places import ball_from
     from dpmanifolds.cli._show import plan_notes, plan_table, result, say, working
     from dpmanifolds.errors import ArgumentError
+    from dpmanifolds.manifolds import manifold_from_name
     from dpmanifolds.planning import plan as planned_mean
     from dpmanifolds.planning import split_plan, write_plan_page
     from dpmanifolds.privacy.budget import budget_of
@@ -63,7 +64,7 @@ def plan(
         raise ArgumentError("--n is needed: the public number of records.")
     if delta is not None and not epsilon:
         raise ArgumentError("--delta goes with --epsilon. Give an --epsilon, or leave --delta out.")
-    ball = ball_from(place, manifold_from(place.manifold, place.metric))
+    ball = ball_from(place, manifold_from_name(place.manifold, place.metric))
     budgets = [budget_of(epsilon=each, delta=delta) for each in epsilon or ()]
     budgets += [budget_of(mu=each) for each in mu or ()]
     budgets += [budget_of(rho=each) for each in rho or ()]
@@ -138,12 +139,13 @@ def audit(
     dpmanifolds audit --manifold sphere:2 --center 0,0,1 --radius 0.5 --n 100 --epsilon 1 --noise-factor 0.7
     """
     from dpmanifolds.auditing import audit as attack
-    from dpmanifolds.cli._places import ball_from, budget_from, manifold_from
+    from dpmanifolds.cli._places import ball_from, budget_from
     from dpmanifolds.cli._show import result, say, working
     from dpmanifolds.errors import ArgumentError
+    from dpmanifolds.manifolds import manifold_from_name
     from dpmanifolds.plotting._axes import need_matplotlib
 
-    ball = ball_from(place, manifold_from(place.manifold, place.metric))
+    ball = ball_from(place, manifold_from_name(place.manifold, place.metric))
     budget = budget_from(budgeting)
     if plot is not None and plot.exists():
         raise ArgumentError(f"{str(plot)!r} exists; name another file.")

@@ -31,7 +31,7 @@ from dpmanifolds.data._zarr import FileRecords, is_store, open_zarr
 from dpmanifolds.data.nifti import read_tensors
 from dpmanifolds.data.tps import read_tps
 from dpmanifolds.errors import ArgumentError
-from dpmanifolds.manifolds import Manifold, PlanarShapes
+from dpmanifolds.manifolds import Manifold
 
 __all__ = ["KINDS", "as_records", "open_points", "read_labels", "read_points", "table_columns"]
 
@@ -220,7 +220,7 @@ def _read_array(path: Path, kind: str, key: str | None, limit: int) -> np.ndarra
 def as_records(array: np.ndarray, manifold: Manifold) -> np.ndarray:
     """The records in the shape of the manifold's points, rows of a table reshaped to it."""
     if array.ndim == 2 and array.dtype.kind != "c":
-        shape = _row_shape(manifold)
+        shape = manifold.record_shapes[-1]
         if array.shape[1:] != shape and array.shape[1] == int(np.prod(shape)):
             array = array.reshape(-1, *shape)
     points: np.ndarray = manifold.as_points(array)
@@ -228,7 +228,3 @@ def as_records(array: np.ndarray, manifold: Manifold) -> np.ndarray:
     if len(leading) != 1:
         raise ArgumentError(f"the file must hold one axis of records of {manifold!r}; it has leading axes {leading}.")
     return points
-
-
-def _row_shape(manifold: Manifold) -> tuple[int, ...]:
-    return (manifold.k, 2) if isinstance(manifold, PlanarShapes) else manifold.point_shape

@@ -9,7 +9,6 @@
 (3, 3)
 """
 
-from dpmanifolds.distributions._points import move
 from dpmanifolds.distributions.base import (
     RiemannianGaussian,
     RiemannianLaplace,
@@ -47,5 +46,4 @@ __all__ = [
     "gaussian_law",
     "laplace_law",
     "largest_laplace_scale",
-    "move",
 ]

@@ -9,9 +9,10 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from dpmanifolds._arrays import Array, as_array, namespace
+from dpmanifolds._points import has_parts
 from dpmanifolds._validate import positive_integer
 from dpmanifolds.errors import ArgumentError, NotOnManifoldError
-from dpmanifolds.manifolds import Manifold, Product
+from dpmanifolds.manifolds import Manifold
 
 __all__ = ["Size", "checked_order", "checked_point", "checked_probabilities", "float_or_array", "size_of"]
 
@@ -35,8 +36,8 @@ def checked_point(manifold: Manifold, point: Any, name: str) -> Array:
 
 
 def _shaped(manifold: Manifold, point: Any, name: str) -> Array:
-    if isinstance(manifold, Product):
-        if not isinstance(point, tuple) or len(point) != len(manifold.factors):
+    if manifold.has_parts:
+        if not has_parts(point) or len(point) != len(manifold.factors):
             raise ArgumentError(
                 f"must be a tuple of {len(manifold.factors)} arrays, one point per factor.", argument=name
             )

@@ -17,7 +17,6 @@ from numpy.typing import ArrayLike
 from dpmanifolds._arrays import Array
 from dpmanifolds._validate import positive_number, shown
 from dpmanifolds.distributions._arguments import Size, checked_point, size_of
-from dpmanifolds.distributions._points import move
 from dpmanifolds.errors import ArgumentError, NotAvailableError, ScaleOutOfRangeError
 from dpmanifolds.manifolds import Manifold
 from dpmanifolds.noise import as_generator
@@ -156,7 +155,7 @@ class PointLaw(ABC):
         `rng` is None (the secure generator), a seed or a Generator. Draws so far out that they are no points of
         the manifold in the footpoint's precision raise `ScaleOutOfRangeError`.
         """
-        return move(self.manifold, self.footpoint, self.sample_coordinates(size, rng))
+        return self.manifold.move(self.footpoint, self.sample_coordinates(size, rng))
 
 
 class RiemannianLaw(PointLaw):

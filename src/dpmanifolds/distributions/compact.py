@@ -18,7 +18,7 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
-from functools import cached_property, partial
+from functools import cached_property, partial, singledispatch
 from typing import Any
 
 import numpy as np
@@ -82,6 +82,7 @@ class RootSystem:
         return np.asarray(self.pair_multiplicity * pairs + self.single_multiplicity * singles)
 
 
+@singledispatch
 def root_system(manifold: Manifold) -> RootSystem:
     """The roots of SpecialOrthogonal(n) or Grassmann(n, p), in its metric.
 
@@ -90,11 +91,17 @@ def root_system(manifold: Manifold) -> RootSystem:
     >>> root_system(Grassmann(5, 2)).count
     4
     """
-    if isinstance(manifold, SpecialOrthogonal):
-        return RootSystem(manifold.n // 2, 0.5, 2, 2 * (manifold.n % 2), math.pi)
-    if isinstance(manifold, Grassmann):
-        return RootSystem(manifold.rank, 1.0, 1, abs(manifold.n - 2 * manifold.p), math.pi / 2)
     raise ArgumentError(f"{manifold!r} is neither a rotation group nor a Grassmann manifold.")
+
+
+@root_system.register
+def _(manifold: SpecialOrthogonal) -> RootSystem:
+    return RootSystem(manifold.n // 2, 0.5, 2, 2 * (manifold.n % 2), math.pi)
+
+
+@root_system.register
+def _(manifold: Grassmann) -> RootSystem:
+    return RootSystem(manifold.rank, 1.0, 1, abs(manifold.n - 2 * manifold.p), math.pi / 2)
 
 
 class RootSystemLaw(TangentLaw):

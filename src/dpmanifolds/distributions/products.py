@@ -47,9 +47,7 @@ class ProductGaussian(TangentLaw):
 
 def _factors(manifold: Product | Power) -> list[tuple[Manifold, int]]:
     """The factors, and how many copies of each stand side by side."""
-    if isinstance(manifold, Power):
-        return [(manifold.manifold, manifold.m)]
-    return [(factor, 1) for factor in manifold.factors]
+    return [(factor, 1) for factor in manifold.factors] or [(manifold.single, manifold.copies)]
 
 
 def _only_factor(manifold: Product | Power) -> Manifold | None:

@@ -10,11 +10,11 @@ from sklearn.base import BaseEstimator, ClassifierMixin, ClassNamePrefixFeatures
 from sklearn.utils.validation import check_is_fitted
 
 from dpmanifolds._arrays import Array, to_numpy
+from dpmanifolds._points import host
 from dpmanifolds._validate import numeric_array
 from dpmanifolds.domains import Domain
 from dpmanifolds.errors import ArgumentError, NotOnManifoldError
 from dpmanifolds.manifolds import Manifold
-from dpmanifolds.mechanisms import host
 from dpmanifolds.noise import as_generator
 from dpmanifolds.privacy import Budget
 from dpmanifolds.statistics.records import check_block, record_array

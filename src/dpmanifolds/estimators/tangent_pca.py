@@ -24,12 +24,10 @@ from sklearn.utils.validation import check_is_fitted
 
 from dpmanifolds._arrays import Array
 from dpmanifolds._validate import positive_integer
-from dpmanifolds.distributions import move
 from dpmanifolds.domains import Domain
 from dpmanifolds.errors import ArgumentError
 from dpmanifolds.estimators._base import PrivateTransformer, rows_of
 from dpmanifolds.manifolds._symmetric import from_upper_triangle
-from dpmanifolds.mechanisms import coordinates_at
 from dpmanifolds.privacy import Budget, Guarantee
 from dpmanifolds.releases import Release
 from dpmanifolds.releases.entry import checked_domain
@@ -135,9 +133,9 @@ class PrivateTangentPCA(PrivateTransformer):
     def transform(self, X: Any) -> np.ndarray:
         """Coordinates of each record along the components (n, n_components), 0 at the private mean."""
         points = self._points(X)
-        return np.asarray(coordinates_at(self.manifold_, self.mean_, points) @ self.components_.T)
+        return np.asarray(self.manifold_.log_coordinates(self.mean_, points) @ self.components_.T)
 
     def inverse_transform(self, X: Any) -> Array:
         """The points of the principal geodesic subspace with these coordinates."""
         check_is_fitted(self)
-        return move(self.manifold_, self.mean_, rows_of(X, len(self.components_)) @ self.components_)
+        return self.manifold_.move(self.mean_, rows_of(X, len(self.components_)) @ self.components_)

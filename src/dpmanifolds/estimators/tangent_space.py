@@ -18,10 +18,8 @@ import numpy as np
 from sklearn.utils.validation import check_is_fitted
 
 from dpmanifolds._arrays import Array
-from dpmanifolds.distributions import move
 from dpmanifolds.estimators._base import PrivateTransformer, rows_of
 from dpmanifolds.estimators.mean import PrivateFrechetMean
-from dpmanifolds.mechanisms import coordinates_at
 
 __all__ = ["PrivateTangentSpace"]
 
@@ -56,9 +54,9 @@ class PrivateTangentSpace(PrivateTransformer, PrivateFrechetMean):
     def transform(self, X: Any) -> np.ndarray:
         """log of each record at the reference, in orthonormal coordinates (n, dim)."""
         points = self._points(X)
-        return coordinates_at(self.manifold_, self.mean_, points)
+        return np.asarray(self.manifold_.log_coordinates(self.mean_, points))
 
     def inverse_transform(self, X: Any) -> Array:
         """The points with these coordinates: exp at the reference."""
         check_is_fitted(self)
-        return move(self.manifold_, self.mean_, rows_of(X, self.manifold_.dim))
+        return self.manifold_.move(self.mean_, rows_of(X, self.manifold_.dim))

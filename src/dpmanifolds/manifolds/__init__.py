@@ -5,6 +5,7 @@ from dpmanifolds.manifolds.base import Manifold
 from dpmanifolds.manifolds.euclidean import Euclidean, FlatManifold
 from dpmanifolds.manifolds.grassmann import Grassmann
 from dpmanifolds.manifolds.hyperbolic import Hyperbolic
+from dpmanifolds.manifolds.names import manifold_from_json, manifold_from_name
 from dpmanifolds.manifolds.planar_shapes import PlanarShapes
 from dpmanifolds.manifolds.product import Power, Product
 from dpmanifolds.manifolds.spd import SPD
@@ -31,5 +32,7 @@ __all__ = [
     "SpecialOrthogonal",
     "Sphere",
     "Stiefel",
+    "manifold_from_json",
+    "manifold_from_name",
     "pymanopt_manifold",
 ]

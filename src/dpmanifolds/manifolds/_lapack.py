@@ -13,6 +13,8 @@ from typing import Any
 
 import numpy as np
 
+from dpmanifolds._points import leaves, map_parts
+
 __all__ = ["call_each"]
 
 
@@ -28,13 +30,12 @@ def call_each(routine: Callable[[np.ndarray], Any], matrices: np.ndarray) -> Any
     except np.linalg.LinAlgError:
         pass
     found = routine(np.broadcast_to(np.eye(matrices.shape[-1]), (1, *matrices.shape[1:])))
-    parts = found if isinstance(found, tuple) else (found,)
-    results = tuple(np.full((len(matrices), *part.shape[1:]), np.nan) for part in parts)
+    results = map_parts(lambda part: np.full((len(matrices), *part.shape[1:]), np.nan), found)
     for row, matrix in enumerate(matrices):
         try:
             one = routine(matrix[None])
         except np.linalg.LinAlgError:
             continue
-        for result, part in zip(results, one if isinstance(found, tuple) else (one,), strict=True):
+        for result, part in zip(leaves(results), leaves(one), strict=True):
             result[row] = part[0]
-    return results if isinstance(found, tuple) else results[0]
+    return results

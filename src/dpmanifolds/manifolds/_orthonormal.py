@@ -5,9 +5,9 @@ from __future__ import annotations
 import numpy as np
 
 from dpmanifolds._arrays import Array, astype_complex, eps, eye, gather, like, namespace, transpose
+from dpmanifolds.manifolds._common import default_tolerance
 from dpmanifolds.manifolds._derivatives import call_smoothly
 from dpmanifolds.manifolds._spectral import matrix_form
-from dpmanifolds.manifolds.base import default_tolerance
 
 __all__ = [
     "blocks",

@@ -2,18 +2,19 @@
 
 from __future__ import annotations
 
-import functools
 import math
 from abc import ABC, abstractmethod
-from collections.abc import Callable
-from typing import Any
+from typing import Any, Self
 
 import numpy as np
-from array_api_compat import device as device_of
 
-from dpmanifolds._arrays import Array, holds_complex, leaves, like, namespace, root, sinc
-from dpmanifolds._validate import numeric_array, record_numbers
-from dpmanifolds.errors import ArgumentError
+from dpmanifolds._arrays import Array, like, namespace, root, to_numpy
+from dpmanifolds._points import leaves
+from dpmanifolds._validate import numeric_array, record_numbers, shown
+from dpmanifolds.errors import ArgumentError, ScaleOutOfRangeError
+from dpmanifolds.manifolds._common import check_gradient, frame_products, number_rules
+from dpmanifolds.manifolds._guards import guard_methods
+from dpmanifolds.manifolds.names import register
 from dpmanifolds.noise import as_generator
 
 __all__ = ["Manifold"]
@@ -58,16 +59,37 @@ class Manifold(ABC):
     log_can_fail: bool = True
     """Whether `log_coordinates` calls routines that can fail where numbers are no point; plain formulas cannot."""
 
+    is_model_space: bool = False
+    """Whether it is, up to isometry, flat, a sphere, a circle (of exact injectivity radius) or hyperbolic space."""
+
+    has_chart: bool = False
+    """Whether it is a `FlatManifold`: one chart maps all of it isometrically onto R^dim."""
+
+    has_units: bool = False
+    """Whether a multiple of a point is that point in another unit."""
+
+    factors: tuple[Manifold, ...] = ()
+    """The manifolds of which each has a part of a point, where points are tuples of parts."""
+
+    is_product: bool = False
+    """Whether it is made of other manifolds: a product, or a power."""
+
+    copies: int = 1
+    """Of how many copies of one manifold it consists."""
+
+    typed: str = ""
+    """What the command line calls it, with sizes as an example ("sphere:2"; 2.0 where a size may be broken)."""
+
+    picture: str = "coordinates"
+    """How a point is drawn: see `dpmanifolds.plotting`."""
+
     rules: tuple[str, ...] = ("all numbers must be finite", "it must satisfy the manifold's equations")
     """What a point must keep; `broken_rule` counts them from 1."""
 
     def __init_subclass__(cls, **options: Any) -> None:
         super().__init_subclass__(**options)
-        for name in _OF_REAL_NUMBERS:
-            if name in cls.__dict__:
-                setattr(cls, name, _refuse_complex(cls.__dict__[name]))
-        if "belongs" in cls.__dict__:
-            cls.belongs = _false_elsewhere(cls.__dict__["belongs"])  # type: ignore[method-assign]
+        guard_methods(cls)
+        register(cls)
 
     @property
     @abstractmethod
@@ -82,6 +104,62 @@ class Manifold(ABC):
 
     def __repr__(self) -> str:
         return f"{type(self).__name__}({', '.join(map(repr, self.parameters))})"
+
+    @property
+    def words(self) -> str:
+        """What its points are called where they are used, in the plural.
+
+        >>> from dpmanifolds import SPD, Power
+        >>> Power(SPD(3), 10).words
+        'maps of 10 positive definite 3×3 matrices (affine-invariant metric)'
+        """
+        return f"points of {self!r}"
+
+    def to_json(self) -> dict[str, Any]:
+        """The name of the class and the `parameters`: what `manifold_from_json` reads."""
+        return {"name": type(self).__name__, "parameters": list(self.parameters)}
+
+    @classmethod
+    def from_json(cls, data: Any) -> Self:
+        """The manifold of this class that `to_json` wrote."""
+        return cls(*data["parameters"])
+
+    @classmethod
+    def from_sizes(cls, *sizes: float, metric: str | None = None) -> Manifold:
+        """The manifold that `typed` means with these sizes."""
+        if metric is not None:
+            raise ArgumentError(f"--metric is for spd; {cls.typed.split(':')[0]} has one metric only. Leave it out.")
+        return cls(*sizes)
+
+    def typed_point(self, numbers: np.ndarray) -> np.ndarray:
+        """The point that numbers typed one after the other mean."""
+        return numbers
+
+    @property
+    def natural_center(self) -> Array | None:
+        """The identity matrix, or the origin, where a space has one: NumPy."""
+        return None
+
+    @property
+    def has_parts(self) -> bool:
+        """Whether points are tuples of arrays, one for each factor."""
+        return bool(self.factors)
+
+    @property
+    def single(self) -> Manifold:
+        """The one manifold of which it has `copies`."""
+        return self
+
+    def factors_of(self, point: Array) -> list[tuple[Manifold, Array]]:
+        """The manifolds that it is the product of, each with its part of a point: itself where it is none.
+
+        >>> import numpy as np
+        >>> from dpmanifolds import Euclidean, Power, Product
+        >>> space = Product(Power(Euclidean(1), 2), Euclidean(2))
+        >>> [(factor.dim, part.shape) for factor, part in space.factors_of((np.zeros((2, 1)), np.zeros(2)))]
+        [(1, (1,)), (1, (1,)), (2, (2,))]
+        """
+        return [(self, point)]
 
     @property
     def average_curvature(self) -> float:
@@ -121,6 +199,30 @@ class Manifold(ABC):
         """
         return self.to_coordinates(base, self.log(base, points))
 
+    def exp_coordinates(self, base: Array, coordinates: np.ndarray) -> Array:
+        """exp of the tangent vectors with these coordinates (..., dim): NumPy, as noise is; points are like `base`."""
+        return self.exp(base, self.from_coordinates(base, like(coordinates, base)))
+
+    def move(self, base: Array, coordinates: np.ndarray) -> Array:
+        """The same; `ScaleOutOfRangeError` where a number overflows, or is no point in the precision of `base`.
+
+        >>> import numpy as np
+        >>> from dpmanifolds import Sphere
+        >>> steps = np.array([[0.0, 0.0], [np.pi, 0.0]])
+        >>> Sphere(2).move(np.array([0.0, 0.0, 1.0]), steps).round(6)[:, 2].tolist()
+        [1.0, -1.0]
+        """
+        # overflow is looked for below, in every library alike
+        with np.errstate(all="ignore"):
+            points = self.exp_coordinates(base, coordinates)
+            finite = all(bool(namespace(leaf).all(namespace(leaf).isfinite(leaf))) for leaf in leaves(points))
+            if finite and bool(np.all(to_numpy(self.belongs(points)))):
+                return points
+        raise ScaleOutOfRangeError(
+            f"at this scale draws lie so far out that they are no points of {self!r} in the precision of the "
+            "centre. Use a smaller sigma, or take `sample_coordinates` and shrink them into a ball first."
+        )
+
     @abstractmethod
     def inner(self, base: Array, u: Array, v: Array) -> Array:
         """The Riemannian inner product of tangent vectors u, v at `base`."""
@@ -152,7 +254,17 @@ class Manifold(ABC):
         """
         xp = namespace(points)
         finite = xp.all(xp.isfinite(points), axis=tuple(range(-len(self.point_shape), 0)))
-        return xp.where(finite, xp.where(self.belongs(points), 0, 2), 1)
+        return number_rules(finite, self.belongs(points))
+
+    def first_broken_rule(self, block: Array) -> str | None:
+        """The first of `rules` that some point of a block breaks, by the same cheap look; None for none."""
+        with np.errstate(all="ignore"):
+            broken = to_numpy(self.broken_rule(block))
+        return self.rules[int(broken[broken > 0].min()) - 1] if broken.any() else None
+
+    def place(self, points: Array) -> Array:
+        """Points that nearly lie here, on it to the last bit of rounding, each by itself."""
+        return self.project(points)
 
     @abstractmethod
     def project(self, point: Array) -> Array:
@@ -245,8 +357,8 @@ class Manifold(ABC):
         >>> SPD(2).gradient_coordinates(np.diag([2.0, 1.0]), np.eye(2)).round(6).tolist()
         [2.0, 1.0, 0.0]
         """
-        self._check_gradient(gradient)
-        return self._products(gradient, self.from_coordinates(base, like(np.eye(self.dim), base)))
+        check_gradient(self, gradient)
+        return frame_products(gradient, self.from_coordinates(base, like(np.eye(self.dim), base)))
 
     def riemannian_hessian(self, base: Array, gradient: Array, hessian: Array, vector: Array) -> Array:
         """Hess f(v) at one base from the Euclidean ∂f and ∂²f·v: ⟨Hess f(v), w⟩ = ⟨∂²f·v, w⟩ + ⟨∂f, a(v, w)⟩.
@@ -259,27 +371,10 @@ class Manifold(ABC):
         >>> Sphere(2).riemannian_hessian(north, north, zero, east).round(6).tolist()  # of the height, at its top
         [-1.0, 0.0, 0.0]
         """
-        self._check_gradient(gradient)
+        check_gradient(self, gradient)
         frame = self.from_coordinates(base, like(np.eye(self.dim), base))
         bent = self.acceleration(base, vector, frame)
-        return self.from_coordinates(base, self._products(hessian, frame) + self._products(gradient, bent))
-
-    def _products(self, arrays: Array, frame: Array) -> Array:
-        """Euclidean inner products (..., dim) of arrays with the vectors of a frame (dim, *point_shape)."""
-        xp = namespace(arrays, frame)
-        flat = xp.reshape(frame, (self.dim, -1))
-        rows = xp.reshape(arrays, (*self.batch_shape(arrays), flat.shape[1]))
-        if xp.isdtype(flat.dtype, "complex floating"):
-            return xp.real(rows @ xp.conj(xp.matrix_transpose(flat)))
-        return rows @ xp.matrix_transpose(flat)
-
-    def _check_gradient(self, gradient: Any) -> None:
-        shape = tuple(getattr(gradient, "shape", ()))
-        expected = self.point_shape
-        if shape[len(shape) - len(expected) :] != expected:
-            raise ArgumentError(
-                f"a Euclidean gradient on {self!r} has shape (..., {', '.join(map(str, expected))}); got {shape}."
-            )
+        return self.from_coordinates(base, frame_products(hessian, frame) + frame_products(gradient, bent))
 
     def geodesic(self, a: Array, b: Array, t: Array | float) -> Array:
         """The point at time t on the shortest geodesic from a (t=0) to b (t=1); `t` broadcasts with leading axes."""
@@ -302,70 +397,7 @@ class Manifold(ABC):
         return tuple(point.shape[: point.ndim - len(self.point_shape)])
 
 
-_OF_REAL_NUMBERS = (
-    "exp",
-    "log",
-    "log_coordinates",
-    "inner",
-    "norm",
-    "dist",
-    "squared_dist",
-    "geodesic",
-    "transport",
-    "to_coordinates",
-    "from_coordinates",
-    "log_volume_density",
-    "project",
-    "project_tangent",
-)
-
-
-def _refuse_complex(method: Callable[..., Array]) -> Callable[..., Array]:
-    """A method that raises for complex arrays on a space of real ones, where imaginary parts would be dropped."""
-
-    @functools.wraps(method)
-    def checked(self: Manifold, *arrays: Array, **named: Array) -> Array:
-        if not self.is_complex and any(map(holds_complex, (*arrays, *named.values()))):
-            raise ArgumentError(
-                f"points and vectors of {self!r} are real numbers; got complex ones. Take their real part first."
-            )
-        return method(self, *arrays, **named)
-
-    return checked
-
-
-def _false_elsewhere(method: Callable[..., Array]) -> Callable[..., Array]:
-    """`belongs`, with False for arrays of another shape or of complex numbers instead of real ones."""
-
-    @functools.wraps(method)
-    def checked(self: Manifold, point: Array, tolerance: float | None = None) -> Array:
-        if not self.point_shape:
-            return method(self, point, tolerance)
-        shape, rank = tuple(point.shape), len(self.point_shape)
-        if shape[max(len(shape) - rank, 0) :] == self.point_shape and (self.is_complex or not holds_complex(point)):
-            return method(self, point, tolerance)
-        xp = namespace(point)
-        return xp.zeros(shape[: max(len(shape) - rank, 0)], dtype=xp.bool, device=device_of(point))
-
-    return checked
-
-
-def normal_array(rng: Any, size: tuple[int, ...] | int, shape: tuple[int, ...]) -> np.ndarray:
-    """Standard normal numbers of shape (*size, *shape)."""
-    leading = (size,) if isinstance(size, int) else tuple(size)
-    return as_generator(rng).standard_normal((*leading, *shape))
-
-
-def great_circle(base: Array, vector: Array, length: Array) -> Array:
-    """cos(length)·base + sin(length)·vector/|vector| on a unit sphere, for |vector| = length."""
-    xp = namespace(base, vector)
-    length = length[..., None]
-    return xp.cos(length) * base + sinc(length) * vector
-
-
-def default_tolerance(point: Array, tolerance: float | None) -> float:
-    """The relative slack of `belongs`: 1e-6 in float64, 1e-3 in float32, unless told otherwise."""
-    if tolerance is not None:
-        return tolerance
-    xp = namespace(point)
-    return 1e-3 if point.dtype in (xp.float32, xp.complex64) else 1e-6
+def check_manifold(manifold: Any) -> None:
+    """An error for anything else."""
+    if not isinstance(manifold, Manifold):
+        raise ArgumentError(f"must be a Manifold such as SPD(3); got {shown(manifold)}.", argument="manifold")

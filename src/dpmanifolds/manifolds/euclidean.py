@@ -6,9 +6,12 @@ import math
 from abc import abstractmethod
 from typing import Any
 
-from dpmanifolds._arrays import Array, dot, namespace, root
+import numpy as np
+
+from dpmanifolds._arrays import Array, dot, like, namespace, root
 from dpmanifolds._validate import positive_integer
-from dpmanifolds.manifolds.base import Manifold, normal_array
+from dpmanifolds.manifolds._common import check_gradient, normal_array
+from dpmanifolds.manifolds.base import Manifold
 
 __all__ = ["Euclidean", "FlatManifold"]
 
@@ -27,6 +30,8 @@ class FlatManifold(Manifold):
     (True, [0.0, 0.0, 0.0])
     """
 
+    is_model_space = True
+    has_chart = True
     curvature_bounds = (0.0, 0.0)
     injectivity_radius = math.inf
 
@@ -46,6 +51,10 @@ class FlatManifold(Manifold):
 
     def log_coordinates(self, base: Array, points: Array) -> Array:
         return self.chart(points) - self.chart(base)
+
+    def exp_coordinates(self, base: Array, coordinates: np.ndarray) -> Array:
+        """The differential of the chart and its inverse cancel; both would lose the digits of a bad condition."""
+        return self.inverse_chart(self.chart(base) + like(coordinates, base))
 
     def dist(self, a: Array, b: Array) -> Array:
         return root(self.squared_dist(a, b))
@@ -83,6 +92,8 @@ class Euclidean(FlatManifold):
     """
 
     log_can_fail = False
+    has_units = True
+    typed = "euclidean:5"
 
     def __init__(self, d: int) -> None:
         self.dim = positive_integer("d", d)
@@ -91,6 +102,18 @@ class Euclidean(FlatManifold):
     @property
     def parameters(self) -> tuple[Any, ...]:
         return (self.dim,)
+
+    @property
+    def words(self) -> str:
+        return f"vectors of {self.dim} numbers"
+
+    @property
+    def picture(self) -> str:  # type: ignore[override]
+        return "plane" if self.dim == 2 else "numbers"
+
+    @property
+    def natural_center(self) -> Array:
+        return np.zeros(self.dim)
 
     def chart(self, point: Array) -> Array:
         return point
@@ -111,7 +134,7 @@ class Euclidean(FlatManifold):
         return 0 * (u + v)
 
     def gradient_coordinates(self, base: Array, gradient: Array) -> Array:
-        self._check_gradient(gradient)
+        check_gradient(self, gradient)
         return gradient
 
     def belongs(self, point: Array, tolerance: float | None = None) -> Array:

@@ -8,10 +8,11 @@ from typing import Any
 from dpmanifolds._arrays import Array, contract, eye, log_sinc, namespace, norm, root, safe_divide, sym, transpose
 from dpmanifolds._validate import positive_integer
 from dpmanifolds.errors import ArgumentError
+from dpmanifolds.manifolds._common import normal_array
 from dpmanifolds.manifolds._derivatives import differentiated_by, matrix_exponential
 from dpmanifolds.manifolds._orthonormal import blocks, complete_basis, orthonormal_belongs, orthonormalize
 from dpmanifolds.manifolds._spectral import matrix_form
-from dpmanifolds.manifolds.base import Manifold, normal_array
+from dpmanifolds.manifolds.base import Manifold
 
 __all__ = ["Grassmann"]
 
@@ -31,6 +32,8 @@ class Grassmann(Manifold):
     """
 
     injectivity_radius = math.pi / 2
+    typed = "grassmann:5,2"
+    picture = "projector"
 
     def __init__(self, n: int, p: int) -> None:
         self.n = positive_integer("n", n, at_least=2)
@@ -40,6 +43,7 @@ class Grassmann(Manifold):
         self.rank = min(self.p, self.n - self.p)
         self.dim = self.p * (self.n - self.p)
         self.point_shape = (self.n, self.p)
+        self.is_model_space = self.dim == 1
         if self.dim == 1:
             self.curvature_bounds = (0.0, 0.0)
         else:
@@ -49,6 +53,10 @@ class Grassmann(Manifold):
     def average_curvature(self) -> float:
         """Ricci is n − 2 times the metric."""
         return (self.n - 2) / (self.dim - 1) if self.dim > 1 else 0.0
+
+    @property
+    def words(self) -> str:
+        return f"{self.p}-dimensional subspaces of {self.n}-dimensional space"
 
     @property
     def parameters(self) -> tuple[Any, ...]:

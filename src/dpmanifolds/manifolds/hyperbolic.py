@@ -5,6 +5,8 @@ from __future__ import annotations
 import math
 from typing import Any
 
+import numpy as np
+
 from dpmanifolds._arrays import (
     Array,
     dot,
@@ -20,9 +22,10 @@ from dpmanifolds._arrays import (
 )
 from dpmanifolds._validate import negative_number, positive_integer
 from dpmanifolds.errors import ArgumentError
+from dpmanifolds.manifolds._common import default_tolerance, normal_array
 from dpmanifolds.manifolds._derivatives import differentiated_by
 from dpmanifolds.manifolds._smooth import arsinh_ratio, cosh_root, sinhc_root
-from dpmanifolds.manifolds.base import Manifold, default_tolerance, normal_array
+from dpmanifolds.manifolds.base import Manifold
 
 __all__ = ["Hyperbolic"]
 
@@ -43,6 +46,8 @@ class Hyperbolic(Manifold):
     """
 
     injectivity_radius = math.inf
+    typed = "hyperbolic:2"
+    is_model_space = True
 
     def __init__(self, d: int, curvature: float = -1.0) -> None:
         self.dim = positive_integer("d", d)
@@ -57,10 +62,20 @@ class Hyperbolic(Manifold):
         return (self.dim, self.curvature)
 
     @property
+    def words(self) -> str:
+        return f"points of {self.dim}-dimensional hyperbolic space"
+
+    @property
+    def picture(self) -> str:  # type: ignore[override]
+        return "disc" if self.dim == 2 else "vector"
+
+    @property
+    def natural_center(self) -> Array:
+        return self.origin
+
+    @property
     def origin(self) -> Array:
         """The point (1/√κ, 0, …, 0), as NumPy float64."""
-        import numpy as np
-
         return np.concatenate([[self.scale_length], np.zeros(self.dim)])
 
     @differentiated_by("_smooth_lift")

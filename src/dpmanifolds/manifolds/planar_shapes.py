@@ -21,6 +21,7 @@ from dpmanifolds._arrays import (
 )
 from dpmanifolds._validate import each_record, has_one_type, numeric_array, positive_integer
 from dpmanifolds.errors import ArgumentError, NotOnManifoldError
+from dpmanifolds.manifolds._common import default_tolerance, great_circle, normal_array
 from dpmanifolds.manifolds._derivatives import differentiated_by
 from dpmanifolds.manifolds._householder import (
     complement_to_coordinates,
@@ -28,7 +29,7 @@ from dpmanifolds.manifolds._householder import (
     reflect_to_axis,
 )
 from dpmanifolds.manifolds._smooth import arc_ratio, cos_root, sinc_root
-from dpmanifolds.manifolds.base import Manifold, default_tolerance, great_circle, normal_array
+from dpmanifolds.manifolds.base import Manifold
 
 __all__ = ["PlanarShapes"]
 
@@ -52,6 +53,8 @@ class PlanarShapes(Manifold):
     """
 
     is_complex = True
+    typed = "shapes:12"
+    picture = "shape"
 
     def __init__(self, k: int, dimension: int = 2) -> None:
         if not isinstance(dimension, int | np.integer) or dimension != 2:
@@ -65,6 +68,7 @@ class PlanarShapes(Manifold):
         self.point_shape = (self.k,)
         self.curvature_bounds = (4.0, 4.0) if self.k == 3 else (1.0, 4.0)
         self.injectivity_radius = math.pi / 2
+        self.is_model_space = self.k == 3
 
     @property
     def average_curvature(self) -> float:
@@ -74,6 +78,10 @@ class PlanarShapes(Manifold):
     @property
     def parameters(self) -> tuple[Any, ...]:
         return (self.k,)
+
+    @property
+    def words(self) -> str:
+        return f"planar shapes of {self.k} landmarks"
 
     def from_landmarks(self, landmarks: Array) -> Array:
         """Centre and scale landmarks, real (..., k, 2) or complex (..., k), to points of this space.

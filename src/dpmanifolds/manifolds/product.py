@@ -5,14 +5,17 @@ from __future__ import annotations
 import math
 from collections.abc import Callable
 from functools import reduce
-from typing import Any
+from typing import Any, Self
 
 import numpy as np
 
-from dpmanifolds._arrays import Array, eye, leaves, namespace, root
+from dpmanifolds._arrays import Array, eye, namespace, root
+from dpmanifolds._points import has_parts, leaves
 from dpmanifolds._validate import positive_integer
 from dpmanifolds.errors import ArgumentError
+from dpmanifolds.manifolds._common import check_gradient
 from dpmanifolds.manifolds.base import Manifold
+from dpmanifolds.manifolds.names import manifold_from_json
 
 __all__ = ["Power", "Product"]
 
@@ -36,6 +39,8 @@ class Product(Manifold):
     2.543109
     """
 
+    is_product = True
+
     def __init__(self, *factors: Manifold) -> None:
         if not factors or not all(isinstance(factor, Manifold) for factor in factors):
             raise ArgumentError(f"Product needs one or more manifolds; got {factors!r}.")
@@ -51,6 +56,26 @@ class Product(Manifold):
         return self.factors
 
     @property
+    def words(self) -> str:
+        return "combinations of " + " and ".join(factor.words for factor in self.factors)
+
+    def to_json(self) -> dict[str, Any]:
+        return {"name": type(self).__name__, "factors": [factor.to_json() for factor in self.factors]}
+
+    @classmethod
+    def from_json(cls, data: Any) -> Self:
+        return cls(*map(manifold_from_json, data["factors"]))
+
+    @property
+    def natural_center(self) -> Array | None:
+        centers = tuple(factor.natural_center for factor in self.factors)
+        return None if any(center is None for center in centers) else centers
+
+    def factors_of(self, point: Array) -> list[tuple[Manifold, Array]]:
+        parts = zip(self.factors, point, strict=True)
+        return [each for factor, part in parts for each in factor.factors_of(part)]
+
+    @property
     def max_radius(self) -> float:
         """The smallest of the factors' (never more than ½·min(inj, π/√κ) of the whole)."""
         return min(super().max_radius, *(factor.max_radius for factor in self.factors))
@@ -63,7 +88,7 @@ class Product(Manifold):
 
     def _each(self, name: str, *points: Array, **options: Any) -> tuple[Array, ...]:
         for point in points:
-            if not isinstance(point, tuple) or len(point) != len(self.factors):
+            if not has_parts(point) or len(point) != len(self.factors):
                 raise ArgumentError(f"a point of {self!r} is a tuple of {len(self.factors)} arrays.")
         return tuple(
             getattr(factor, name)(*parts, **options) for factor, *parts in zip(self.factors, *points, strict=True)
@@ -94,6 +119,15 @@ class Product(Manifold):
     def log_coordinates(self, base: Array, points: Array) -> Array:
         parts = self._each("log_coordinates", base, points)
         return namespace(*parts).concat(parts, axis=-1)
+
+    def exp_coordinates(self, base: Array, coordinates: np.ndarray) -> Array:
+        return self._each("exp_coordinates", base, self.split_coordinates(coordinates))
+
+    def first_broken_rule(self, block: Array) -> str | None:
+        return next((rule for rule in self._each("first_broken_rule", block) if rule is not None), None)
+
+    def place(self, points: Array) -> Array:
+        return self._each("place", points)
 
     def broken_rule(self, points: Array) -> Array:
         return reduce(namespace(*leaves(points)).maximum, self._each("broken_rule", points))
@@ -162,7 +196,7 @@ class Product(Manifold):
 
     def belongs(self, point: Array, tolerance: float | None = None) -> Array:
         """A tuple of another length does not; the parts of one may be of any shape."""
-        if not isinstance(point, tuple) or len(point) != len(self.factors):
+        if not has_parts(point) or len(point) != len(self.factors):
             return np.asarray(False)
         return reduce(lambda a, b: a & b, self._each("belongs", point, tolerance=tolerance))
 
@@ -193,22 +227,52 @@ class Power(Manifold):
     (100, 3, 3)
     """
 
+    is_product = True
+
     def __init__(self, manifold: Manifold, m: int) -> None:
-        if not isinstance(manifold, Manifold) or isinstance(manifold, Product):
+        if not isinstance(manifold, Manifold) or manifold.has_parts:
             raise ArgumentError(f"Power needs a manifold whose points are arrays; got {manifold!r}.")
         self.manifold = manifold
-        self.m = positive_integer("m", m)
+        self.copies = self.m = positive_integer("m", m)
         self.dim = self.m * manifold.dim
         self.point_shape = (self.m, *manifold.point_shape)
         self.curvature_bounds = _product_curvature([manifold.curvature_bounds] * min(self.m, 2))
         self.injectivity_radius = manifold.injectivity_radius
         self.is_homogeneous = manifold.is_homogeneous
         self.is_complex = manifold.is_complex
+        self.has_units = manifold.has_units
         self.rules = manifold.rules
 
     @property
     def parameters(self) -> tuple[Any, ...]:
         return (self.manifold, self.m)
+
+    @property
+    def words(self) -> str:
+        return f"maps of {self.m} {self.manifold.words}"
+
+    def to_json(self) -> dict[str, Any]:
+        return {"name": type(self).__name__, "manifold": self.manifold.to_json(), "m": self.m}
+
+    @classmethod
+    def from_json(cls, data: Any) -> Self:
+        return cls(manifold_from_json(data["manifold"]), data["m"])
+
+    @property
+    def natural_center(self) -> Array | None:
+        center = self.manifold.natural_center
+        return None if center is None else np.broadcast_to(center, self.point_shape).copy()
+
+    @property
+    def picture(self) -> str:  # type: ignore[override]
+        return "field" if self.manifold.picture == "ellipsoids" and self.point_shape[-1] > 1 else "coordinates"
+
+    @property
+    def single(self) -> Manifold:
+        return self.manifold
+
+    def factors_of(self, point: Array) -> list[tuple[Manifold, Array]]:
+        return [(self.manifold, each) for each in point]
 
     @property
     def average_curvature(self) -> float:
@@ -229,6 +293,16 @@ class Power(Manifold):
     def log_coordinates(self, base: Array, points: Array) -> Array:
         parts = self.manifold.log_coordinates(base, points)
         return namespace(parts).reshape(parts, (*parts.shape[:-2], self.dim))
+
+    def exp_coordinates(self, base: Array, coordinates: np.ndarray) -> Array:
+        copies = coordinates.reshape((*coordinates.shape[:-1], self.m, self.manifold.dim))
+        return self.manifold.exp_coordinates(base, copies)
+
+    def first_broken_rule(self, block: Array) -> str | None:
+        return self.manifold.first_broken_rule(block)
+
+    def place(self, points: Array) -> Array:
+        return self.manifold.place(points)
 
     def broken_rule(self, points: Array) -> Array:
         broken = self.manifold.broken_rule(points)
@@ -258,7 +332,7 @@ class Power(Manifold):
 
     def gradient_coordinates(self, base: Array, gradient: Array) -> Array:
         """One small frame per copy."""
-        self._check_gradient(gradient)
+        check_gradient(self, gradient)
         xp = namespace(base, gradient)
         one = self.manifold
         frame = one.from_coordinates(base[:, None, ...], eye(one.dim, xp.real(base))[None, ...])

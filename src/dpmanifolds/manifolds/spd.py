@@ -2,15 +2,18 @@
 
 from __future__ import annotations
 
+from functools import cache
 from typing import Any
 
 import numpy as np
 
-from dpmanifolds._arrays import Array, like, namespace, sym, transpose
+from dpmanifolds._arrays import Array, eps, is_numpy, like, namespace, sym, transpose
 from dpmanifolds._validate import choice, positive_integer
+from dpmanifolds.errors import ArgumentError
+from dpmanifolds.manifolds._common import default_tolerance, normal_array, number_rules
 from dpmanifolds.manifolds._derivatives import differentiated_by, frozen
 from dpmanifolds.manifolds._symmetric import apply_function, from_upper_triangle
-from dpmanifolds.manifolds.base import Manifold, default_tolerance, normal_array
+from dpmanifolds.manifolds.base import Manifold
 
 __all__ = ["SPD", "SPDBase"]
 
@@ -21,6 +24,8 @@ class SPDBase(Manifold):
     """k×k symmetric positive definite matrices; tangent vectors are symmetric matrices."""
 
     metric: str
+    has_units = True
+    typed = "spd:3"
     rules = ("all numbers must be finite", "matrices must be symmetric", "matrices must be positive definite")
 
     def __init__(self, k: int) -> None:
@@ -31,6 +36,28 @@ class SPDBase(Manifold):
     @property
     def parameters(self) -> tuple[Any, ...]:
         return (self.k,)
+
+    @property
+    def words(self) -> str:
+        return f"positive definite {self.k}×{self.k} matrices ({self.metric} metric)"
+
+    @property
+    def picture(self) -> str:  # type: ignore[override]
+        return "ellipsoids" if self.k <= 3 else "matrix"
+
+    @classmethod
+    def from_sizes(cls, *sizes: Any, metric: str | None = None) -> Manifold:
+        """With the metric that is asked for, whichever of them this one is."""
+        (k,) = sizes
+        return SPD(k) if metric is None else SPD(k, metric)
+
+    @property
+    def natural_center(self) -> Array:
+        return np.eye(self.k)
+
+    def eigenvalue_radius(self, low: float, high: float) -> float:
+        """No matrix with eigenvalues in [low, high] is farther than this from √(low·high)·I."""
+        raise ArgumentError(f"no eigenvalue bound is known for {self!r}.")
 
     def __repr__(self) -> str:
         return f"SPD({self.k}, metric={self.metric!r})"
@@ -53,7 +80,16 @@ class SPDBase(Manifold):
         skew = xp.max(xp.abs(points - transpose(points)), axis=(-2, -1))
         symmetric = skew <= default_tolerance(points, None) * size
         finite = xp.all(xp.isfinite(points), axis=(-2, -1))
-        return xp.where(finite, xp.where(symmetric, 0, 2), 1)
+        return number_rules(finite, symmetric)
+
+    def first_broken_rule(self, block: Array) -> str | None:
+        if is_numpy(block) and block.flags.c_contiguous and _seems_symmetric(block):
+            return None
+        return super().first_broken_rule(block)
+
+    def place(self, points: Array) -> Array:
+        """The symmetric part; eigenvalues are left alone, as they are positive already."""
+        return sym(points)
 
     @differentiated_by("_smooth_project")
     def project(self, point: Array) -> Array:
@@ -79,6 +115,26 @@ class SPDBase(Manifold):
 
     def _random_symmetric(self, size: tuple[int, ...] | int, rng: Any) -> Array:
         return from_upper_triangle(normal_array(rng, size, (self.dim,)), self.k)
+
+
+def _seems_symmetric(block: np.ndarray) -> bool:
+    """Whether one product per record finds them all finite and symmetric up to rounding; False settles nothing.
+
+    It weighs the differences a_ij − a_ji with fixed numbers of no simple ratio. Differences that cancel all the same
+    cost nothing but the error message: each record is read in one way only, or made symmetric first.
+    """
+    k = block.shape[-1]
+    with np.errstate(all="ignore"):
+        rows = block.reshape(-1, k * k)
+        seen = np.vecdot(rows, _skew_weights(k).astype(block.dtype))
+        return bool(np.all(np.abs(seen) <= 16 * k * k * eps(block) * rows[:, 0]))
+
+
+@cache
+def _skew_weights(k: int) -> np.ndarray:
+    """A skew matrix, flattened."""
+    weights = np.triu(np.random.default_rng(0).uniform(0.5, 1.0, (k, k)), 1)
+    return (weights - weights.T).ravel()
 
 
 def SPD(k: int, metric: str = "affine-invariant") -> SPDBase:

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+import math
 from typing import Any
 
 import numpy as np
 
 from dpmanifolds._arrays import Array, gather, is_numpy, like, namespace, sym, transpose
+from dpmanifolds.manifolds._common import normal_array
 from dpmanifolds.manifolds._lapack import call_each
-from dpmanifolds.manifolds.base import normal_array
 from dpmanifolds.manifolds.euclidean import FlatManifold
 from dpmanifolds.manifolds.spd import SPDBase
 
@@ -28,6 +29,19 @@ class SPDLogCholesky(SPDBase, FlatManifold):
     """
 
     metric = "log-cholesky"
+
+    def eigenvalue_radius(self, low: float, high: float) -> float:
+        """With h = ln(high/low): diag L stays within a factor e^{h/4} of that of the centre.
+
+        ‖strictly lower L‖² = tr p − Σ L_ii² ≤ tr p − k·det(p)^{1/k} is convex in the eigenvalues, hence largest at a
+        corner of the range.
+        """
+        k = self.k
+        corners = (
+            m * high + (k - m) * low - k * math.exp((m * math.log(high) + (k - m) * math.log(low)) / k)
+            for m in range(k + 1)
+        )
+        return math.sqrt(max(corners) + k * (math.log(high / low) / 4) ** 2)
 
     def chart(self, point: Array) -> Array:
         if is_numpy(point):

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from functools import partial
 from typing import Any
 
@@ -38,6 +39,10 @@ class SPDLogEuclidean(SPDBase, FlatManifold):
     """
 
     metric = "log-euclidean"
+
+    def eigenvalue_radius(self, low: float, high: float) -> float:
+        """½√k·ln(high/low), attained."""
+        return math.sqrt(self.k) * math.log(high / low) / 2
 
     def chart(self, point: Array) -> Array:
         return upper_triangle(_matrix_function("log", point))

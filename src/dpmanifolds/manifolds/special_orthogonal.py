@@ -9,6 +9,7 @@ import numpy as np
 
 from dpmanifolds._arrays import Array, contract, gather, like, log_sinc, namespace, norm, root, sym, transpose
 from dpmanifolds._validate import positive_integer
+from dpmanifolds.manifolds._common import normal_array
 from dpmanifolds.manifolds._derivatives import differentiated_by, frozen, matrix_exponential
 from dpmanifolds.manifolds._orthonormal import (
     exp_skew,
@@ -20,7 +21,7 @@ from dpmanifolds.manifolds._orthonormal import (
     square_root,
 )
 from dpmanifolds.manifolds._spectral import matrix_form
-from dpmanifolds.manifolds.base import Manifold, normal_array
+from dpmanifolds.manifolds.base import Manifold
 
 __all__ = ["SpecialOrthogonal"]
 
@@ -40,17 +41,28 @@ class SpecialOrthogonal(Manifold):
     """
 
     injectivity_radius = math.pi
+    typed = "rotations:3"
+    picture = "matrix"
 
     def __init__(self, n: int) -> None:
         self.n = positive_integer("n", n, at_least=2)
         self.dim = self.n * (self.n - 1) // 2
         self.point_shape = (self.n, self.n)
+        self.is_model_space = self.dim == 1
         self.curvature_bounds = {2: (0.0, 0.0), 3: (0.25, 0.25)}.get(self.n, (0.0, 0.5))
 
     @property
     def average_curvature(self) -> float:
         """Ricci is (n − 2)/2 times the metric."""
         return (self.n - 2) / (2 * (self.dim - 1)) if self.dim > 1 else 0.0
+
+    @property
+    def words(self) -> str:
+        return f"rotations in {self.n} dimensions"
+
+    @property
+    def natural_center(self) -> Array:
+        return np.eye(self.n)
 
     @property
     def parameters(self) -> tuple[Any, ...]:

@@ -5,8 +5,11 @@ from __future__ import annotations
 import math
 from typing import Any
 
+import numpy as np
+
 from dpmanifolds._arrays import Array, dot, log_sinc, namespace, norm, row_norm, safe_divide
 from dpmanifolds._validate import positive_integer, positive_number
+from dpmanifolds.manifolds._common import default_tolerance, great_circle, normal_array
 from dpmanifolds.manifolds._derivatives import differentiated_by
 from dpmanifolds.manifolds._householder import (
     complement_to_coordinates,
@@ -14,7 +17,7 @@ from dpmanifolds.manifolds._householder import (
     reflect_to_axis,
 )
 from dpmanifolds.manifolds._smooth import arc_ratio, cos_root, sinc_root
-from dpmanifolds.manifolds.base import Manifold, default_tolerance, great_circle, normal_array
+from dpmanifolds.manifolds.base import Manifold
 
 __all__ = ["Sphere"]
 
@@ -32,6 +35,8 @@ class Sphere(Manifold):
     """
 
     log_can_fail = False
+    typed = "sphere:2"
+    is_model_space = True
 
     def __init__(self, d: int, curvature: float = 1.0) -> None:
         self.dim = positive_integer("d", d)
@@ -45,6 +50,19 @@ class Sphere(Manifold):
     @property
     def parameters(self) -> tuple[Any, ...]:
         return (self.dim, self.curvature)
+
+    @property
+    def words(self) -> str:
+        return f"directions in {self.dim + 1} dimensions"
+
+    @property
+    def picture(self) -> str:  # type: ignore[override]
+        return "sphere" if self.dim == 2 else "vector"
+
+    def typed_point(self, numbers: np.ndarray) -> np.ndarray:
+        """A direction, whatever its length."""
+        length = float(np.linalg.norm(numbers))
+        return numbers * (self.sphere_radius / length) if length > 0 else numbers
 
     @differentiated_by("_smooth_exp")
     def exp(self, base: Array, vector: Array) -> Array:

@@ -21,6 +21,7 @@ from dpmanifolds._arrays import (
 )
 from dpmanifolds._validate import positive_integer
 from dpmanifolds.errors import ArgumentError, ConvergenceError
+from dpmanifolds.manifolds._common import normal_array
 from dpmanifolds.manifolds._derivatives import differentiated_by, frozen, matrix_exponential
 from dpmanifolds.manifolds._orthonormal import (
     blocks,
@@ -30,7 +31,7 @@ from dpmanifolds.manifolds._orthonormal import (
     orthonormal_belongs,
     orthonormalize,
 )
-from dpmanifolds.manifolds.base import Manifold, normal_array
+from dpmanifolds.manifolds.base import Manifold
 
 __all__ = ["Stiefel"]
 
@@ -56,6 +57,7 @@ class Stiefel(Manifold):
 
     injectivity_radius = math.sqrt(0.8) * math.pi
     max_radius = 0.0
+    picture = "projector"
 
     def __init__(self, n: int, p: int) -> None:
         self.n = positive_integer("n", n, at_least=2)
@@ -68,6 +70,10 @@ class Stiefel(Manifold):
         self.dim = self.n * self.p - self.p * (self.p + 1) // 2
         self.point_shape = (self.n, self.p)
         self.curvature_bounds = (0.0, 1.25)
+
+    @property
+    def words(self) -> str:
+        return f"{self.p}-dimensional frames of {self.n}-dimensional space"
 
     @property
     def parameters(self) -> tuple[Any, ...]:

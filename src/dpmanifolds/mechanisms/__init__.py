@@ -1,6 +1,6 @@
 """Mechanisms: a law of noise calibrated to a budget and a sensitivity, with its promise and its expected error."""
 
-from dpmanifolds.mechanisms._frames import coordinates_at, horizon, host, point_at
+from dpmanifolds.mechanisms._frames import horizon, point_at
 from dpmanifolds.mechanisms.base import Draw, ExpectedError, Facts, Mechanism, SumShape
 from dpmanifolds.mechanisms.choose import (
     DIRECT,
@@ -40,12 +40,10 @@ __all__ = [
     "WrappedLaplaceMechanism",
     "calibrate",
     "choose",
-    "coordinates_at",
     "error_metric",
     "error_quantile",
     "frechet_facts",
     "horizon",
-    "host",
     "mean_facts",
     "numerics_of",
     "offered",

@@ -1,68 +1,23 @@
-"""Points of a domain as orthonormal coordinates at its public centre, and back."""
+"""Points of a domain from coordinates at its public centre, and how far floating point tells them."""
 
 from __future__ import annotations
 
 import math
-from functools import singledispatch
 
 import numpy as np
 
-from dpmanifolds._arrays import Array, to_numpy
-from dpmanifolds.distributions import move
+from dpmanifolds._arrays import Array
+from dpmanifolds._points import host
 from dpmanifolds.domains import Domain
 from dpmanifolds.errors import ScaleOutOfRangeError
-from dpmanifolds.manifolds import FlatManifold, Manifold, Power, Product
+from dpmanifolds.manifolds import Manifold
 
-__all__ = ["coordinates_at", "horizon", "host", "point_at"]
+__all__ = ["horizon", "point_at"]
 
 _FARTHEST = 2.0**20
 _MOST_AXES = 64
 _SHORTER = 0.75
 _MOST_TRIES = 60
-
-
-def host(point: Array) -> Array:
-    """A NumPy point in double precision.
-
-    >>> import numpy as np
-    >>> from dpmanifolds.mechanisms import host
-    >>> host(np.eye(2, dtype=np.float32)).dtype.name
-    'float64'
-    """
-    if isinstance(point, tuple):
-        return tuple(host(part) for part in point)
-    array = to_numpy(point)
-    return array.astype(np.complex128 if np.iscomplexobj(array) else np.float64)
-
-
-@singledispatch
-def coordinates_at(manifold: Manifold, base: Array, point: Array) -> np.ndarray:
-    """log_base(point) in orthonormal coordinates (..., dim); NumPy in, NumPy out.
-
-    >>> import numpy as np
-    >>> from dpmanifolds import Euclidean
-    >>> from dpmanifolds.mechanisms import coordinates_at
-    >>> coordinates_at(Euclidean(2), np.array([1.0, 1.0]), np.array([3.0, 0.0])).tolist()
-    [2.0, -1.0]
-    """
-    return np.asarray(manifold.to_coordinates(base, manifold.log(base, point)))
-
-
-@coordinates_at.register
-def _(manifold: FlatManifold, base: Array, point: Array) -> np.ndarray:
-    return np.asarray(manifold.chart(point) - manifold.chart(base))
-
-
-@coordinates_at.register
-def _(manifold: Product, base: Array, point: Array) -> np.ndarray:
-    parts = zip(manifold.factors, base, point, strict=True)
-    return np.concatenate([coordinates_at(*part) for part in parts], axis=-1)
-
-
-@coordinates_at.register
-def _(manifold: Power, base: Array, point: Array) -> np.ndarray:
-    copies = coordinates_at(manifold.manifold, base, point)
-    return copies.reshape((*copies.shape[:-2], manifold.dim))
 
 
 def point_at(domain: Domain, coordinates: np.ndarray) -> Array:
@@ -83,7 +38,7 @@ def point_at(domain: Domain, coordinates: np.ndarray) -> Array:
     for factor in (*(_SHORTER**power for power in range(_MOST_TRIES)), 0.0):
         try:
             with np.errstate(all="ignore"):
-                return domain.clip(move(domain.manifold, host(domain.center), factor * inside))
+                return domain.clip(domain.manifold.move(host(domain.center), factor * inside))
         except (ScaleOutOfRangeError, np.linalg.LinAlgError):
             continue
     raise ScaleOutOfRangeError(f"the centre is no point of {domain.manifold!r} in double precision.")
@@ -118,8 +73,8 @@ def _is_told(manifold: Manifold, center: Array, radius: float, distance: float) 
     ways = np.concatenate([axes, -axes])
     try:
         with np.errstate(all="ignore"):
-            points = move(manifold, move(manifold, center, radius * ways), (radius + distance) * ways)
-            seen = np.linalg.norm(coordinates_at(manifold, center, points), axis=-1)
+            points = manifold.move(manifold.move(center, radius * ways), (radius + distance) * ways)
+            seen = np.linalg.norm(manifold.log_coordinates(center, points), axis=-1)
     except (ScaleOutOfRangeError, np.linalg.LinAlgError):
         return False
     return bool(np.all((seen >= distance) & (seen <= distance + 4 * radius)))

@@ -22,15 +22,16 @@ from typing import Any, ClassVar, Self
 
 import numpy as np
 
-from dpmanifolds._arrays import Array, leaves
+from dpmanifolds._arrays import Array
+from dpmanifolds._points import host, leaves
 from dpmanifolds._validate import choice
-from dpmanifolds.distributions import KNormGradientLaw, TangentLaw, gaussian_law, laplace_law, move
+from dpmanifolds.distributions import KNormGradientLaw, TangentLaw, gaussian_law, laplace_law
 from dpmanifolds.distributions._gradient_bounds import acceptance_bound
 from dpmanifolds.distributions.flat import is_euclidean
 from dpmanifolds.domains import Ball
 from dpmanifolds.errors import ArgumentError, NotAvailableError, ScaleOutOfRangeError
-from dpmanifolds.manifolds import Hyperbolic, Power, Product, Sphere
-from dpmanifolds.mechanisms._frames import coordinates_at, horizon, host, point_at
+from dpmanifolds.manifolds import Hyperbolic, Sphere
+from dpmanifolds.mechanisms._frames import horizon, point_at
 from dpmanifolds.mechanisms.base import Draw, ExpectedError, Facts, Mechanism, simulated_error
 from dpmanifolds.noise import as_generator
 from dpmanifolds.privacy import (
@@ -74,7 +75,7 @@ class _IdealizedMechanism(Mechanism):
     def _shown(self, point: Array) -> Array:
         domain = self.facts.domain
         inside = domain.clip(point)
-        coordinates = coordinates_at(domain.manifold, host(domain.center), inside)
+        coordinates = domain.manifold.log_coordinates(host(domain.center), inside)
         return point_at(domain, np.rint(coordinates / self.step) * self.step)
 
     @cached_property
@@ -104,14 +105,14 @@ class _AroundTheStatistic(_IdealizedMechanism):
         """exp of the noise at the point, and what takes its place beyond the horizon."""
         manifold, center = self.facts.domain.manifold, host(self.facts.domain.center)
         if is_euclidean(manifold):
-            seen = coordinates_at(manifold, center, point) + noise
-            return move(manifold, center, seen * min(1.0, self._horizon / max(float(np.linalg.norm(seen)), 1e-300)))
+            seen = manifold.log_coordinates(center, point) + noise
+            return manifold.move(center, seen * min(1.0, self._horizon / max(float(np.linalg.norm(seen)), 1e-300)))
         # the triangle inequality: no need to compute a point that lies beyond for certain
         if not np.linalg.norm(noise) <= self._horizon + self.facts.domain.radius:
             return center
         try:
-            moved = move(manifold, point, noise)
-            near = np.linalg.norm(coordinates_at(manifold, center, moved)) <= self._horizon
+            moved = manifold.move(point, noise)
+            near = np.linalg.norm(manifold.log_coordinates(center, moved)) <= self._horizon
         except (ScaleOutOfRangeError, np.linalg.LinAlgError):
             return center
         return moved if near else center
@@ -275,7 +276,7 @@ class KNormGradientMechanism(_IdealizedMechanism):
         facts = facts.of_frechet_mean
         if facts.of_gradient is None or not isinstance(facts.domain, Ball):
             raise NotAvailableError("the K-norm gradient mechanism is offered for Fréchet means in a Ball only.")
-        if isinstance(facts.domain.manifold, Product | Power):
+        if facts.domain.manifold.is_product:
             raise NotAvailableError(f"no exact K-norm gradient draws are known on {facts.domain.manifold!r}.")
         moved = 2 * float(facts.of_gradient)
         epsilon = affordable_epsilon(budget)

@@ -28,12 +28,13 @@ import numpy as np
 from scipy import integrate, special
 
 from dpmanifolds._arrays import Array
+from dpmanifolds._points import host
 from dpmanifolds._validate import choice
 from dpmanifolds.distributions import FlatGaussian, FlatLaplace
 from dpmanifolds.domains import Ball
 from dpmanifolds.errors import ArgumentError, ScaleOutOfRangeError
 from dpmanifolds.manifolds import Euclidean
-from dpmanifolds.mechanisms._frames import coordinates_at, host, point_at
+from dpmanifolds.mechanisms._frames import point_at
 from dpmanifolds.mechanisms.base import Draw, ExpectedError, Facts, Mechanism, edge_factor
 from dpmanifolds.noise import LatticeGaussian, LatticeLaplace, RoundedGaussian, RoundedLaplace
 from dpmanifolds.privacy import (
@@ -129,7 +130,7 @@ class WrappedMechanism(Mechanism):
                 "this mechanism adds noise to a sum of integers, one vector for each record (noisy_mean), and not to a "
                 "point: that moves by more. Use private_mean, or the mechanism 'direct'."
             )
-        coordinates = coordinates_at(domain.manifold, host(domain.center), host(statistic))
+        coordinates = domain.manifold.log_coordinates(host(domain.center), host(statistic))
         values = np.rint(coordinates / self.step).astype(np.int64)
         noisy = self._noisy(values, rng) * self.step
         return Draw(self.point_of(noisy), noisy)

@@ -9,7 +9,7 @@ from typing import Any
 
 import numpy as np
 
-from dpmanifolds._arrays import Array
+from dpmanifolds._points import as_block, records_at
 from dpmanifolds.domains import Domain
 from dpmanifolds.errors import NotOnManifoldError
 from dpmanifolds.manifolds import Manifold
@@ -18,7 +18,6 @@ from dpmanifolds.optimize.draws import Draws
 from dpmanifolds.optimize.moves import LONGEST_STEP, is_finite, move, shortened
 from dpmanifolds.optimize.plan import DescentPlan
 from dpmanifolds.privacy import Budget
-from dpmanifolds.sums.contribution import expand
 
 __all__ = ["Outcome", "Run"]
 
@@ -121,7 +120,7 @@ class Run:
         """A gradient at w of a public record: whatever cannot be factorised there shows."""
         loss = self.source.loss
         if loss.filler is not None:
-            loss.gradients(w, expand(loss.filler))
+            loss.gradients(w, as_block(loss.filler))
 
     def _chosen(self, so_far: Any, w: Any, following: Any, t: int) -> Any:
         if self.output == "random":
@@ -146,9 +145,5 @@ class Run:
 
 def _clipped(domain: Domain, point: Any) -> Any | None:
     """The point in the domain; None where rounding left it outside."""
-    inside = domain.clip(_each(point, lambda part: part[None]))
-    return _each(inside, lambda part: part[0]) if bool(np.all(domain.contains(inside))) else None
-
-
-def _each(point: Any, change: Callable[[Array], Array]) -> Any:
-    return tuple(_each(part, change) for part in point) if isinstance(point, tuple) else change(point)
+    inside = domain.clip(as_block(point))
+    return records_at(inside, 0) if bool(np.all(domain.contains(inside))) else None

@@ -25,12 +25,12 @@ from typing import Any
 import numpy as np
 from array_api_compat import is_jax_array, is_torch_array
 
-from dpmanifolds._arrays import Array, leaves, namespace, to_numpy
+from dpmanifolds._arrays import Array, namespace, to_numpy
+from dpmanifolds._points import count_records, leaves, map_parts, records_at
 from dpmanifolds._validate import record_numbers
 from dpmanifolds.errors import ArgumentError, DPManifoldsError
 from dpmanifolds.manifolds import Manifold
 from dpmanifolds.optimize.loss import Loss, like_point
-from dpmanifolds.statistics.blocks import records_at
 
 __all__ = ["AutogradLoss"]
 
@@ -62,12 +62,7 @@ class AutogradLoss(Loss):
 
     def form(self, records: Any) -> Array:
         """As they come, in their precision."""
-        if isinstance(records, tuple):
-            return tuple(map(self.form, records))
-        array = record_numbers("records", records)
-        if array.ndim == 0:
-            raise ArgumentError("records must be an array with one leading axis of records; got a single number.")
-        return array
+        return map_parts(_as_records, records)
 
     def for_records(self, reference: Array) -> AutogradLoss:
         return replace(self, library=_library(reference).name)
@@ -101,6 +96,13 @@ class AutogradLoss(Loss):
         return library, library.arrays(records)
 
 
+def _as_records(part: Any) -> Array:
+    array = record_numbers("records", part)
+    if array.ndim == 0:
+        raise ArgumentError("records must be an array with one leading axis of records; got a single number.")
+    return array
+
+
 def _failures() -> tuple[type[Exception], ...]:
     """What numbers alone make a function raise; all else is a mistake in it, and is shown."""
     import torch
@@ -109,7 +111,7 @@ def _failures() -> tuple[type[Exception], ...]:
 
 
 def _one_by_one(records: Any) -> Iterator[Any]:
-    return (records_at(records, slice(row, row + 1)) for row in range(int(leaves(records)[0].shape[0])))
+    return (records_at(records, slice(row, row + 1)) for row in range(count_records(records)))
 
 
 class _Torch:
@@ -119,7 +121,7 @@ class _Torch:
     def arrays(cls, records: Any) -> Any:
         import torch
 
-        return tuple(map(cls.arrays, records)) if isinstance(records, tuple) else torch.as_tensor(records)
+        return map_parts(torch.as_tensor, records)
 
     @staticmethod
     def vmap(function: Callable[..., Any], in_dims: tuple[int | None, ...]) -> Callable[..., Any]:
@@ -141,7 +143,7 @@ class _Jax:
     def arrays(cls, records: Any) -> Any:
         import jax
 
-        return tuple(map(cls.arrays, records)) if isinstance(records, tuple) else jax.numpy.asarray(records)
+        return map_parts(jax.numpy.asarray, records)
 
     @staticmethod
     def vmap(function: Callable[..., Any], in_dims: tuple[int | None, ...]) -> Callable[..., Any]:

@@ -25,10 +25,10 @@ from typing import Any
 import numpy as np
 
 from dpmanifolds._arrays import Array, has_doubles, like, namespace, norm, safe_divide, to_numpy
+from dpmanifolds._points import count_records, in_double, records_at
 from dpmanifolds.errors import ScaleOutOfRangeError
 from dpmanifolds.optimize.loss import Loss, OuterLoss, row_product
-from dpmanifolds.statistics.blocks import records_at
-from dpmanifolds.sums.contribution import Contribution, in_double
+from dpmanifolds.sums.contribution import Contribution
 from dpmanifolds.sums.integers import ball_integers, finest_exponent, length_fits
 from dpmanifolds.sums.outer import OuterContribution, finest_factor_exponent
 
@@ -84,8 +84,8 @@ class GradientContribution(Contribution):
     def _rows(self, block: Array) -> Array:
         if not self.moving or self.loss.any_company:
             return _in_double(self.rule(block))
-        count = int((block[0] if isinstance(block, tuple) else block).shape[0])
-        rows = [_in_double(self.rule(records_at(block, slice(i, i + 1)))) for i in range(count)]
+        alone = (records_at(block, slice(i, i + 1)) for i in range(count_records(block)))
+        rows = [_in_double(self.rule(record)) for record in alone]
         return namespace(*rows).concat(rows, axis=0)
 
 

@@ -15,6 +15,7 @@ from typing import Any
 import numpy as np
 
 from dpmanifolds._arrays import Array, eye, namespace, transpose
+from dpmanifolds._points import has_parts
 from dpmanifolds._validate import positive_integer
 from dpmanifolds.errors import ArgumentError
 from dpmanifolds.manifolds import Manifold, SPDAffineInvariant
@@ -55,7 +56,7 @@ class GaussianCovarianceLoss(Loss):
 
     def form(self, records: Any) -> Array:
         array = super().form(records)
-        if isinstance(array, tuple) or array.ndim != 2 or array.shape[1] != self.k:
+        if has_parts(array) or array.ndim != 2 or array.shape[1] != self.k:
             raise ArgumentError(f"records must be vectors of shape (n, {self.k}).")
         return array
 

@@ -27,11 +27,13 @@ from typing import Any
 
 import numpy as np
 
-from dpmanifolds._arrays import Array, is_numpy, leaves, to_numpy
+from dpmanifolds._arrays import Array, is_numpy
+from dpmanifolds._points import host, leaves
 from dpmanifolds._validate import choice, hide_records, positive_integer, positive_number, shown
 from dpmanifolds.domains import Domain
 from dpmanifolds.errors import ArgumentError, NotOnManifoldError
 from dpmanifolds.manifolds import Manifold
+from dpmanifolds.manifolds.base import check_manifold
 from dpmanifolds.noise import as_generator
 from dpmanifolds.optimize._loop import Run
 from dpmanifolds.optimize._noisy import NoisyGradient
@@ -227,8 +229,7 @@ def private_descent(
 
 
 def as_loss(loss: Any, manifold: Manifold) -> Loss:
-    if not isinstance(manifold, Manifold):
-        raise ArgumentError(f"must be a Manifold such as SPD(3); got {shown(manifold)}.", argument="manifold")
+    check_manifold(manifold)
     if not isinstance(loss, Loss):
         if not callable(loss):
             raise ArgumentError(f"must be a Loss or a function loss(w, record); got {shown(loss)}.", argument="loss")
@@ -245,7 +246,7 @@ def checked_start(manifold: Manifold, start: Any) -> Any:
     point = manifold.as_points(start, "start")
     if manifold.batch_shape(point) != ():
         raise ArgumentError(f"start must be one point of {manifold!r}; got leading axes {manifold.batch_shape(point)}.")
-    w = _on_host(point)
+    w = host(point)
     if not (is_finite(w) and bool(manifold.belongs(w))):
         raise NotOnManifoldError(f"start does not lie on {manifold!r}; use manifold.project to put it there.")
     return w
@@ -259,13 +260,6 @@ def returned_point(point: Any, held: HeldRecords, private_count: bool = False) -
     if private_count and not held.given.is_in_memory:
         return point
     return point if all(map(is_numpy, leaves(held.reference))) else like_point(point, held.reference)
-
-
-def _on_host(point: Any) -> Any:
-    if isinstance(point, tuple):
-        return tuple(_on_host(part) for part in point)
-    array = to_numpy(point)
-    return array.astype(np.complex128 if array.dtype.kind == "c" else np.float64)
 
 
 def clip_norm(loss: Loss, clip: float | None) -> float:

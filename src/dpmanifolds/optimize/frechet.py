@@ -13,18 +13,21 @@
 from __future__ import annotations
 
 import math
+import operator
 from dataclasses import dataclass
+from functools import reduce
 from typing import Any
 
 import numpy as np
 
 from dpmanifolds._arrays import Array, namespace, norm, safe_divide, to_numpy
+from dpmanifolds._points import as_block, in_double, leaves, like_parts, map_parts, on_host, replace_rows
 from dpmanifolds._validate import shown
 from dpmanifolds.domains import Ball
 from dpmanifolds.errors import ArgumentError
 from dpmanifolds.manifolds import Manifold
 from dpmanifolds.optimize.loss import Loss, like_point
-from dpmanifolds.sums.contribution import TangentContribution, expand, in_double, public_point, replace_rows
+from dpmanifolds.sums.contribution import TangentContribution
 
 __all__ = ["FrechetMeanLoss", "FrechetMedianLoss"]
 
@@ -63,7 +66,7 @@ class _DistanceLoss(Loss):
     @property
     def filler(self) -> Any:
         """The centre of the ball."""
-        return _on_host(self.ball.center)
+        return on_host(self.ball.center)
 
     def form(self, records: Any) -> Array:
         block = in_double(self.manifold.take_form(records))
@@ -79,7 +82,7 @@ class _DistanceLoss(Loss):
 
         A record that has none although it keeps all rules stays as it is.
         """
-        manifold, center = self.manifold, public_point(self.filler, block)
+        manifold, center = self.manifold, like_parts(self.filler, block)
         seen, broken = TangentContribution(manifold, self.filler).seen(block)
         xp = namespace(seen)
         length = norm(seen)
@@ -87,7 +90,7 @@ class _DistanceLoss(Loss):
         factor = xp.where(outside, self.ball.radius * _INSIDE / length, xp.zeros_like(length))
         inward = xp.where(outside[:, None], factor[:, None] * seen, xp.zeros_like(seen))
         moved = manifold.exp(center, manifold.from_coordinates(center, inward))
-        block = _chosen(outside, moved, replace_rows(block, center, broken > 0))
+        block = replace_rows(replace_rows(block, center, broken > 0), moved, outside)
         return block, broken
 
 
@@ -112,7 +115,7 @@ class FrechetMeanLoss(_DistanceLoss):
     def anchor(self, w: Array) -> np.ndarray | None:
         if not self.manifold.is_hadamard:
             return None
-        return np.asarray(-to_numpy(self.manifold.log_coordinates(w, expand(self.filler)))[0])
+        return np.asarray(-to_numpy(self.manifold.log_coordinates(w, as_block(self.filler)))[0])
 
     def value(self, w: Array, records: Array) -> float:
         distance = self.manifold.dist(like_point(w, records), records)
@@ -148,24 +151,8 @@ class FrechetMedianLoss(_DistanceLoss):
         return namespace(pulls).where(_equal(records, point)[:, None], 0.0, pulls)
 
 
-def _on_host(point: Any) -> Any:
-    return tuple(map(_on_host, point)) if isinstance(point, tuple) else to_numpy(point)
-
-
 def _equal(records: Any, point: Any) -> Array:
     """Which records are the point, bit for bit."""
-    if isinstance(records, tuple):
-        first, *others = (_equal(*parts) for parts in zip(records, point, strict=True))
-        for other in others:
-            first = first & other
-        return first
-    xp = namespace(records)
-    return xp.all(xp.reshape(records == point, (records.shape[0], -1)), axis=-1)
-
-
-def _chosen(mask: Array, a: Any, b: Any) -> Any:
-    """a where the mask holds, else b, record by record."""
-    if isinstance(a, tuple):
-        return tuple(_chosen(mask, one, other) for one, other in zip(a, b, strict=True))
-    xp = namespace(a, b)
-    return xp.where(xp.reshape(mask, (-1,) + (1,) * (b.ndim - 1)), a, b)
+    equal = map_parts(operator.eq, records, point)
+    rows = (namespace(part).reshape(part, (part.shape[0], -1)) for part in leaves(equal))
+    return reduce(operator.and_, (namespace(part).all(part, axis=-1) for part in rows))

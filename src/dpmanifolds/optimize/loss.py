@@ -23,11 +23,11 @@ from typing import Any
 
 import numpy as np
 
-from dpmanifolds._arrays import Array, leaves, like, namespace, to_numpy
+from dpmanifolds._arrays import Array, like, namespace, to_numpy
+from dpmanifolds._points import has_parts, in_double, leaves, like_parts, map_parts, replace_rows
 from dpmanifolds._validate import record_numbers
 from dpmanifolds.errors import ArgumentError, NotOnManifoldError
 from dpmanifolds.manifolds import Manifold
-from dpmanifolds.sums.contribution import in_double, public_point, replace_rows
 
 __all__ = ["Loss", "OuterLoss", "clip_factors", "like_point", "refuse_malformed", "row_product"]
 
@@ -83,8 +83,8 @@ class Loss(ABC):
 
     def form(self, records: Any) -> Array:
         """The records as arrays with one leading axis: shapes are checked, no number is."""
-        if isinstance(records, tuple):
-            shapes = [np.shape(part) for part in self.filler] if isinstance(self.filler, tuple) else []
+        if has_parts(records):
+            shapes = [np.shape(part) for part in self.filler] if has_parts(self.filler) else []
             wanted = shapes if len(shapes) == len(records) else [None] * len(records)
             parts = tuple(record_numbers("records", *each) for each in zip(records, wanted, strict=True))
             if not parts or any(part.ndim == 0 or part.shape[0] != parts[0].shape[0] for part in parts):
@@ -107,7 +107,7 @@ class Loss(ABC):
             broken = bad if broken is None else broken | bad
         assert broken is not None
         if self.filler is not None:
-            block = replace_rows(block, public_point(self.filler, block), broken)
+            block = replace_rows(block, like_parts(self.filler, block), broken)
         return block, xp.astype(broken, xp.int64)
 
     def prepare(self, records: Any) -> Array:
@@ -180,6 +180,4 @@ def row_product(rows: Array, matrix: Array) -> Array:
 def like_point(w: Any, records: Array) -> Any:
     """The public point w in the library, device and precision of the records."""
     reference = leaves(records)[0]
-    if isinstance(w, tuple):
-        return tuple(like_point(part, records) for part in w)
-    return like(w, reference)
+    return map_parts(lambda part: like(part, reference), w)

@@ -10,19 +10,15 @@
 
 from __future__ import annotations
 
-from functools import singledispatch
 from typing import Any
 
 import numpy as np
 
-from dpmanifolds._arrays import Array, leaves, norm
+from dpmanifolds._arrays import Array, norm
+from dpmanifolds._points import leaves
 from dpmanifolds.manifolds import (
-    FlatManifold,
     Manifold,
-    Power,
-    Product,
 )
-from dpmanifolds.manifolds.spd import SPDBase
 from dpmanifolds.optimize.loss import clip_factors
 
 __all__ = ["LONGEST_STEP", "is_finite", "move", "shortened"]
@@ -41,33 +37,10 @@ def move(manifold: Manifold, w: Array, coordinates: Array, retraction: bool) -> 
     vector = manifold.from_coordinates(w, coordinates)
     if retraction:
         return manifold.retract(w, vector)
-    return _settled(manifold, manifold.exp(w, vector))
+    return manifold.place(manifold.exp(w, vector))
 
 
 def shortened(manifold: Manifold, coordinates: np.ndarray, longest: float) -> np.ndarray:
     """A step cut to the length `longest`, on a `Power` each copy on its own."""
-    copies = manifold.m if isinstance(manifold, Power) else 1
-    parts = coordinates.reshape(copies, -1)
+    parts = coordinates.reshape(manifold.copies, -1)
     return np.asarray(parts * clip_factors(norm(parts), longest)[:, None]).ravel()
-
-
-@singledispatch
-def _settled(manifold: Manifold, point: Array) -> Array:
-    """`point` without the rounding that many steps would pile up."""
-    return manifold.project(point)
-
-
-@_settled.register(SPDBase)
-@_settled.register(FlatManifold)
-def _(manifold: Manifold, point: Array) -> Array:
-    return point
-
-
-@_settled.register
-def _(manifold: Power, point: Array) -> Array:
-    return _settled(manifold.manifold, point)
-
-
-@_settled.register
-def _(manifold: Product, point: Array) -> Array:
-    return tuple(_settled(factor, part) for factor, part in zip(manifold.factors, point, strict=True))

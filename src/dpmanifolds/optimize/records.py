@@ -22,12 +22,12 @@ from typing import Any
 
 import numpy as np
 
-from dpmanifolds._arrays import Array, leaves, namespace, to_numpy
+from dpmanifolds._arrays import Array, to_numpy
+from dpmanifolds._points import count_records, has_parts, join, leaves, on_host, records_at
 from dpmanifolds._validate import choice, hide_records
 from dpmanifolds.errors import ArgumentError
 from dpmanifolds.ledger import keyed_fingerprint
 from dpmanifolds.optimize.loss import Loss, refuse_malformed
-from dpmanifolds.statistics.blocks import records_at
 from dpmanifolds.statistics.persons import Persons, persons_of
 from dpmanifolds.statistics.sources import (
     ArraySource,
@@ -42,7 +42,7 @@ from dpmanifolds.statistics.sources import (
 from dpmanifolds.sums.contribution import Contribution
 from dpmanifolds.sums.outer import OuterContribution, sum_outer
 from dpmanifolds.sums.persons import sum_persons
-from dpmanifolds.sums.total import ExactSum, _filled, _on_host, _stays, sum_records, tile_size
+from dpmanifolds.sums.total import ExactSum, _filled, _stays, sum_records, tile_size
 
 __all__ = ["HeldRecords", "hold_records"]
 
@@ -124,18 +124,18 @@ def _source(loss: Loss, records: Any, may_be_empty: bool) -> Source:
     if loss.record_manifold is not None:
         return source_of(loss.record_manifold, records, allow_empty=may_be_empty)
     if _is_streamed(records):
-        shape = np.shape(loss.filler) if loss.filler is not None and not isinstance(loss.filler, tuple) else None
+        shape = np.shape(loss.filler) if loss.filler is not None and not has_parts(loss.filler) else None
         return source_of(None, records, allow_empty=may_be_empty, shape=shape)
     array = loss.form(records)
-    if leaves(array)[0].shape[0] == 0 and not may_be_empty:
+    if count_records(array) == 0 and not may_be_empty:
         raise ArgumentError("records is empty: at least one record is needed.")
     return ArraySource(array)
 
 
 def _is_streamed(records: Any) -> bool:
     """Whether records are read block by block rather than taken into memory."""
-    if isinstance(records, tuple):
-        return bool(records) and any(map(is_dask, records))
+    if has_parts(records):
+        return any(map(is_dask, records))
     return (
         isinstance(records, np.memmap)
         or hasattr(records, "__dask_graph__")
@@ -147,7 +147,7 @@ def _is_streamed(records: Any) -> bool:
 def _prepared(source: Source, prepare: _Prepare) -> Source:
     if source.is_in_memory:
         blocks = source.reduce(lambda _, __, block: [prepare(block)], operator.add)
-        return ArraySource(_joined(blocks))
+        return ArraySource(join(*blocks))
     kept = source.resident(prepare)
     return _PreparedSource(source, prepare) if kept is None else kept
 
@@ -181,7 +181,7 @@ class _Prepare:
     loss: Loss
 
     def __call__(self, raw: Any) -> tuple[Array, Array]:
-        formed = self.loss.form(raw if _stays(raw) else _on_host(raw))
+        formed = self.loss.form(raw if _stays(raw) else on_host(raw))
         parts = leaves(formed)
         count, size = int(parts[0].shape[0]), tile_size(parts, _TILE_BYTES)
         pieces = []
@@ -191,7 +191,7 @@ class _Prepare:
             with np.errstate(all="ignore"):
                 brought = self.loss.bring(_filled(tile, self.loss.filler, size))
             pieces.append(records_at(brought, slice(0, rows)))
-        return _joined(pieces) if pieces else (formed, np.zeros(0, dtype=np.int64))
+        return join(*pieces) if pieces else (formed, np.zeros(0, dtype=np.int64))
 
 
 @dataclass(frozen=True)
@@ -215,12 +215,6 @@ class _Digests:
                 digest.update(int(self.numbers[first + row]).to_bytes(8, "little"))
             total += (1 << 8 * _DIGEST) + int.from_bytes(digest.digest(), "little")
         return total
-
-
-def _joined(blocks: list[Any]) -> Any:
-    if isinstance(blocks[0], tuple):
-        return tuple(_joined(list(parts)) for parts in zip(*blocks, strict=True))
-    return blocks[0] if len(blocks) == 1 else namespace(*blocks).concat(blocks, axis=0)
 
 
 def _count_broken(_: int, __: int, block: Any) -> np.ndarray:

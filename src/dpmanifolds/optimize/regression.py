@@ -15,16 +15,18 @@ needs no metric on the tangent bundle. f((a,b), (t,y)) = ½ρ²(γ(t), y), γ th
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 
 from dpmanifolds._arrays import Array, dot, namespace, norm, safe_divide, sinc, sinhc
+from dpmanifolds._points import in_double, like_parts, replace_rows
 from dpmanifolds.errors import ArgumentError, NotAvailableError
-from dpmanifolds.manifolds import FlatManifold, Hyperbolic, Manifold, Power, Sphere
+from dpmanifolds.manifolds import Manifold, Power
 from dpmanifolds.optimize.loss import Loss, like_point
-from dpmanifolds.sums.contribution import TangentContribution, in_double, public_point, replace_rows
+from dpmanifolds.sums.contribution import TangentContribution
 
 __all__ = ["GeodesicRegressionLoss"]
 
@@ -50,7 +52,7 @@ class GeodesicRegressionLoss(Loss):
     any_company = True
 
     def __post_init__(self) -> None:
-        if not isinstance(self.response, (Sphere, Hyperbolic, FlatManifold)):
+        if not self.response.is_model_space:
             raise NotAvailableError(
                 f"geodesic regression is offered on spheres, hyperbolic and flat spaces; got {self.response!r}, whose "
                 "Jacobi fields are not of one factor. Use SPD(k, metric='log-euclidean') for matrices."
@@ -90,7 +92,7 @@ class GeodesicRegressionLoss(Loss):
         xp = namespace(covariates)
         broken = xp.where((broken == 0) & ~xp.isfinite(covariates), len(self.rules), broken)
         lost = (broken > 0) | ~xp.all(xp.isfinite(seen), axis=-1)
-        covariates, responses = replace_rows(block, public_point(self.filler, block), lost)
+        covariates, responses = replace_rows(block, like_parts(self.filler, block), lost)
         return (xp.clip(covariates, 0.0, 1.0), responses), broken
 
     def value(self, w: Array, records: Array) -> float:
@@ -118,13 +120,12 @@ class GeodesicRegressionLoss(Loss):
 
     def _across(self, share: Array, length: Array) -> Array:
         """s(share·ℓ)/s(ℓ)."""
-        if isinstance(self.response, Sphere) and self.response.dim > 1:
-            angle = length / self.response.sphere_radius
-            return share * sinc(share * angle) / sinc(angle)
-        if isinstance(self.response, Hyperbolic):
-            angle = length / self.response.scale_length
-            return share * sinhc(share * angle) / sinhc(angle)
-        return share
+        curvature, _ = self.response.curvature_bounds
+        if curvature == 0:
+            return share
+        angle = length / (1 / math.sqrt(abs(curvature)))
+        ratio = sinc if curvature > 0 else sinhc
+        return share * ratio(share * angle) / ratio(angle)
 
 
 def _ends(w: Array, responses: Array) -> tuple[Array, Array]:

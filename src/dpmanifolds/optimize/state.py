@@ -22,6 +22,7 @@ from typing import Any
 
 import numpy as np
 
+from dpmanifolds._points import has_parts
 from dpmanifolds.errors import ArgumentError
 
 __all__ = ["StateFile", "encode_points"]
@@ -99,7 +100,7 @@ def encode_points(points: dict[str, Any]) -> dict[str, Any]:
 
 
 def _encode(point: Any) -> Any:
-    if isinstance(point, tuple):
+    if has_parts(point):
         return {"parts": [_encode(part) for part in point]}
     array = np.asarray(point)
     if array.dtype.kind == "c":

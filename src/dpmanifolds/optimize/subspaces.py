@@ -22,6 +22,7 @@ from typing import Any
 import numpy as np
 
 from dpmanifolds._arrays import Array, namespace, norm, transpose
+from dpmanifolds._points import has_parts
 from dpmanifolds._validate import positive_integer, positive_number
 from dpmanifolds.errors import ArgumentError
 from dpmanifolds.manifolds import Grassmann, Manifold, Sphere, Stiefel
@@ -42,7 +43,7 @@ class _VectorLoss(OuterLoss):
 
     def form(self, records: Any) -> Array:
         array = super().form(records)
-        if isinstance(array, tuple) or array.ndim != 2 or array.shape[1] != self.shape[0]:
+        if has_parts(array) or array.ndim != 2 or array.shape[1] != self.shape[0]:
             raise ArgumentError(f"records must have shape (n, {self.shape[0]}).")
         return array
 

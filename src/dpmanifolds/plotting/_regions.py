@@ -7,9 +7,9 @@ import math
 import numpy as np
 
 from dpmanifolds._arrays import Array
-from dpmanifolds.distributions import move
+from dpmanifolds._points import host
 from dpmanifolds.errors import NotAvailableError
-from dpmanifolds.mechanisms import coordinates_at, host, point_at
+from dpmanifolds.mechanisms import point_at
 from dpmanifolds.releases import ConfidenceRegion, Release, confidence_region
 
 __all__ = ["directions", "edge_of", "known_region", "middle_of_number", "noisy_coordinates", "reach_of"]
@@ -40,17 +40,17 @@ def edge_of(region: ConfidenceRegion, count: int) -> Array:
     manifold, domain = release.manifold, release.domain
     steps = region.radius * directions(manifold.dim, count)
     if region.metric == "distance":
-        return domain.clip(move(manifold, host(release.value), steps))
+        return domain.clip(manifold.move(host(release.value), steps))
     if release.base is None:
         return point_at(domain, noisy_coordinates(release) + steps)
-    return domain.clip(move(manifold, release.base, noisy_coordinates(release) + steps))
+    return domain.clip(manifold.move(release.base, noisy_coordinates(release) + steps))
 
 
 def noisy_coordinates(release: Release) -> np.ndarray:
     """The middle of a region in coordinates: those that were drawn, which may lie outside of the domain."""
     if release.coordinates is not None:
         return np.asarray(release.coordinates)
-    return coordinates_at(release.manifold, release.viewpoint, host(release.value))
+    return np.asarray(release.manifold.log_coordinates(release.viewpoint, host(release.value)))
 
 
 def reach_of(region: ConfidenceRegion) -> float:
@@ -60,7 +60,7 @@ def reach_of(region: ConfidenceRegion) -> float:
         return region.radius
     if region.metric == "number":
         return region.radius + abs(middle_of_number(release) - float(release.value))
-    shown = coordinates_at(release.manifold, release.viewpoint, host(release.value))
+    shown = release.manifold.log_coordinates(release.viewpoint, host(release.value))
     return region.radius + float(np.linalg.norm(shown - noisy_coordinates(release)))
 
 

@@ -2,26 +2,15 @@
 
 from __future__ import annotations
 
-from functools import singledispatch
-from typing import Any
+from collections.abc import Callable
+from typing import Any, cast
 
 import numpy as np
 
+from dpmanifolds._points import host
 from dpmanifolds.domains import Ball
 from dpmanifolds.errors import ArgumentError
-from dpmanifolds.manifolds import (
-    Euclidean,
-    Grassmann,
-    Hyperbolic,
-    Manifold,
-    PlanarShapes,
-    Power,
-    SpecialOrthogonal,
-    Sphere,
-    Stiefel,
-)
-from dpmanifolds.manifolds.spd import SPDBase
-from dpmanifolds.mechanisms import coordinates_at, host
+from dpmanifolds.manifolds import PlanarShapes
 from dpmanifolds.plotting._axes import DOMAIN, NOISE, VALUE, axes, need_matplotlib
 from dpmanifolds.plotting._regions import edge_of, known_region, middle_of_number, noisy_coordinates, reach_of
 from dpmanifolds.plotting.points import plot_poincare, plot_shape, plot_sphere
@@ -31,6 +20,8 @@ from dpmanifolds.releases import ConfidenceRegion, Release
 __all__ = ["caption_of", "plot_release"]
 
 _SHOWN_ELLIPSES = 40
+_TABLES = {"matrix": "released matrix", "projector": "projector onto the released subspace"}
+_WITH_DOMAIN = ("ellipsoids", "shape", "sphere", "disc", "plane")
 
 
 def plot_release(release: Release, *, level: float = 0.9, ax: Any = None) -> Any:
@@ -51,62 +42,45 @@ def plot_release(release: Release, *, level: float = 0.9, ax: Any = None) -> Any
     region = known_region(release, level)
     if isinstance(release.value, float):
         return _number(release, region, ax)
-    return _drawn(release.manifold, release, region, ax)
+    return _PICTURES[release.manifold.picture](release, region, ax)
 
 
 def caption_of(release: Release, level: float = 0.9) -> str:
     """What the picture shows, in one sentence or two."""
-    region, manifold = known_region(release, level), release.manifold
-    number = isinstance(release.value, float)
-    inner = manifold.manifold if isinstance(manifold, Power) else manifold
-    if not number and (
-        isinstance(inner, (SpecialOrthogonal, Grassmann, Stiefel)) or (isinstance(inner, SPDBase) and inner.k > 3)
-    ):
-        kind = "projector onto the released subspace" if isinstance(inner, (Grassmann, Stiefel)) else "released matrix"
-        return f"The {kind}: blue below 0, white at 0, red above."
-    if not number and isinstance(manifold, Power) and isinstance(inner, SPDBase):
+    region = known_region(release, level)
+    picture = "number" if isinstance(release.value, float) else release.manifold.picture
+    if picture in _TABLES:
+        return f"The {_TABLES[picture]}: blue below 0, white at 0, red above."
+    if picture == "field":
         return f"The released {release.statistic}, one glyph per matrix."
     parts = [f"Blue: the released {release.statistic}."]
-    if region is not None and not _is_vector(release):
+    if region is not None and picture != "vector":
         parts.append(f"Orange: where {region.about} lies with a probability of {100 * level:.0f} %.")
-    if not number and (isinstance(inner, (SPDBase, PlanarShapes)) or _is_planar(release)):
+    if picture in _WITH_DOMAIN:
         parts.append("Grey: the public centre or domain, chosen before the records were seen.")
     return " ".join(parts)
 
 
-def _is_planar(release: Release) -> bool:
-    return isinstance(release.manifold, (Sphere, Hyperbolic, Euclidean)) and release.manifold.dim == 2
-
-
-def _is_vector(release: Release) -> bool:
-    """Drawn as components, without the region."""
-    return isinstance(release.manifold, (Sphere, Hyperbolic)) and not _is_planar(release)
-
-
-@singledispatch
-def _drawn(manifold: Manifold, release: Release, region: ConfidenceRegion | None, ax: Any) -> Any:
+def _coordinates(release: Release, region: ConfidenceRegion | None, ax: Any) -> Any:
     """Coordinates at the centre of the domain, for manifolds without a picture of their own."""
     ax = axes(ax, (6.0, 3.4))
-    coordinates = coordinates_at(manifold, release.viewpoint, host(release.value))
+    coordinates = release.manifold.log_coordinates(release.viewpoint, host(release.value))
     known = region if region is not None and region.metric == "coordinates" else None
     return _stems(coordinates, known, noisy_coordinates(release), "coordinate at the centre", ax)
 
 
-@_drawn.register
-def _(manifold: SPDBase, release: Release, region: ConfidenceRegion | None, ax: Any) -> Any:
-    edge = None if region is None or manifold.k > 3 else edge_of(region, _SHOWN_ELLIPSES)
-    reference = None if manifold.k > 3 else release.domain.center
-    return plot_spd(release.value, spread=edge, reference=reference, ax=ax)
+def _ellipsoids(release: Release, region: ConfidenceRegion | None, ax: Any) -> Any:
+    edge = None if region is None else edge_of(region, _SHOWN_ELLIPSES)
+    return plot_spd(release.value, spread=edge, reference=release.domain.center, ax=ax)
 
 
-@_drawn.register
-def _(manifold: PlanarShapes, release: Release, region: ConfidenceRegion | None, ax: Any) -> Any:
+def _shape(release: Release, region: ConfidenceRegion | None, ax: Any) -> Any:
     """Each landmark within its circle: a shape at distance ρ moves one by at most √(1 − 1/k)·2sin(ρ/2).
 
     In unit size, rotated onto the release; coordinates at the centre are no shorter than distances, as the
     curvature is nowhere negative.
     """
-    center = host(release.domain.center)
+    manifold, center = cast(PlanarShapes, release.manifold), host(release.domain.center)
     shape = manifold.align(center, host(release.value))
     circles = None
     if region is not None:
@@ -114,29 +88,25 @@ def _(manifold: PlanarShapes, release: Release, region: ConfidenceRegion | None,
     return plot_shape(shape, uncertainty=circles, reference=center, ax=ax)
 
 
-@_drawn.register
-def _(manifold: Sphere, release: Release, region: ConfidenceRegion | None, ax: Any) -> Any:
-    if manifold.dim != 2:
-        return _vector(release, ax)
+def _sphere(release: Release, region: ConfidenceRegion | None, ax: Any) -> Any:
     edges = () if region is None else (edge_of(region, 181),)
     cap = release.domain if isinstance(release.domain, Ball) else None
     return plot_sphere(release.value, cap=cap, edges=edges, ax=ax)
 
 
-@_drawn.register
-def _(manifold: Hyperbolic, release: Release, region: ConfidenceRegion | None, ax: Any) -> Any:
-    if manifold.dim != 2 or not isinstance(release.domain, Ball):
-        return _vector(release, ax)
+def _disc(release: Release, region: ConfidenceRegion | None, ax: Any) -> Any:
+    if not isinstance(release.domain, Ball):
+        return _vector(release, region, ax)
     edges = () if region is None else (edge_of(region, 181),)
     return plot_poincare(release.value, ball=release.domain, edges=edges, ax=ax)
 
 
-@_drawn.register
-def _(manifold: Euclidean, release: Release, region: ConfidenceRegion | None, ax: Any) -> Any:
-    if manifold.dim != 2:
-        ax = axes(ax, (6.0, 3.4))
-        middle = np.asarray(release.domain.center) + noisy_coordinates(release)
-        return _stems(np.asarray(release.value), region, middle, "coordinate", ax)
+def _numbers(release: Release, region: ConfidenceRegion | None, ax: Any) -> Any:
+    middle = np.asarray(release.domain.center) + noisy_coordinates(release)
+    return _stems(np.asarray(release.value), region, middle, "coordinate", axes(ax, (6.0, 3.4)))
+
+
+def _plane(release: Release, region: ConfidenceRegion | None, ax: Any) -> Any:
     ax = axes(ax, (4.6, 4.6))
     circle = need_matplotlib("matplotlib.patches").Circle
     domain = release.domain
@@ -155,28 +125,20 @@ def _(manifold: Euclidean, release: Release, region: ConfidenceRegion | None, ax
     return ax
 
 
-@_drawn.register
-def _(manifold: SpecialOrthogonal, release: Release, region: ConfidenceRegion | None, ax: Any) -> Any:
+def _matrix(release: Release, region: ConfidenceRegion | None, ax: Any) -> Any:
     return plot_matrix(release.value, ax=ax)
 
 
-@_drawn.register(Grassmann)
-@_drawn.register(Stiefel)
-def _(manifold: Manifold, release: Release, region: ConfidenceRegion | None, ax: Any) -> Any:
+def _projector(release: Release, region: ConfidenceRegion | None, ax: Any) -> Any:
     """The projector onto the subspace, which does not depend on the basis."""
     return plot_matrix(release.value @ np.swapaxes(release.value, -1, -2), ax=ax)
 
 
-@_drawn.register
-def _(manifold: Power, release: Release, region: ConfidenceRegion | None, ax: Any) -> Any:
-    inner = manifold.manifold
-    if isinstance(inner, SPDBase) and inner.k in (2, 3):
-        return plot_spd(release.value, ax=ax)
-    general = _drawn.dispatch(Manifold)
-    return general(manifold, release, region, ax)
+def _field(release: Release, region: ConfidenceRegion | None, ax: Any) -> Any:
+    return plot_spd(release.value, ax=ax)
 
 
-def _vector(release: Release, ax: Any) -> Any:
+def _vector(release: Release, region: ConfidenceRegion | None, ax: Any) -> Any:
     numbers = np.asarray(release.value)
     return _stems(numbers, None, numbers, "component", axes(ax, (6.0, 3.4)))
 
@@ -191,6 +153,21 @@ def _stems(numbers: np.ndarray, region: ConfidenceRegion | None, middle: np.ndar
     ax.set(xlabel=name, ylabel="value")
     ax.xaxis.get_major_locator().set_params(integer=True)
     return ax
+
+
+_PICTURES: dict[str, Callable[[Release, ConfidenceRegion | None, Any], Any]] = {
+    "coordinates": _coordinates,
+    "ellipsoids": _ellipsoids,
+    "field": _field,
+    "shape": _shape,
+    "sphere": _sphere,
+    "disc": _disc,
+    "plane": _plane,
+    "numbers": _numbers,
+    "vector": _vector,
+    "matrix": _matrix,
+    "projector": _projector,
+}
 
 
 def _number(release: Release, region: ConfidenceRegion | None, ax: Any) -> Any:

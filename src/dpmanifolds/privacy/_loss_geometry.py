@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from dpmanifolds.errors import ArgumentError, NotAvailableError, ScaleOutOfRangeError
-from dpmanifolds.manifolds import Grassmann, Hyperbolic, Manifold, PlanarShapes, SpecialOrthogonal, Sphere
+from dpmanifolds.manifolds import Manifold
 from dpmanifolds.privacy._loss_rank_one import HyperbolicPair, SpherePair
 from dpmanifolds.privacy._loss_tails import CirclePair, FlatPair, LossPair
 
@@ -69,22 +69,20 @@ class ModelSpace:
 def model_space(manifold: Any) -> ModelSpace:
     """The model space that `manifold` is isometric to, or an error that names the wrapped Gaussian.
 
-    Simply connected and flat means Euclidean; a circle is known by its length; PlanarShapes(3) is the sphere of
-    curvature 4. On other shape spaces, Grassmannians, rotations, affine-invariant SPD and curved products the worst
-    displacement is not known (MATH.md section 5).
+    Simply connected and flat means Euclidean; a circle is known by its length, another `is_model_space` by its
+    curvature. On shape spaces of more than three landmarks, other Grassmannians and rotations, affine-invariant SPD and
+    curved products the worst displacement is not known (MATH.md section 5).
     """
     if not isinstance(manifold, Manifold):
         raise ArgumentError(f"must be a dpmanifolds manifold; got {manifold!r}.", argument="manifold")
     if manifold.is_hadamard and manifold.curvature_bounds == (0.0, 0.0):
         return ModelSpace(manifold, 0, manifold.dim, 0.0)
-    if manifold.dim == 1 and isinstance(manifold, (Sphere, SpecialOrthogonal, Grassmann)):
-        return ModelSpace(manifold, 1, 1, math.pi / manifold.injectivity_radius)
-    if isinstance(manifold, Sphere):
-        return ModelSpace(manifold, 1, manifold.dim, 1 / manifold.sphere_radius)
-    if isinstance(manifold, PlanarShapes) and manifold.k == 3:
-        return ModelSpace(manifold, 1, 2, 2.0)
-    if isinstance(manifold, Hyperbolic):
-        return ModelSpace(manifold, -1, manifold.dim, 1 / manifold.scale_length)
+    if manifold.is_model_space:
+        if manifold.dim == 1:
+            return ModelSpace(manifold, 1, 1, math.pi / manifold.injectivity_radius)
+        curvature, _ = manifold.curvature_bounds
+        length = 1 / math.sqrt(abs(curvature))
+        return ModelSpace(manifold, 1 if curvature > 0 else -1, manifold.dim, 1 / length)
     raise NotAvailableError(
         f"the Gaussian-DP guarantee of the Riemannian Gaussian on {manifold!r} is not known: the worst pair of "
         "footpoints is proven for flat spaces, spheres and hyperbolic spaces only. Use WrappedGaussian, which adds "

@@ -13,7 +13,8 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from dpmanifolds._arrays import Array, to_numpy
+from dpmanifolds._arrays import Array
+from dpmanifolds._points import on_host
 from dpmanifolds._validate import positive_integer, shown
 from dpmanifolds.domains import Domain
 from dpmanifolds.errors import ArgumentError, NotAvailableError
@@ -23,8 +24,6 @@ from dpmanifolds.manifolds import (
     Hyperbolic,
     Manifold,
     PlanarShapes,
-    Power,
-    Product,
     SPDAffineInvariant,
     SPDLogCholesky,
     SPDLogEuclidean,
@@ -65,7 +64,7 @@ def solver_tolerance(domain: Domain, n: int, dtype: Any = "float64") -> float:
     n = positive_integer("n", n)
     precision = _precision(dtype)
     extent = _extent(domain)
-    delta = _tolerance(domain.manifold, _host(domain.center), extent, n, precision)
+    delta = _tolerance(domain.manifold, on_host(domain.center), extent, n, precision)
     if not delta < domain.radius:
         raise ArgumentError(
             f"no solver tolerance below the radius {domain.radius:.4g} is certain on {domain.manifold!r} in precision "
@@ -80,7 +79,7 @@ def coordinate_rounding(domain: Domain, dtype: Any = "float64") -> float:
     The point is written down in `dtype` and read again through log: two passes of the arithmetic that the solver's
     own rounding bounds, each with twice that bound.
     """
-    manifold, center, extent = domain.manifold, _host(domain.center), _extent(domain)
+    manifold, center, extent = domain.manifold, on_host(domain.center), _extent(domain)
     return 4 * _precision(dtype) * _point_rounding(manifold, center, extent)
 
 
@@ -99,31 +98,23 @@ def _extent(domain: Domain) -> _Extent:
 
 def _point_rounding(manifold: Manifold, center: Array, extent: _Extent) -> float:
     """`_largest_rounding`, its factors and copies added in squares."""
-    if isinstance(manifold, Product):
-        parts = zip(manifold.factors, center, strict=True)
-        return math.hypot(*(_point_rounding(factor, part, extent) for factor, part in parts))
-    if isinstance(manifold, Power):
-        return math.hypot(*(_point_rounding(manifold.manifold, each, extent) for each in center))
-    return _largest_rounding(manifold, center, *extent)
+    return math.hypot(*(_largest_rounding(*each, *extent) for each in manifold.factors_of(center)))
 
 
 def _tolerance(manifold: Manifold, center: Array, extent: _Extent, n: int, precision: float) -> float:
     """δ, infinite where none is certain; over the factors of a product the errors add in squares."""
     radius = extent.radius
-    if isinstance(manifold, Product):
+    if manifold.has_parts:
         parts = zip(manifold.factors, center, strict=True)
         return math.hypot(*(_tolerance(factor, part, extent, n, precision) for factor, part in parts))
-    inner, copies, centers = manifold, 1, center[None]
-    if isinstance(manifold, Power):
-        inner, copies, centers = manifold.manifold, manifold.m, center
+    inner = manifold.single
     block = min(n, _LARGEST_BLOCK)
     summation = (block + math.ceil(n / block)) * precision * 2 * radius
     target = 1e-10 if precision < 1e-10 else 1e-5
-    rounding = max(_largest_rounding(inner, each, *extent) for each in centers)
-    if isinstance(inner, SPDLogEuclidean) and precision == np.finfo(np.float64).eps:
-        # logarithms by products report a bound of their own
-        rounding += 4 * inner.k**2 * largest_spread(inner.k)
-    needed = 2 * target + math.sqrt(copies) * (4 * precision * rounding + summation)
+    rounding = max(_largest_rounding(*each, *extent) for each in manifold.factors_of(center))
+    if precision == np.finfo(np.float64).eps:
+        rounding += _extra_rounding(inner)
+    needed = 2 * target + math.sqrt(manifold.copies) * (4 * precision * rounding + summation)
     convexity, reach = _convexity(inner, radius, precision)
     half = needed / convexity if convexity > 0 else math.inf
     return 2 * half if half <= reach else math.inf
@@ -233,6 +224,18 @@ def _(manifold: Grassmann, center: Array, radius: float, condition: float) -> fl
     return 16 * manifold.n * (1 + 2 * radius)
 
 
+@singledispatch
+def _extra_rounding(manifold: Manifold) -> float:
+    """What the routines of double precision may add to it."""
+    return 0.0
+
+
+@_extra_rounding.register
+def _(manifold: SPDLogEuclidean) -> float:
+    """Logarithms by products report a bound of their own."""
+    return 4 * manifold.k**2 * largest_spread(manifold.k)
+
+
 def _exp(value: float) -> float:
     return math.exp(value) if value < 700 else math.inf
 
@@ -246,9 +249,3 @@ def _precision(dtype: Any) -> float:
     if kind is None or kind.name not in _PRECISIONS:
         raise ArgumentError(f"dtype must be one of {', '.join(_PRECISIONS)}; got {shown(dtype)}.")
     return float(np.finfo(kind).eps)
-
-
-def _host(center: Array) -> Array:
-    if isinstance(center, tuple):
-        return tuple(_host(part) for part in center)
-    return to_numpy(center)

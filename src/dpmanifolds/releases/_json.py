@@ -1,18 +1,17 @@
-"""Manifolds, domains, points and budgets as JSON: names and numbers, every float bit for bit."""
+"""Domains, points and budgets as JSON: names and numbers, every float bit for bit."""
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from typing import Any
 
 import numpy as np
 
-from dpmanifolds import manifolds
 from dpmanifolds._arrays import Array
+from dpmanifolds._points import has_parts
 from dpmanifolds.data import DescriptorDomain
 from dpmanifolds.domains import Ball, Domain
 from dpmanifolds.errors import ArgumentError
-from dpmanifolds.manifolds import Manifold, Power, Product
+from dpmanifolds.manifolds import manifold_from_json
 
 __all__ = [
     "domain_from_json",
@@ -21,51 +20,12 @@ __all__ = [
     "point_to_json",
 ]
 
-_MANIFOLDS = (
-    "Euclidean",
-    "Grassmann",
-    "Hyperbolic",
-    "PlanarShapes",
-    "SPDAffineInvariant",
-    "SPDLogCholesky",
-    "SPDLogEuclidean",
-    "SpecialOrthogonal",
-    "Sphere",
-    "Stiefel",
-)
 _DTYPES = ("float64", "complex128", "float32", "complex64")
-
-
-def _manifold_to_json(manifold: Manifold) -> dict[str, Any]:
-    name = type(manifold).__name__
-    if isinstance(manifold, Product):
-        return {"name": name, "factors": [_manifold_to_json(factor) for factor in manifold.factors]}
-    if isinstance(manifold, Power):
-        return {"name": name, "manifold": _manifold_to_json(manifold.manifold), "m": manifold.m}
-    return {"name": name, "parameters": list(manifold.parameters)}
-
-
-def _manifold_from_json(data: Any) -> Manifold:
-    name = data["name"]
-    if name == "Product":
-        return Product(*map(_manifold_from_json, data["factors"]))
-    if name == "Power":
-        return Power(_manifold_from_json(data["manifold"]), data["m"])
-    if name not in _MANIFOLDS:
-        raise ArgumentError(f"no manifold is called {name!r}.")
-    family: Callable[..., Manifold] = getattr(manifolds, name)
-    return _with_parameters(family, data["parameters"])
-
-
-def _with_parameters(family: Callable[..., Manifold], parameters: list[Any]) -> Manifold:
-    if family in (manifolds.Sphere, manifolds.Hyperbolic):
-        return family(parameters[0], curvature=parameters[1])
-    return family(*parameters)
 
 
 def point_to_json(point: Array) -> Any:
     """Nested lists with a dtype; complex numbers as pairs; a tuple for a product."""
-    if isinstance(point, tuple):
+    if has_parts(point):
         return [point_to_json(part) for part in point]
     array = np.asarray(point)
     numbers = np.stack([array.real, array.imag], axis=-1) if np.iscomplexobj(array) else array
@@ -95,13 +55,13 @@ def domain_to_json(domain: Domain) -> dict[str, Any]:
             f"a release over {domain!r} cannot be written down: JSON knows Ball and DescriptorDomain. Keep the release "
             "in memory, or promise a Ball."
         )
-    return {**described, "manifold": _manifold_to_json(domain.manifold)}
+    return {**described, "manifold": domain.manifold.to_json()}
 
 
 def domain_from_json(data: Any) -> Domain:
     """What `domain_to_json` wrote."""
     if data["kind"] == "ball":
-        return Ball(_manifold_from_json(data["manifold"]), point_from_json(data["center"]), data["radius"])
+        return Ball(manifold_from_json(data["manifold"]), point_from_json(data["center"]), data["radius"])
     if data["kind"] == "descriptors":
         return DescriptorDomain(data["channels"], data["eta"])
     raise ArgumentError(f"no domain is of the kind {data['kind']!r}.")

@@ -16,42 +16,17 @@ clipped need not be the one that is averaged. So a record is first replaced by a
 from __future__ import annotations
 
 from collections.abc import Callable
-from functools import singledispatch
 
 import numpy as np
 
-from dpmanifolds._arrays import Array, leaves, like, namespace, sym, to_numpy
+from dpmanifolds._arrays import Array, namespace, to_numpy
+from dpmanifolds._points import count_records, join, leaves, like_parts, records_at, replace_rows
 from dpmanifolds.domains import Domain
-from dpmanifolds.manifolds import Manifold, Power, Product
-from dpmanifolds.manifolds.spd import SPDBase
-from dpmanifolds.statistics.blocks import records_at
 
-__all__ = ["is_near", "mended", "placed"]
+__all__ = ["is_near", "mended"]
 
 # what LAPACK says of a matrix that it cannot factorise, in NumPy and in PyTorch
 _REFUSALS = (np.linalg.LinAlgError, RuntimeError)
-
-
-@singledispatch
-def placed(manifold: Manifold, records: Array) -> Array:
-    """Records that nearly lie on the manifold, on it up to rounding; broadcasts over leading axes."""
-    return manifold.project(records)
-
-
-@placed.register
-def _(manifold: SPDBase, records: Array) -> Array:
-    """The symmetric part; eigenvalues are left alone, as they are positive already."""
-    return sym(records)
-
-
-@placed.register
-def _(manifold: Product, records: Array) -> Array:
-    return tuple(placed(factor, part) for factor, part in zip(manifold.factors, records, strict=True))
-
-
-@placed.register
-def _(manifold: Power, records: Array) -> Array:
-    return placed(manifold.manifold, records)
 
 
 def mended(domain: Domain, records: Array) -> Array:
@@ -67,7 +42,7 @@ def mended(domain: Domain, records: Array) -> Array:
         tame = _replaced(block, domain.center, ~_finite(block))
         with np.errstate(all="ignore"):
             usable = to_numpy(manifold.belongs(tame))
-            clipped = domain.clip(placed(manifold, _replaced(tame, domain.center, ~usable)))
+            clipped = domain.clip(manifold.place(_replaced(tame, domain.center, ~usable)))
         return _replaced(clipped, domain.center, ~_finite(clipped))
 
     return _apart(rule, records, domain.center)
@@ -82,14 +57,8 @@ def is_near(domain: Domain, point: Array, error: float) -> bool:
     """
     if bool(domain.contains(point)):
         return True
-    distance = float(to_numpy(domain.manifold.dist(_like(domain.center, point), point)))
+    distance = float(to_numpy(domain.manifold.dist(like_parts(domain.center, point), point)))
     return distance <= domain.radius + error and domain.radius + 2 * error < domain.manifold.max_radius
-
-
-def _like(center: Array, point: Array) -> Array:
-    if isinstance(center, tuple):
-        return tuple(_like(*parts) for parts in zip(center, point, strict=True))
-    return like(to_numpy(center), point)
 
 
 def _apart(rule: Callable[[Array], Array], records: Array, center: Array) -> Array:
@@ -97,25 +66,19 @@ def _apart(rule: Callable[[Array], Array], records: Array, center: Array) -> Arr
     try:
         return rule(records)
     except _REFUSALS:
-        count = leaves(records)[0].shape[0]
+        count = count_records(records)
         if count == 1:
             return _replaced(records, center, np.ones(1, dtype=bool))
     middle = count // 2
-    return _joined(
+    return join(
         _apart(rule, records_at(records, slice(None, middle)), center),
         _apart(rule, records_at(records, slice(middle, None)), center),
     )
 
 
-def _joined(first: Array, second: Array) -> Array:
-    if isinstance(first, tuple):
-        return tuple(_joined(*parts) for parts in zip(first, second, strict=True))
-    return namespace(first, second).concat([first, second], axis=0)
-
-
 def _finite(records: Array) -> np.ndarray:
     """Which records hold finite numbers only."""
-    count = leaves(records)[0].shape[0]
+    count = count_records(records)
     finite = np.ones(count, dtype=bool)
     for leaf in leaves(records):
         finite &= np.isfinite(to_numpy(leaf)).reshape(count, -1).all(axis=1)
@@ -123,10 +86,6 @@ def _finite(records: Array) -> np.ndarray:
 
 
 def _replaced(records: Array, center: Array, rows: np.ndarray) -> Array:
-    if isinstance(records, tuple):
-        return tuple(_replaced(part, middle, rows) for part, middle in zip(records, center, strict=True))
     if not rows.any():
         return records
-    xp = namespace(records)
-    mask = xp.asarray(rows.reshape((-1,) + (1,) * (records.ndim - 1)))
-    return xp.where(mask, like(to_numpy(center), records), records)
+    return replace_rows(records, like_parts(center, records), namespace(*leaves(records)).asarray(rows))

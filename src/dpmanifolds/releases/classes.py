@@ -9,10 +9,10 @@ from typing import Any
 import numpy as np
 
 from dpmanifolds._arrays import Array
+from dpmanifolds._points import host, stack, taken
 from dpmanifolds._validate import choice
 from dpmanifolds.domains import Domain
 from dpmanifolds.errors import ArgumentError
-from dpmanifolds.mechanisms import host
 from dpmanifolds.privacy import Budget, Guarantee
 from dpmanifolds.privacy.budget import checked_budget
 from dpmanifolds.releases._labels import classes_of_persons, read_classes
@@ -22,14 +22,12 @@ from dpmanifolds.releases.entry import (
     checked_guess,
     checked_unit,
     open_account,
-    stacked,
 )
 from dpmanifolds.releases.release import Release
 from dpmanifolds.releases.tangent import TANGENT, TangentMean
 from dpmanifolds.statistics.persons import Persons, persons_of
 from dpmanifolds.statistics.sources import ArraySource, record_form
 from dpmanifolds.sums.records import RecordSums
-from dpmanifolds.sums.total import taken
 
 __all__ = ["ClassMeans", "private_class_means"]
 
@@ -62,7 +60,7 @@ class ClassMeans:
     @property
     def means(self) -> Array:
         """The private means (classes, *point_shape)."""
-        return stacked([release.value for release in self.releases])
+        return stack(*(release.value for release in self.releases))
 
     def __repr__(self) -> str:
         labels = "private labels" if self.private_labels else "public labels and class counts"

@@ -17,11 +17,12 @@ from typing import Any
 
 import numpy as np
 
+from dpmanifolds._points import host
 from dpmanifolds._validate import numeric_array, positive_number
 from dpmanifolds.domains import Ball
 from dpmanifolds.errors import ArgumentError, NotAvailableError
 from dpmanifolds.manifolds import Euclidean
-from dpmanifolds.mechanisms import Facts, coordinates_at, error_metric, error_quantile, host
+from dpmanifolds.mechanisms import Facts, error_metric, error_quantile
 from dpmanifolds.releases.release import Release
 from dpmanifolds.sums.steps import is_flat
 
@@ -61,8 +62,8 @@ class ConfidenceRegion:
         center = self.release.viewpoint
         drawn = self.release.coordinates
         if drawn is None:
-            drawn = coordinates_at(manifold, center, self.release.value)
-        gap = coordinates_at(manifold, center, given) - drawn
+            drawn = manifold.log_coordinates(center, self.release.value)
+        gap = manifold.log_coordinates(center, given) - drawn
         return np.asarray(np.linalg.norm(gap, axis=-1) <= self.radius)
 
     def __str__(self) -> str:

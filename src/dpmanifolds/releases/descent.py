@@ -5,9 +5,9 @@ from __future__ import annotations
 import os
 from typing import Any
 
+from dpmanifolds._points import host
 from dpmanifolds.domains import Ball, Domain
 from dpmanifolds.errors import ArgumentError
-from dpmanifolds.mechanisms import host
 from dpmanifolds.optimize import DescentResult, FrechetMedianLoss, descend_to_median
 from dpmanifolds.optimize.records import hold_records
 from dpmanifolds.privacy import Budget

@@ -7,7 +7,6 @@ from typing import Any
 
 import numpy as np
 
-from dpmanifolds._arrays import Array, namespace
 from dpmanifolds._validate import choice, positive_integer, shown
 from dpmanifolds.domains import Domain
 from dpmanifolds.errors import ArgumentError
@@ -22,7 +21,6 @@ __all__ = [
     "checked_guess",
     "checked_unit",
     "open_account",
-    "stacked",
 ]
 
 ON_INVALID = ("raise", "center")
@@ -93,10 +91,3 @@ def checked_guess(adjacency: Any, n_guess: Any) -> int | None:
     if n_guess is None:
         raise ArgumentError("adjacency='add-remove-one' needs n_guess, a public guess of the number of records.")
     return positive_integer("n_guess", n_guess)
-
-
-def stacked(points: list[Array]) -> Array:
-    """Points along a new leading axis."""
-    if isinstance(points[0], tuple):
-        return tuple(stacked(list(parts)) for parts in zip(*points, strict=True))
-    return namespace(*points).stack(points)

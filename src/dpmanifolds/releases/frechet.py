@@ -13,16 +13,16 @@ from typing import Any
 
 import numpy as np
 
-from dpmanifolds._arrays import Array, namespace
+from dpmanifolds._arrays import Array
+from dpmanifolds._points import host, join, stack, taken
 from dpmanifolds._validate import choice, hide_records
-from dpmanifolds.distributions import move
 from dpmanifolds.domains import Domain
 from dpmanifolds.errors import ConvergenceError
-from dpmanifolds.manifolds import Manifold, Product
-from dpmanifolds.mechanisms import choose, host, mean_facts
+from dpmanifolds.manifolds import Manifold
+from dpmanifolds.mechanisms import choose, mean_facts
 from dpmanifolds.privacy import Budget, solver_tolerance
-from dpmanifolds.releases._placing import is_near, mended, placed
-from dpmanifolds.releases.entry import ON_INVALID, Account, stacked
+from dpmanifolds.releases._placing import is_near, mended
+from dpmanifolds.releases.entry import ON_INVALID, Account
 from dpmanifolds.releases.release import Release, release_of
 from dpmanifolds.releases.tangent import TangentMean
 from dpmanifolds.statistics import MeanResult, frechet_mean
@@ -30,7 +30,6 @@ from dpmanifolds.statistics.persons import Persons, persons_of
 from dpmanifolds.statistics.records import check_block, record_array
 from dpmanifolds.statistics.sources import source_of
 from dpmanifolds.sums.steps import is_flat
-from dpmanifolds.sums.total import taken
 
 __all__ = ["by_person", "clipped_records", "computed_mean", "private_frechet_mean"]
 
@@ -77,7 +76,7 @@ def clipped_records(points: Any, domain: Domain, on_invalid: str) -> Array:
     Malformed ones raise, or become the centre.
     """
     manifold = domain.manifold
-    if not isinstance(manifold, Product):
+    if not manifold.has_parts:
         source = source_of(manifold, points)
         source.refuse_single_use()
         points = np.concatenate(source.reduce(partial(_formed, manifold), operator.add))
@@ -86,7 +85,7 @@ def clipped_records(points: Any, domain: Domain, on_invalid: str) -> Array:
         return mended(domain, records)
     check_block(manifold, records)
     with np.errstate(all="ignore"):
-        return domain.clip(placed(manifold, records))
+        return domain.clip(manifold.place(records))
 
 
 def _formed(manifold: Manifold, _: int, __: int, block: Array) -> list[np.ndarray]:
@@ -102,16 +101,10 @@ def _grouped(domain: Domain, records: Array, persons: Persons) -> Array:
     parts = [taken(records, persons.rows(each)) for each in np.flatnonzero(persons.sizes > 1).tolist()]
     points = taken(records, persons.order[persons.starts[:-1][persons.sizes == 1]])
     if parts:
-        means = stacked([frechet_mean(domain.manifold, part).point for part in parts])
+        means = stack(*(frechet_mean(domain.manifold, part).point for part in parts))
         places = np.argsort(np.argsort(persons.sizes > 1, kind="stable"))
-        points = taken(_concatenated(points, means), places)
+        points = taken(join(points, means), places)
     return domain.clip(points)
-
-
-def _concatenated(first: Array, second: Array) -> Array:
-    if isinstance(first, tuple):
-        return tuple(map(_concatenated, first, second))
-    return namespace(first, second).concat([first, second], axis=0)
 
 
 @hide_records()
@@ -133,7 +126,7 @@ def computed_mean(domain: Domain, records: Array) -> MeanResult:
     if is_flat(manifold):
         center = host(domain.center)
         mean = np.mean(manifold.log_coordinates(center, records), axis=0)
-        return MeanResult(move(manifold, center, mean), 0.0, solver_tolerance(domain, len(records)) / 2, 1, True, True)
+        return MeanResult(manifold.move(center, mean), 0.0, solver_tolerance(domain, len(records)) / 2, 1, True, True)
     n = domain.manifold.batch_shape(records)[0]
     return _certain(frechet_mean(domain.manifold, records), domain, n)
 

@@ -15,10 +15,11 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from dpmanifolds._arrays import Array
+from dpmanifolds._points import host
 from dpmanifolds.domains import Ball, Domain
 from dpmanifolds.errors import ArgumentError, NotAvailableError
 from dpmanifolds.manifolds import Euclidean
-from dpmanifolds.mechanisms import ExpectedError, host
+from dpmanifolds.mechanisms import ExpectedError
 from dpmanifolds.privacy import Budget, compose, split
 from dpmanifolds.releases.release import Release
 from dpmanifolds.sums.counts import PERSON_UNIT, CountsNoise, DistanceBins, counts_noise

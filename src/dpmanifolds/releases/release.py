@@ -19,12 +19,12 @@ from typing import Any
 
 import numpy as np
 
-from dpmanifolds._arrays import leaves
+from dpmanifolds._points import host, leaves
 from dpmanifolds._validate import choice
 from dpmanifolds.domains import Ball, Domain
 from dpmanifolds.errors import ArgumentError, DPManifoldsError
 from dpmanifolds.manifolds import Manifold
-from dpmanifolds.mechanisms import Draw, ExpectedError, Mechanism, host
+from dpmanifolds.mechanisms import Draw, ExpectedError, Mechanism
 from dpmanifolds.privacy import Budget, Guarantee, Sensitivity
 from dpmanifolds.privacy.advisories import advisories_for
 from dpmanifolds.releases._json import (

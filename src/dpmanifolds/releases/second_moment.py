@@ -23,13 +23,14 @@ from typing import Any
 
 import numpy as np
 
-from dpmanifolds._arrays import Array, leaves
+from dpmanifolds._arrays import Array
+from dpmanifolds._points import has_parts, host, leaves
 from dpmanifolds._validate import choice, hide_records, number_between
 from dpmanifolds.domains import Ball, Domain
 from dpmanifolds.errors import ArgumentError, NotAvailableError
 from dpmanifolds.manifolds import Euclidean
 from dpmanifolds.manifolds._symmetric import upper_triangle
-from dpmanifolds.mechanisms import Draw, host
+from dpmanifolds.mechanisms import Draw
 from dpmanifolds.mechanisms.base import Facts, SumShape
 from dpmanifolds.mechanisms.wrapped import WrappedGaussianMechanism, WrappedLaplaceMechanism
 from dpmanifolds.noise.symmetric import SymmetricGaussian
@@ -144,7 +145,7 @@ def private_second_moment(
 
 def _dimension(template: Any) -> int:
     shape = leaves(template)[0].shape
-    if isinstance(template, tuple) or len(shape) != 2 or shape[1] < 1:
+    if has_parts(template) or len(shape) != 2 or shape[1] < 1:
         raise ArgumentError(f"vectors must be a table of shape (n, d); got records of shape {tuple(shape[1:])}.")
     return int(shape[1])
 

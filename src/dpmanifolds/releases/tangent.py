@@ -8,10 +8,10 @@ from typing import Any
 import numpy as np
 
 from dpmanifolds._arrays import Array
-from dpmanifolds.distributions import move
+from dpmanifolds._points import host
 from dpmanifolds.domains import Domain
 from dpmanifolds.errors import ArgumentError, NotOnManifoldError, ScaleOutOfRangeError
-from dpmanifolds.mechanisms import Draw, Mechanism, coordinates_at, host
+from dpmanifolds.mechanisms import Draw, Mechanism
 from dpmanifolds.mechanisms.wrapped import WrappedMechanism
 from dpmanifolds.privacy import Budget, Guarantee
 from dpmanifolds.releases.entry import Account
@@ -117,8 +117,10 @@ class TangentMean:
         assert law.exponent is not None
         manifold, center = domain.manifold, host(domain.center)
         try:
-            offset = coordinates_at(manifold, base, center) if manifold.is_hadamard else np.zeros(manifold.dim)
+            offset = manifold.log_coordinates(base, center) if manifold.is_hadamard else np.zeros(manifold.dim)
         except np.linalg.LinAlgError:
+            offset = np.full(manifold.dim, np.nan)
+        if not np.all(np.isfinite(offset)):
             raise NotOnManifoldError(
                 f"is too close to the edge of {manifold!r} to be factorised.", argument="center"
             ) from None
@@ -154,7 +156,7 @@ class TangentMean:
             noisy = law.noisy_mean(total.integers, total.rows, self.account.rng)
             drawn = noisy if seen.offset is None else noisy + seen.offset
             if number:
-                back = coordinates_at(domain.manifold, base, behind)
+                back = domain.manifold.log_coordinates(base, behind)
                 step = drawn * step_share(drawn, back, length, plan, number)
                 point = settled(domain, law, reached(domain, base, step), plan.noises[number])
             else:
@@ -218,8 +220,8 @@ def _try_reach(domain: Domain, base: Array, guess: np.ndarray) -> Array | None:
     manifold, center = domain.manifold, host(domain.center)
     try:
         with np.errstate(all="ignore"):
-            point = move(manifold, base, guess)
-            if np.any(coordinates_at(manifold, base, center)):
+            point = manifold.move(base, guess)
+            if np.any(manifold.log_coordinates(base, center)):
                 point = domain.clip(point)
     except (ScaleOutOfRangeError, np.linalg.LinAlgError):
         return None
@@ -231,7 +233,7 @@ def settled(domain: Domain, law: WrappedMechanism, point: Array, noise: float) -
     if law.is_coordinatewise:
         return point
     manifold, center = domain.manifold, host(domain.center)
-    seen = coordinates_at(manifold, center, point)
+    seen = manifold.log_coordinates(center, point)
     guess = replace(law, scale=law.scale * noise / law.expected_error.mean).shrink(seen)
     return point if np.array_equal(guess, seen) else reached(domain, center, guess)
 
@@ -240,7 +242,7 @@ def is_usable(domain: Domain, point: Array) -> bool:
     """Whether a released point can be looked from: all of it is public by now."""
     try:
         with np.errstate(all="ignore"):
-            seen = coordinates_at(domain.manifold, point, host(domain.center))
+            seen = domain.manifold.log_coordinates(point, host(domain.center))
             return bool(np.all(np.isfinite(seen))) and bool(domain.manifold.belongs(point))
     except np.linalg.LinAlgError:
         return False

@@ -6,13 +6,13 @@ from typing import Any
 
 import numpy as np
 
-from dpmanifolds._arrays import Array, leaves, to_numpy
+from dpmanifolds._arrays import Array, to_numpy
+from dpmanifolds._points import host, leaves
 from dpmanifolds.domains import Ball, Domain
 from dpmanifolds.errors import ArgumentError, NotOnManifoldError
-from dpmanifolds.mechanisms import choose, host, value_facts
+from dpmanifolds.mechanisms import choose, value_facts
 from dpmanifolds.privacy import Budget, Sensitivity
 from dpmanifolds.privacy.budget import checked_budget
-from dpmanifolds.releases._placing import placed
 from dpmanifolds.releases.entry import checked_domain, open_account
 from dpmanifolds.releases.release import Release, release_of
 
@@ -79,7 +79,7 @@ def _point_of(domain: Domain, value: Any) -> Any:
     finite = all(np.all(np.isfinite(to_numpy(leaf))) for leaf in leaves(point))
     if not finite or not bool(manifold.belongs(point)):
         raise NotOnManifoldError(f"value must lie on {manifold!r}, and it does not.")
-    point = placed(manifold, host(point))
+    point = manifold.place(host(point))
     if isinstance(domain, Ball) and manifold.is_hadamard:
         return _nearest(domain, point)
     if not bool(domain.contains(point)):

@@ -8,11 +8,12 @@ from typing import Any
 
 import numpy as np
 
+from dpmanifolds._points import host
 from dpmanifolds._validate import choice
 from dpmanifolds.domains import Ball
 from dpmanifolds.errors import ArgumentError, NotAvailableError
 from dpmanifolds.manifolds import Euclidean
-from dpmanifolds.mechanisms import Draw, Mechanism, calibrate, choose, host, mean_facts
+from dpmanifolds.mechanisms import Draw, Mechanism, calibrate, choose, mean_facts
 from dpmanifolds.mechanisms.wrapped import WrappedMechanism
 from dpmanifolds.privacy import Budget, compose, split
 from dpmanifolds.privacy.budget import checked_budget

@@ -21,6 +21,7 @@ from typing import Any
 
 import numpy as np
 
+from dpmanifolds._points import has_parts, leaves
 from dpmanifolds.errors import ArgumentError
 from dpmanifolds.releases import Release
 from dpmanifolds.report.page import write_report
@@ -88,9 +89,8 @@ def arrays_of(release: Release) -> dict[str, np.ndarray]:
 
 
 def _named(name: str, point: Any) -> dict[str, np.ndarray]:
-    if isinstance(point, tuple):
-        return {f"{name}_{index}": np.asarray(part) for index, part in enumerate(point)}
-    return {name: np.asarray(point)}
+    parts = [np.asarray(part) for part in leaves(point)]
+    return {f"{name}_{index}": part for index, part in enumerate(parts)} if has_parts(point) else {name: parts[0]}
 
 
 def load_release(path: Any) -> Release:

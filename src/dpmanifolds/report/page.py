@@ -21,11 +21,12 @@ from typing import Any
 
 import numpy as np
 
+from dpmanifolds._points import leaves
 from dpmanifolds.errors import ArgumentError
 from dpmanifolds.releases import Release
 from dpmanifolds.report._figure import figure_svg
 from dpmanifolds.report._style import STYLE
-from dpmanifolds.report.words import percent, points_in_words
+from dpmanifolds.report.words import percent
 
 __all__ = ["report_html", "write_report"]
 
@@ -114,7 +115,7 @@ def _header(release: Release, title: str) -> str:
     return (
         f"<header><h1>{escape(title)}</h1>"
         f"<p class='lead'>A differentially private {escape(release.statistic)} of "
-        f"{escape(points_in_words(release.manifold))}, made with dpmanifolds {escape(release.version)}. This page may "
+        f"{escape(release.manifold.words)}, made with dpmanifolds {escape(release.version)}. This page may "
         "be shown to whom the release may be shown: it holds nothing else about the records.</p></header>"
     )
 
@@ -179,8 +180,10 @@ def _released(release: Release, notes: Iterable[str]) -> str:
 def _value_table(value: Any) -> str:
     if isinstance(value, float):
         return f"<p>Value: <strong>{value:.6g}</strong></p>"
-    if isinstance(value, tuple):
-        return "\n".join(_value_table(part) for part in value)
+    return "\n".join(map(_array_table, leaves(value)))
+
+
+def _array_table(value: Any) -> str:
     array = np.asarray(value)
     if np.iscomplexobj(array):
         array = np.stack([array.real, array.imag], axis=-1)

@@ -19,10 +19,11 @@ from typing import Any, TypeVar
 
 import numpy as np
 
-from dpmanifolds._arrays import Array, leaves, namespace
+from dpmanifolds._arrays import Array
+from dpmanifolds._points import count_records, join, leaves, records_at
 from dpmanifolds.errors import ArgumentError, DPManifoldsError
 from dpmanifolds.manifolds import Manifold
-from dpmanifolds.statistics.blocks import block_size, bytes_per_record, is_tiny, ordered_map, records_at, total_of
+from dpmanifolds.statistics.blocks import block_size, bytes_per_record, is_tiny, ordered_map, total_of
 from dpmanifolds.statistics.sources import Merge, Part, Source, is_dask, leading_axes
 
 __all__ = ["DaskSource", "array_source", "bag_source", "joint_source"]
@@ -83,14 +84,14 @@ class DaskSource(Source):
     def sample(self, most: int) -> Array:
         taken: list[Array] = []
         for chunks in self._leading(most):
-            missing = most - sum(int(leaves(block)[0].shape[0]) for block in taken)
+            missing = most - sum(count_records(block) for block in taken)
             if missing <= 0:
                 break
             stem, work = _posted(_Work(self._form))
             taken += _computed(
                 [_task(_head, f"{stem}-{number}", work, chunk, missing) for number, chunk in enumerate(chunks)]
             )
-        if not any(int(leaves(block)[0].shape[0]) for block in taken) and self._empty is not None:
+        if not any(count_records(block) for block in taken) and self._empty is not None:
             return self._empty
         return records_at(_joined(taken), slice(0, most))
 
@@ -339,7 +340,7 @@ def _head(work: _Work, chunk: Any, most: int) -> Array:
 
 @_careful
 def _rows(work: _Work, chunk: Any) -> int:
-    return int(leaves(_records(work, chunk))[0].shape[0])
+    return count_records(_records(work, chunk))
 
 
 def _records(work: _Work, chunk: Any) -> Array:
@@ -349,7 +350,4 @@ def _records(work: _Work, chunk: Any) -> Array:
 
 
 def _joined(blocks: list[Array]) -> Array:
-    if isinstance(blocks[0], tuple):
-        return tuple(_joined(list(parts)) for parts in zip(*blocks, strict=True))
-    filled = [block for block in blocks if block.shape[0]] or blocks[:1]
-    return namespace(*filled).concat(filled, axis=0)
+    return join(*([block for block in blocks if count_records(block)] or blocks[:1]))

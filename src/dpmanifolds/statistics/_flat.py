@@ -10,7 +10,7 @@ import numpy as np
 
 from dpmanifolds._arrays import Array, contract, dot, eps, like, namespace, norm, stack_last
 from dpmanifolds.errors import NotOnManifoldError
-from dpmanifolds.manifolds import FlatManifold, Power, SPDLogCholesky, SPDLogEuclidean
+from dpmanifolds.manifolds import FlatManifold, SPDLogCholesky, SPDLogEuclidean
 from dpmanifolds.manifolds._small_eigen import LARGEST_SMALL
 from dpmanifolds.manifolds._symmetric import upper_triangle
 from dpmanifolds.statistics._device import fits_device, log_sums, longest_device_sum
@@ -23,9 +23,7 @@ __all__ = ["flat_mean"]
 
 def flat_mean(records: Records) -> tuple[Array, float]:
     """chart⁻¹(Σ w chart(x)), and a bound on its rounding error (ℓ2 over the copies of a power)."""
-    manifold = cast(
-        FlatManifold, records.manifold.manifold if isinstance(records.manifold, Power) else records.manifold
-    )
+    manifold = cast(FlatManifold, records.manifold.single)
     known = records.source.count is not None
     fused = _device_sums(manifold, records)
     total, size, rounding = fused or records.reduce(_FlatPart(manifold), _added)

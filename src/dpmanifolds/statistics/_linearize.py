@@ -16,14 +16,13 @@ from functools import singledispatch
 from dpmanifolds._arrays import (
     Array,
     astype_complex,
+    curvature_factor,
     dot,
     eps,
     eye,
-    is_numpy,
     namespace,
     norm,
     safe_divide,
-    sym,
     transpose,
     x_cot_x,
     x_coth_x,
@@ -37,7 +36,6 @@ __all__ = [
     "certificate_step",
     "linearize",
     "outer_sum",
-    "spectral_sum",
     "spread_weights",
     "weighted_sum",
 ]
@@ -62,7 +60,6 @@ class HessianBlock:
 
 
 _LARGEST_DENSE = 16
-_PIECE_BYTES = 320_000
 
 
 @dataclass
@@ -133,8 +130,22 @@ def certificate_step(manifold: Manifold, reference: Array) -> float:
 
 @singledispatch
 def linearize(manifold: Manifold, base: Array, points: Array, weights: Array, hessian: bool) -> Linearization:
-    """The sums of one block; without `hessian` the second-order terms may be left out."""
-    raise ArgumentError(f"no Fréchet mean is offered on {manifold!r}: no theorem here makes it unique.")
+    """The sums of one block; without `hessian` the second-order terms may be left out.
+
+    Where a manifold has no Hessian of its own, that of a space of its average curvature: exact where the curvature is
+    constant, elsewhere good for steps that come closer by a factor. Minimum and certificate rest on the gradient, and
+    on exp and log that round like those of this package.
+    """
+    if manifold.max_radius == 0:
+        raise ArgumentError(f"no Fréchet mean is offered on {manifold!r}: no theorem here makes it unique.")
+    xp = namespace(base, points)
+    numbers = xp.abs(xp.reshape(points, (*manifold.batch_shape(points), -1)))
+    coordinates, result = _first_order(manifold, base, points, weights, manifold.dim * (1 + xp.sum(numbers, axis=-1)))
+    if hessian:
+        distance = norm(coordinates)
+        across = curvature_factor(manifold.average_curvature, distance)
+        result.hessian = _around_direction(coordinates, distance, across, weights)
+    return result
 
 
 def weighted_sum(values: Array, weights: Array) -> Array:
@@ -178,29 +189,6 @@ def outer_sum(vectors: Array, weights: Array) -> Array:
         return transpose(vectors) @ scaled
     order = (*range(1, vectors.ndim), 0)
     return xp.permute_dims(vectors, order) @ transpose(xp.permute_dims(scaled, order))
-
-
-def spectral_sum(vectors: Array, middle: Array) -> Array:
-    """Σ_i U_i m_i U_iᵀ over the first axis, for symmetric m_i (n, *batch, k, k) or diagonals (n, *batch, k)."""
-    xp = namespace(vectors, middle)
-    k = vectors.shape[-1]
-    full = middle.ndim == vectors.ndim
-    if vectors.ndim > 3:
-        rows = transpose(vectors)
-        return sym(xp.sum(vectors @ (middle @ rows if full else middle[..., None] * rows), axis=0))
-    # long products of contiguous arrays are several times faster than many small ones and a sum; in pieces that
-    # stay in the cache and below the size at which an allocator maps fresh pages
-    size = vectors.shape[0] if not is_numpy(vectors) else max(1, _PIECE_BYTES // (8 * k * k))
-    total: Array = 0.0
-    for start in range(0, vectors.shape[0], size):
-        piece, inner = vectors[start : start + size, ...], middle[start : start + size, ...]
-        tall = xp.reshape(transpose(piece), (-1, k))
-        if full:
-            moved = xp.reshape(inner @ xp.reshape(tall, piece.shape), (-1, k))
-        else:
-            moved = tall * xp.reshape(inner, (-1, 1))
-        total = total + transpose(tall) @ moved
-    return sym(total)
 
 
 def _identity_plus(scale: Array, matrix: Array) -> Array:
@@ -294,11 +282,9 @@ def _(manifold: Hyperbolic, base: Array, points: Array, weights: Array, hessian:
 def _(manifold: PlanarShapes, base: Array, points: Array, weights: Array, hessian: bool) -> Linearization:
     """As on a unit sphere, with g(2ρ) instead of g(ρ) in the complex direction iu."""
     xp = namespace(base, points)
-    coordinates = manifold.to_coordinates(base, manifold.log(base, points))
-    distance = norm(coordinates)
-    rounding = 16 * eps(distance) * math.sqrt(points.shape[-1]) * (1 + distance)
-    result = taylor_sums(manifold, distance, weighted_sum(coordinates, weights), weights, rounding)
+    coordinates, result = _first_order(manifold, base, points, weights, math.sqrt(points.shape[-1]))
     if hessian:
+        distance = norm(coordinates)
         half = manifold.k - 2
         turned = xp.concat([-coordinates[..., half:], coordinates[..., :half]], axis=-1)
         slow, fast = x_cot_x(distance), x_cot_x(2 * distance)
@@ -315,11 +301,13 @@ def _around_direction(coordinates: Array, distance: Array, across: Array, weight
     return _identity_plus(weighted_sum(across, weights), outer_sum(directions, share))
 
 
-def _first_order(manifold: Manifold, base: Array, points: Array, weights: Array) -> tuple[Array, Linearization]:
-    """Log coordinates (n, *batch, dim) of matrix-valued points, and their sums without second-order terms."""
+def _first_order(
+    manifold: Manifold, base: Array, points: Array, weights: Array, size: Array | float
+) -> tuple[Array, Linearization]:
+    """Log coordinates (n, *batch, dim), and their sums without second-order terms; rounding grows with a `size`."""
     coordinates = manifold.to_coordinates(base, manifold.log(base, points))
     distance = norm(coordinates)
-    rounding = 16 * eps(distance) * points.shape[-2] * (1 + distance)
+    rounding = 16 * eps(distance) * size * (1 + distance)
     return coordinates, taylor_sums(manifold, distance, weighted_sum(coordinates, weights), weights, rounding)
 
 
@@ -327,7 +315,7 @@ def _first_order(manifold: Manifold, base: Array, points: Array, weights: Array)
 def _(manifold: SpecialOrthogonal, base: Array, points: Array, weights: Array, hessian: bool) -> Linearization:
     """Hess Ω = U (g((θ_a−θ_b)/2) ∘ U*ΩU) U* with the log's eigenvectors U and eigenvalues iθ."""
     xp = namespace(base, points)
-    coordinates, result = _first_order(manifold, base, points, weights)
+    coordinates, result = _first_order(manifold, base, points, weights, points.shape[-2])
     if not hessian:
         return result
     skew = transpose(base) @ manifold.from_coordinates(base, coordinates)
@@ -349,7 +337,7 @@ def _(manifold: SpecialOrthogonal, base: Array, points: Array, weights: Array, h
 def _(manifold: Grassmann, base: Array, points: Array, weights: Array, hessian: bool) -> Linearization:
     """In the log's singular bases: g(θᵢ−θⱼ) on symmetric, g(θᵢ+θⱼ) on skew pairs, g(θⱼ) on the rest."""
     xp = namespace(base, points)
-    coordinates, result = _first_order(manifold, base, points, weights)
+    coordinates, result = _first_order(manifold, base, points, weights, points.shape[-2])
     if not hessian:
         return result
     inner = xp.reshape(coordinates, (*coordinates.shape[:-1], manifold.n - manifold.p, manifold.p))

@@ -8,7 +8,7 @@ from itertools import combinations
 
 import numpy as np
 
-from dpmanifolds._arrays import Array, contract, eps, eye, namespace, stack_last, transpose
+from dpmanifolds._arrays import Array, contract, eps, eye, is_numpy, namespace, stack_last, sym, transpose
 from dpmanifolds.manifolds import SPDAffineInvariant
 from dpmanifolds.manifolds._small_eigen import LARGEST_SMALL, jacobi_eigen
 from dpmanifolds.manifolds._symmetric import from_upper_triangle, upper_triangle
@@ -18,7 +18,6 @@ from dpmanifolds.statistics._linearize import (
     Linearization,
     linearize,
     outer_sum,
-    spectral_sum,
     spread_weights,
     weighted_sum,
 )
@@ -31,6 +30,8 @@ from dpmanifolds.statistics._positive import (
 )
 
 __all__ = ["linearize_on_device", "whitened_entries"]
+
+_PIECE_BYTES = 320_000
 
 
 @linearize.register
@@ -159,7 +160,7 @@ def _large(
     values, vectors = positive_eigen(whitener @ points @ transpose(whitener))
     logs = xp.log(values)
     weighted_logs = spread_weights(weights, logs.ndim) * logs
-    pull = upper_triangle(spectral_sum(vectors, weighted_logs))
+    pull = upper_triangle(_spectral_sum(vectors, weighted_logs))
     squared = xp.sum(logs * logs, axis=-1)
     result = _sums(manifold, base, squared, values[..., -1] / values[..., 0], pull, weights)
     if hessian:
@@ -184,7 +185,7 @@ class _SpectralBlock(HessianBlock):
 
     def apply(self, vector: Array) -> Array:
         inner = transpose(self.vectors) @ (from_upper_triangle(vector, self.manifold.k) @ self.vectors)
-        return upper_triangle(spectral_sum(self.vectors, self._factor * inner))
+        return upper_triangle(_spectral_sum(self.vectors, self._factor * inner))
 
     def nearby(self, base: Array, points: Array, weights: Array, allowance: float) -> Linearization | None:
         """Logarithms of UᵀWU = D + E by the perturbation series of `log_near_diagonal`: matrix products only."""
@@ -197,7 +198,30 @@ class _SpectralBlock(HessianBlock):
         logs, remainder, spread = near
         if float(xp.max(weighted_sum(remainder, weights))) > allowance * float(xp.sum(weights)):
             return None
-        pull = upper_triangle(spectral_sum(self.vectors, spread_weights(weights, logs.ndim) * logs))
+        pull = upper_triangle(_spectral_sum(self.vectors, spread_weights(weights, logs.ndim) * logs))
         result = _sums(self.manifold, base, contract(logs, logs), spread, pull, weights)
         result.rounding = result.rounding + weighted_sum(remainder, weights)
         return result
+
+
+def _spectral_sum(vectors: Array, middle: Array) -> Array:
+    """Σ_i U_i m_i U_iᵀ over the first axis, for symmetric m_i (n, *batch, k, k) or diagonals (n, *batch, k)."""
+    xp = namespace(vectors, middle)
+    k = vectors.shape[-1]
+    full = middle.ndim == vectors.ndim
+    if vectors.ndim > 3:
+        rows = transpose(vectors)
+        return sym(xp.sum(vectors @ (middle @ rows if full else middle[..., None] * rows), axis=0))
+    # long products of contiguous arrays are several times faster than many small ones and a sum; in pieces that
+    # stay in the cache and below the size at which an allocator maps fresh pages
+    size = vectors.shape[0] if not is_numpy(vectors) else max(1, _PIECE_BYTES // (8 * k * k))
+    total: Array = 0.0
+    for start in range(0, vectors.shape[0], size):
+        piece, inner = vectors[start : start + size, ...], middle[start : start + size, ...]
+        tall = xp.reshape(transpose(piece), (-1, k))
+        if full:
+            moved = xp.reshape(inner @ xp.reshape(tall, piece.shape), (-1, k))
+        else:
+            moved = tall * xp.reshape(inner, (-1, 1))
+        total = total + transpose(tall) @ moved
+    return sym(total)

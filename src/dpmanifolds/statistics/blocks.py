@@ -21,7 +21,6 @@ __all__ = [
     "evenly",
     "is_tiny",
     "ordered_map",
-    "records_at",
     "total_of",
 ]
 
@@ -110,16 +109,6 @@ def bytes_per_record(array: Array) -> int:
     """Bytes of one record of an array, in any library; as much as in double precision, which it may be read in."""
     numbers: int = math.prod(array.shape[1:])
     return max(1, numbers * max(8, int(getattr(array.dtype, "itemsize", 8))))
-
-
-def records_at(points: Array, index: Any) -> Array:
-    """The records at an index or slice of the leading axis, in every part of a product."""
-    if isinstance(points, tuple):
-        return tuple(records_at(part, index) for part in points)
-    if isinstance(index, slice) and index == slice(0, points.shape[0]):
-        # some libraries copy for a slice
-        return points
-    return points[index, ...]
 
 
 def cores() -> int:

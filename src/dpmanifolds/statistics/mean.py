@@ -10,9 +10,10 @@ from functools import partial
 from typing import Any
 
 from dpmanifolds._arrays import Array, dot, eps, like, namespace, norm, to_numpy
-from dpmanifolds._validate import hide_records, positive_number, shown
-from dpmanifolds.errors import ArgumentError, ConvergenceError, NotOnManifoldError
-from dpmanifolds.manifolds import FlatManifold, Manifold, Power, Product, SPDAffineInvariant
+from dpmanifolds._validate import hide_records, positive_number
+from dpmanifolds.errors import ConvergenceError, NotOnManifoldError
+from dpmanifolds.manifolds import Manifold, SPDAffineInvariant
+from dpmanifolds.manifolds.base import check_manifold
 from dpmanifolds.statistics._device import fits_device, longest_device_sum
 from dpmanifolds.statistics._flat import flat_mean
 from dpmanifolds.statistics._linearize import HessianBlock, Linearization, certificate_step, linearize
@@ -75,11 +76,10 @@ def frechet_mean(
     array([[2., 0.],
            [0., 2.]])
     """
-    if not isinstance(manifold, Manifold):
-        raise ArgumentError(f"must be a Manifold such as SPD(3); got {shown(manifold)}.", argument="manifold")
+    check_manifold(manifold)
     if tolerance is not None:
         tolerance = positive_number("tolerance", tolerance)
-    if isinstance(manifold, Product):
+    if manifold.has_parts:
         parts = [
             frechet_mean(factor, part, sample_weight=sample_weight, tolerance=tolerance)
             for factor, part in zip(manifold.factors, record_array(manifold, points), strict=True)
@@ -90,11 +90,10 @@ def frechet_mean(
 
 def mean_of(records: Records, tolerance: float | None = None) -> MeanResult:
     """The Fréchet mean of records that may be streamed and clipped on their way in."""
-    manifold = records.manifold
-    inner = manifold.manifold if isinstance(manifold, Power) else manifold
-    if isinstance(inner, Product | Power):
+    inner = records.manifold.single
+    if inner.is_product:
         raise NotOnManifoldError(f"no mean is offered on powers of {inner!r}; use a product of powers.")
-    if isinstance(inner, FlatManifold):
+    if inner.has_chart:
         point, error = flat_mean(records)
         return MeanResult(point, error, error, 1, error <= (tolerance or _default_tolerance(point)), True)
     goal = tolerance or _default_tolerance(records.reference)

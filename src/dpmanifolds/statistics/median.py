@@ -6,12 +6,12 @@ import math
 from dataclasses import dataclass
 from typing import Any
 
-from dpmanifolds._arrays import Array, eps, eye, namespace, norm, safe_divide, x_cot_x, x_coth_x
+from dpmanifolds._arrays import Array, curvature_factor, eps, eye, namespace, norm, safe_divide
+from dpmanifolds._points import records_at
 from dpmanifolds._validate import hide_records, positive_number
 from dpmanifolds.errors import ConvergenceError
-from dpmanifolds.manifolds import Hyperbolic, Manifold, Sphere
+from dpmanifolds.manifolds import Manifold
 from dpmanifolds.statistics._linearize import certificate_step, outer_sum, weighted_sum
-from dpmanifolds.statistics.blocks import records_at
 from dpmanifolds.statistics.mean import MeanResult, frechet_mean
 from dpmanifolds.statistics.records import check_block, record_array, record_weights
 from dpmanifolds.statistics.sources import ArraySource
@@ -163,13 +163,15 @@ def _view(manifold: Manifold, base: Array, block: Array, weights: Array, reach: 
     weight = xp.where(away, weights, xp.zeros_like(weights))
     pulls = safe_divide(weight, distance)
     grip = weight / (2 * (distance + reach))
+    lower, upper = manifold.curvature_bounds
+    across = curvature_factor(upper if lower == upper else 0.0, distance)
     where_nearest = xp.argmin(xp.where(away, distance, xp.full_like(distance, math.inf)))
     return _View(
         value=float(xp.sum(weights * distance)),
         pull=weighted_sum(directions, weight),
         resting=float(xp.sum(weights - weight)),
         nearness=float(xp.sum(pulls)),
-        bend=_across(directions, pulls * _curvature_factor(manifold, distance)),
+        bend=_across(directions, pulls * across),
         grip=_across(directions, grip),
         farthest=float(xp.max(distance)),
         nearest=float(distance[where_nearest]),
@@ -181,17 +183,6 @@ def _across(directions: Array, weights: Array) -> Array:
     """Σ w (I − uuᵀ)."""
     xp = namespace(directions)
     return xp.sum(weights) * eye(directions.shape[-1], directions) - outer_sum(directions, weights)
-
-
-def _curvature_factor(manifold: Manifold, distance: Array) -> Array:
-    """ρ√κ cot(ρ√κ) or its hyperbolic sister where the curvature is constant, else 1."""
-    xp = namespace(distance)
-    if isinstance(manifold, Sphere) and manifold.dim > 1:
-        angle = xp.minimum(distance / manifold.sphere_radius, xp.full_like(distance, 1.5))
-        return x_cot_x(angle)
-    if isinstance(manifold, Hyperbolic):
-        return x_coth_x(distance / manifold.scale_length)
-    return xp.ones_like(distance)
 
 
 def _certificate(manifold: Manifold, here: _View) -> tuple[float, bool]:

@@ -19,10 +19,11 @@ from typing import Any, TypeVar
 
 import numpy as np
 
-from dpmanifolds._arrays import Array, is_numpy, leaves, namespace
+from dpmanifolds._arrays import Array, is_numpy, namespace
+from dpmanifolds._points import has_parts, leaves, records_at
 from dpmanifolds._validate import hide_records, record_numbers
 from dpmanifolds.errors import ArgumentError
-from dpmanifolds.manifolds import Manifold, Product
+from dpmanifolds.manifolds import Manifold
 from dpmanifolds.statistics.blocks import (
     block_size,
     bytes_per_record,
@@ -31,7 +32,6 @@ from dpmanifolds.statistics.blocks import (
     evenly,
     is_tiny,
     ordered_map,
-    records_at,
     total_of,
 )
 
@@ -256,7 +256,7 @@ def source_of(
     of a product come as a tuple of arrays. `allow_empty`: to have no records is no mistake; what is no point then needs
     the public `shape` of a record where it comes in blocks, of which there may be none.
     """
-    if isinstance(manifold, Product):
+    if manifold is not None and manifold.has_parts:
         return ArraySource(record_form(manifold, points, allow_empty))
     if is_dask(points) or is_dask_bag(points):
         from dpmanifolds.statistics._dask import array_source, bag_source
@@ -265,7 +265,7 @@ def source_of(
         return make(manifold, points, allow_empty)
     if hasattr(points, "__dask_graph__"):
         raise ArgumentError(f"points may be a Dask array or a Dask bag; got {type(points).__name__}.")
-    if manifold is None and isinstance(points, tuple):
+    if manifold is None and has_parts(points):
         from dpmanifolds.statistics._dask import joint_source
 
         return joint_source(points, allow_empty)
@@ -319,7 +319,7 @@ def is_dask_bag(points: Any) -> bool:
 @hide_records()
 def record_form(manifold: Manifold | None, points: Any, allow_empty: bool = False) -> Array:
     """`points` as one array with records along its first axis, or a tuple of them; no number is looked at."""
-    if isinstance(manifold, Product) or not hasattr(points, "shape") or not hasattr(points, "dtype"):
+    if not hasattr(points, "shape") or not hasattr(points, "dtype"):
         points = record_numbers("points", points) if manifold is None else manifold.take_form(points)
     if is_numpy(points):
         # a memory map and other subclasses as what they are below
@@ -338,7 +338,7 @@ def leading_axes(manifold: Manifold | None, array: Any) -> tuple[int, ...]:
     """The axes before those of a point; an error if the array holds no points. Without a manifold, the first axis."""
     if manifold is None:
         return tuple(array.shape[:1])
-    if isinstance(array, tuple):
+    if has_parts(array):
         return manifold.batch_shape(array)
     try:
         leading = manifold.batch_shape(manifold.take_form(array[:1, ...]))

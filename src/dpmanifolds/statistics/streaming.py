@@ -22,7 +22,7 @@ import numpy as np
 
 from dpmanifolds._arrays import Array, like
 from dpmanifolds.errors import ArgumentError
-from dpmanifolds.manifolds import FlatManifold, Manifold, Power
+from dpmanifolds.manifolds import Manifold
 from dpmanifolds.statistics.records import check_block, record_weights
 from dpmanifolds.statistics.sources import ArraySource, Part, Source, source_of
 
@@ -135,7 +135,7 @@ def records_of(manifold: Manifold, points: Any, *, sample_weight: Any = None) ->
     """`points`, in any form that can be read block by block, as records of a manifold (no product)."""
     records = Records(source_of(manifold, points), Preparation(manifold))
     source = records.source
-    if not _is_flat(manifold):
+    if not manifold.single.has_chart:
         source.refuse_single_use()
         source.counted()
     if sample_weight is not None:
@@ -146,7 +146,3 @@ def records_of(manifold: Manifold, points: Any, *, sample_weight: Any = None) ->
         source.refuse_single_use()
         records.weights = record_weights(sample_weight, records.reference, source.counted())
     return records
-
-
-def _is_flat(manifold: Manifold) -> bool:
-    return isinstance(manifold.manifold if isinstance(manifold, Power) else manifold, FlatManifold)

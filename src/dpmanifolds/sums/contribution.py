@@ -22,11 +22,12 @@ from typing import Any
 import numpy as np
 
 from dpmanifolds._arrays import Array, like, namespace, to_numpy
+from dpmanifolds._points import as_block, in_double, like_parts, on_host, records_at, replace_rows
 from dpmanifolds.manifolds import Manifold
 from dpmanifolds.statistics._device_integers import BallRule, ball_columns, ball_rule, ball_sums
 from dpmanifolds.sums.integers import ball_integers, box_fits, box_integers, length_fits, shortened_length
 
-__all__ = ["AtPoint", "Axes", "Contribution", "DistanceContribution", "TangentContribution", "public_point"]
+__all__ = ["AtPoint", "Axes", "Contribution", "DistanceContribution", "TangentContribution"]
 
 
 class Contribution(ABC):
@@ -100,7 +101,7 @@ class AtPoint(Contribution):
 
     def _looked(self, block: Array) -> tuple[Array, Array]:
         """The same, with any numbers for a record that breaks a rule."""
-        manifold, base = self.manifold, public_point(self.base, block)
+        manifold, base = self.manifold, like_parts(self.base, block)
         with np.errstate(all="ignore"):
             broken = manifold.broken_rule(block)
             xp = namespace(broken)
@@ -111,15 +112,15 @@ class AtPoint(Contribution):
             broken = xp.where(lost, self._judged(block, lost), broken)
             if self.substitute is None:
                 return rows, broken
-            middle = public_point(self.substitute, block)
-            own = manifold.log_coordinates(base, expand(middle))
+            middle = like_parts(self.substitute, block)
+            own = manifold.log_coordinates(base, as_block(middle))
             return xp.where((broken > 0)[:, None], own, rows), xp.zeros_like(broken)
 
     def _judged(self, block: Array, lost: Array) -> Array:
         """The last rule for records that `belongs` refuses; a look at each of them alone, on the host."""
         codes = np.zeros(lost.shape[0], dtype=np.int64)
         for row in np.flatnonzero(to_numpy(lost)).tolist():
-            record = host_row(block, row)
+            record = on_host(records_at(block, row))
             codes[row] = 0 if bool(self.manifold.belongs(record)) else len(self.manifold.rules)
         return namespace(lost).asarray(codes) if lost.__class__ is np.ndarray else like_integers(codes, lost)
 
@@ -249,40 +250,6 @@ class DistanceContribution(AtPoint):
         with np.errstate(all="ignore"):
             squared = xp.sum(rows * rows, axis=-1) / (self.radius * self.radius)
             return box_integers((2 * squared - 1)[:, None], self.exponent), broken
-
-
-def in_double(block: Any) -> Any:
-    """The block in double precision: float32 is read exactly."""
-    if isinstance(block, tuple):
-        return tuple(in_double(part) for part in block)
-    xp = namespace(block)
-    wanted = xp.complex128 if xp.isdtype(block.dtype, "complex floating") else xp.float64
-    return block if block.dtype == wanted else xp.astype(block, wanted)
-
-
-def public_point(point: Any, block: Any) -> Any:
-    """A public NumPy point in the library and on the device of the records."""
-    if isinstance(point, tuple):
-        return tuple(public_point(*parts) for parts in zip(point, block, strict=True))
-    return like(to_numpy(point), block)
-
-
-def expand(point: Any) -> Any:
-    """One point as a block of one."""
-    return tuple(expand(part) for part in point) if isinstance(point, tuple) else point[None, ...]
-
-
-def replace_rows(block: Any, point: Any, rows: Array) -> Any:
-    """The block with a public point in place of some records."""
-    if isinstance(block, tuple):
-        return tuple(replace_rows(part, middle, rows) for part, middle in zip(block, point, strict=True))
-    xp = namespace(block)
-    return xp.where(xp.reshape(rows, (-1,) + (1,) * (block.ndim - 1)), point, block)
-
-
-def host_row(block: Any, row: int) -> Any:
-    """One record, NumPy."""
-    return tuple(host_row(part, row) for part in block) if isinstance(block, tuple) else to_numpy(block[row, ...])
 
 
 def like_integers(codes: np.ndarray, reference: Array) -> Array:

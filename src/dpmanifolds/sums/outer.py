@@ -32,14 +32,13 @@ from typing import Any
 import numpy as np
 from array_api_compat import device
 
-from dpmanifolds._arrays import Array, dot, is_numpy, leaves, like, namespace, norm, to_numpy
+from dpmanifolds._arrays import Array, dot, is_numpy, like, namespace, norm, to_numpy
+from dpmanifolds._points import count_records, in_double, leaves, map_parts, on_host, records_at, taken
 from dpmanifolds._validate import hide_records, record_numbers
 from dpmanifolds.errors import ArgumentError
-from dpmanifolds.statistics.blocks import records_at
 from dpmanifolds.statistics.persons import Persons
 from dpmanifolds.statistics.sources import Source
-from dpmanifolds.sums.contribution import in_double
-from dpmanifolds.sums.total import ExactSum, _filled, _on_host, _stays, taken, tile_size
+from dpmanifolds.sums.total import ExactSum, _filled, _stays, tile_size
 
 __all__ = [
     "OuterContribution",
@@ -177,7 +176,7 @@ class _Part:
     chosen: np.ndarray | None
 
     def __call__(self, _: int, first: int, block: Any) -> ExactSum:
-        end = first + int(leaves(block)[0].shape[0])
+        end = first + count_records(block)
         sizes = wanted = None
         if self.sizes is not None:
             wanted = np.flatnonzero(self.sizes[first:end])
@@ -201,7 +200,7 @@ def _tiles(
     contribution: OuterContribution, block: Any, sizes: np.ndarray | None
 ) -> Iterator[tuple[Array, Array, np.ndarray]]:
     """Integers (n, shape[0]) and (n, shape[1]) and broken rules, tile by tile."""
-    block = block if _stays(block) else _on_host(block)
+    block = block if _stays(block) else on_host(block)
     parts = leaves(block)
     count, size = int(parts[0].shape[0]), tile_size(parts, contribution.tile_bytes)
     for first in range(0, count, size):
@@ -217,9 +216,7 @@ def _tiles(
 
 def _in_rows(tile: Any) -> Any:
     """The tile with one record after the other in memory, whatever the block was: the order of sums depends on it."""
-    if isinstance(tile, tuple):
-        return tuple(map(_in_rows, tile))
-    return np.ascontiguousarray(tile) if is_numpy(tile) else tile
+    return map_parts(lambda part: np.ascontiguousarray(part) if is_numpy(part) else part, tile)
 
 
 def whole_rows(rows: Array, exponent: int, sizes: np.ndarray | None = None) -> Array:

@@ -23,16 +23,16 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
-from array_api_compat import device
 
-from dpmanifolds._arrays import Array, has_doubles, is_numpy, leaves, namespace, on_accelerator, to_numpy
+from dpmanifolds._arrays import Array, has_doubles, is_numpy, like, namespace, on_accelerator, to_numpy
+from dpmanifolds._points import count_records, has_parts, leaves, map_parts, on_host, records_at, taken
 from dpmanifolds.errors import NotOnManifoldError
 from dpmanifolds.statistics._device_integers import LONGEST_PIECE
-from dpmanifolds.statistics.blocks import block_size, bytes_per_record, evenly, records_at
+from dpmanifolds.statistics.blocks import block_size, bytes_per_record, evenly
 from dpmanifolds.statistics.sources import Source
 from dpmanifolds.sums.contribution import Contribution
 
-__all__ = ["ExactSum", "check_rules", "integers_of", "select_rows", "sum_block", "sum_records", "taken"]
+__all__ = ["ExactSum", "check_rules", "integers_of", "select_rows", "sum_block", "sum_records"]
 
 _LOW_BITS = 31
 _FEWEST_BYTES = 32
@@ -111,28 +111,18 @@ class _Part:
 
     def __call__(self, number: int, first: int, block: Any) -> ExactSum:
         if self.chosen is not None:
-            ends = np.searchsorted(self.chosen, [first, first + leaves(block)[0].shape[0]])
+            ends = np.searchsorted(self.chosen, [first, first + count_records(block)])
             block = taken(block, self.chosen[slice(*ends)] - first)
         return sum_block(self.contribution, block, self.terms)
 
 
 def select_rows(wanted: np.ndarray | None, first: int, block: Any) -> tuple[np.ndarray, Any]:
     """Which records of a block are wanted, by their numbers among all, and the block of them."""
-    rows = np.arange(first, first + leaves(block)[0].shape[0])
+    rows = np.arange(first, first + count_records(block))
     if wanted is None:
         return rows, block
     rows = rows[wanted[rows]]
     return rows, taken(block, rows - first)
-
-
-def taken(records: Array, chosen: np.ndarray) -> Array:
-    """The records of these numbers, in every part of a tuple."""
-    if isinstance(records, tuple):
-        return tuple(taken(part, chosen) for part in records)
-    if is_numpy(records):
-        return records[chosen]
-    xp = namespace(records)
-    return xp.take(records, xp.asarray(chosen, device=device(records)), axis=0)
 
 
 def _plus(a: ExactSum, b: ExactSum) -> ExactSum:
@@ -174,7 +164,7 @@ def _tiles(contribution: Contribution, block: Any, terms: int | None) -> Any:
     if fused:
         yield from fused
         return
-    block = block if _stays(block) else _on_host(block)
+    block = block if _stays(block) else on_host(block)
     parts = leaves(block)
     count = int(parts[0].shape[0])
     size = tile_size(parts, contribution.tile_bytes, contribution.dim, terms)
@@ -189,7 +179,7 @@ def _tiles(contribution: Contribution, block: Any, terms: int | None) -> Any:
 
 def _fused(run: Callable[[Array], Any], block: Any, size: int) -> list[Any]:
     """What a kernel makes of a block that lives on an accelerator, in pieces of so many records; none without one."""
-    if isinstance(block, tuple) or not _stays(block):
+    if has_parts(block) or not _stays(block):
         return []
     count = int(block.shape[0])
     found: list[Any] = []
@@ -218,35 +208,30 @@ def _stays(block: Any) -> bool:
     return all(on_accelerator(part) and has_doubles(part) for part in leaves(block))
 
 
-def _on_host(block: Any) -> Any:
-    return tuple(map(_on_host, block)) if isinstance(block, tuple) else to_numpy(block)
-
-
 def _laid_out(tile: Any) -> Any:
     """The tile in one memory layout, whatever that of the block was: the order of NumPy's sums depends on it.
 
     Vectors lie one number of all records after the other, so that records are worked on side by side; matrices lie one
     after the other.
     """
-    if isinstance(tile, tuple):
-        return tuple(map(_laid_out, tile))
-    if not is_numpy(tile):
-        return tile
-    return np.asfortranarray(tile) if tile.ndim == 2 else np.ascontiguousarray(tile)
+
+    def laid_out(part: Array) -> Array:
+        if not is_numpy(part):
+            return part
+        return np.asfortranarray(part) if part.ndim == 2 else np.ascontiguousarray(part)
+
+    return map_parts(laid_out, tile)
 
 
 def _filled(tile: Any, filler: Any, size: int) -> Any:
     """The tile with public records behind its own, so that every tile has one shape."""
-    if filler is None:
+    missing = size - count_records(tile)
+    if filler is None or not missing:
         return tile
-    if isinstance(tile, tuple):
-        return tuple(_filled(part, middle, size) for part, middle in zip(tile, filler, strict=True))
-    missing = size - int(tile.shape[0])
-    if not missing:
-        return tile
-    xp = namespace(tile)
-    if xp is not np and not isinstance(tile, np.ndarray):
-        from dpmanifolds.sums.contribution import public_point
 
-        filler = public_point(filler, tile)
-    return xp.concat([tile, xp.broadcast_to(filler[None, ...], (missing, *filler.shape))], axis=0)
+    def filled(part: Array, middle: Array) -> Array:
+        xp = namespace(part)
+        middle = middle if is_numpy(part) else like(to_numpy(middle), part)
+        return xp.concat([part, xp.broadcast_to(middle[None, ...], (missing, *middle.shape))], axis=0)
+
+    return map_parts(filled, tile, filler)
