@@ -19,16 +19,16 @@ test-statistical: $(VENV)/.test
 
 # the geometry and statistics on PyTorch and JAX (installs both: large)
 test-backends: $(VENV)-backends/.ready
-	$(VENV)-backends/bin/python -m pytest -q -n auto tests/manifolds tests/statistics tests/optimize tests/test_domains.py
+	$(VENV)-backends/bin/python -m pytest -q -n auto tests/manifolds tests/statistics tests/descent tests/test_domains.py
 
 # Dask arrays and bags on a cluster of processes, one of which is killed now and then
 test-dask: $(VENV)-dask/.ready
 	$(VENV)-dask/bin/python -m pytest -q -n 2 --dist loadfile \
-		tests/statistics/test_dask.py tests/optimize/test_dask_descent.py tests/data/test_lazy_descriptors.py
+		tests/records/test_dask.py tests/descent/test_dask_descent.py tests/data/test_lazy_descriptors.py
 
 # that a record's integers depend on that record alone, bit for bit: every manifold and loss, NumPy, PyTorch and JAX
 contract: $(VENV)-backends/.ready
-	DPMANIFOLDS_CONTRACT=400 $(VENV)-backends/bin/python -m pytest -q -n auto tests/sums tests/optimize/test_contract.py
+	DPMANIFOLDS_CONTRACT=400 $(VENV)-backends/bin/python -m pytest -q -n auto tests/sums tests/descent/test_contract.py
 
 # the last steps of the proofs, by interval arithmetic
 certify: $(VENV)/.test

@@ -21,9 +21,9 @@ from typing import Any
 import numpy as np
 
 from dpmanifolds import SPD, Ball, GaussianDP, Grassmann, Manifold, Sphere
-from dpmanifolds.optimize import EigenvectorLoss, FrechetMeanLoss, FrechetMedianLoss, Loss, PCALoss, private_descent
+from dpmanifolds.descent import EigenvectorLoss, FrechetMeanLoss, FrechetMedianLoss, Loss, PCALoss, private_descent
+from dpmanifolds.records.blocks import map_blocks
 from dpmanifolds.statistics._linearize import linearize
-from dpmanifolds.statistics.blocks import map_blocks
 
 STEPS = 10
 

@@ -25,7 +25,7 @@ from timing import best_times, record, record_growth
 
 import dpmanifolds as dpm
 from dpmanifolds.manifolds._small_eigen import log_entries
-from dpmanifolds.statistics.blocks import block_size, cores, ordered_map
+from dpmanifolds.records.blocks import block_size, cores, ordered_map
 
 STREAM = """
 import json, sys, time

@@ -61,15 +61,15 @@ ROOMS = (
     "privacy",
     "ledger",
     "estimators",
-    "optimize",
+    "descent",
     "statistics",
     "mechanisms",
     "distributions",
     "noise",
     "data",
     "auditing",
-    "plotting",
-    "report",
+    "show.plots",
+    "show",
     "errors",
 )
 

@@ -7,9 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from dpmanifolds.domains import Ball
-from dpmanifolds.manifolds import SPD, Sphere
-from dpmanifolds.optimize import (
+from dpmanifolds.descent import (
     ConvexSteps,
     FrechetMeanLoss,
     FrechetMedianLoss,
@@ -17,6 +15,8 @@ from dpmanifolds.optimize import (
     StronglyConvexSteps,
     private_descent,
 )
+from dpmanifolds.domains import Ball
+from dpmanifolds.manifolds import SPD, Sphere
 from dpmanifolds.privacy import delta_of_mu, full_batch_descent, mu_for
 from dpmanifolds.statistics import frechet_median
 from papers._checks import inside, near

@@ -18,9 +18,9 @@ from typing import Any
 
 import numpy as np
 
+from dpmanifolds.descent import plan_descent
 from dpmanifolds.domains import Ball
 from dpmanifolds.noise import as_generator
-from dpmanifolds.optimize import plan_descent
 from dpmanifolds.privacy import Budget, sensitivity_of_mean_at_center
 from dpmanifolds.statistics import frechet_mean
 

@@ -18,11 +18,11 @@ from typing import Any
 
 import numpy as np
 
+from dpmanifolds.descent import EigenvectorLoss, FrechetMeanLoss, private_descent
 from dpmanifolds.distributions import laplace_law
 from dpmanifolds.domains import Ball
 from dpmanifolds.manifolds import SPD, Manifold, Sphere
 from dpmanifolds.mechanisms import calibrate, mean_facts
-from dpmanifolds.optimize import EigenvectorLoss, FrechetMeanLoss, private_descent
 from dpmanifolds.privacy import ApproxDP, full_batch_descent, mu_for
 from papers._checks import inside, near
 from papers._draws import means_of, wishart_records

@@ -32,9 +32,9 @@ from typing import Any
 
 import numpy as np
 
+from dpmanifolds.descent import GeometricSteps, HyperbolicEmbeddingLoss, private_descent
 from dpmanifolds.domains import Ball
 from dpmanifolds.manifolds import Euclidean, Hyperbolic
-from dpmanifolds.optimize import GeometricSteps, HyperbolicEmbeddingLoss, private_descent
 from dpmanifolds.privacy import ApproxDP, GaussianDP, compose, mu_for
 from dpmanifolds.releases import privatize
 from papers._checks import Check, inside

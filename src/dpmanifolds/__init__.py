@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:
     from dpmanifolds.auditing.audit import audit
     from dpmanifolds.data import DescriptorDomain, image_descriptors, read_points, square_root_map
+    from dpmanifolds.descent import private_descent
     from dpmanifolds.distributions import RiemannianGaussian, RiemannianLaplace, WrappedGaussian, WrappedLaplace
     from dpmanifolds.domains import Ball, Domain, validate
     from dpmanifolds.errors import (
@@ -55,7 +56,6 @@ if TYPE_CHECKING:
         pymanopt_manifold,
     )
     from dpmanifolds.mechanisms import ExpectedError
-    from dpmanifolds.optimize import private_descent
     from dpmanifolds.planning.plan import plan
     from dpmanifolds.privacy import (
         ApproxDP,
@@ -178,7 +178,7 @@ _ROOMS = (
     "privacy",
     "ledger",
     "mechanisms",
-    "optimize",
+    "descent",
     "releases",
     "estimators",
     "planning",

@@ -35,4 +35,4 @@ def typed() -> Callable:
 @pytest.fixture
 def quick_pages(monkeypatch):
     """Reports without figures, which are tested elsewhere."""
-    monkeypatch.setattr("dpmanifolds.report.page.figure_svg", lambda release: None)
+    monkeypatch.setattr("dpmanifolds.show.report.figure_svg", lambda release: None)

@@ -15,7 +15,7 @@ from dpmanifolds.cli._options import Place
 from dpmanifolds.cli._places import ball_from
 from dpmanifolds.data import read_affine, read_nifti
 from dpmanifolds.manifolds import manifold_from_name
-from dpmanifolds.report import load_release
+from dpmanifolds.show import load_release
 
 SPHERE = "--manifold sphere:2 --center 0,0,1 --radius 0.5"
 

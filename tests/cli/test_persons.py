@@ -9,10 +9,10 @@ import pytest
 
 import dpmanifolds as dpm
 from dpmanifolds.data import read_labels, read_points
+from dpmanifolds.descent import FrechetMeanLoss
 from dpmanifolds.estimators import PrivatePCA, PrivateTangentPCA
 from dpmanifolds.ledger import Ledger
-from dpmanifolds.optimize import FrechetMeanLoss
-from dpmanifolds.report import load_release
+from dpmanifolds.show import load_release
 from tests.cli.test_commands import done
 
 SPHERE = "directions.npy --manifold sphere:2 --center 0,0,1 --radius 0.5 --yes --seed 7 --out out"

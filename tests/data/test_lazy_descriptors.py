@@ -14,7 +14,7 @@ from dpmanifolds.data import DescriptorDomain, image_descriptors
 da = pytest.importorskip("dask.array")
 db = pytest.importorskip("dask.bag")
 pytest.importorskip("distributed")
-from tests.statistics.cluster import kill_a_worker, local_client, said  # noqa: E402
+from tests.records.cluster import kill_a_worker, local_client, said  # noqa: E402
 
 pytestmark = pytest.mark.filterwarnings("ignore")
 

@@ -17,7 +17,7 @@ from dpmanifolds.ledger import Ledger
 from dpmanifolds.ledger.runs import NewRun
 from dpmanifolds.privacy import GaussianDP, Guarantee
 from dpmanifolds.releases import Release
-from dpmanifolds.report import load_release, write_report
+from dpmanifolds.show import load_release, write_report
 
 LEFT = Path(__file__).parent / "left_by_0_1"
 CONCERNS = {

@@ -9,9 +9,9 @@ import numpy as np
 import pytest
 
 from dpmanifolds import SPD, ApproxDP, ArgumentError, Ball, GaussianDP, PureDP
+from dpmanifolds.descent import plan_descent
 from dpmanifolds.ledger import filters
 from dpmanifolds.mechanisms import calibrate, mean_facts
-from dpmanifolds.optimize import plan_descent
 from dpmanifolds.privacy import Guarantee, compose, poisson_descent
 from dpmanifolds.privacy.terms import DiscreteGaussianTerm
 

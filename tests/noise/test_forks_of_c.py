@@ -16,8 +16,8 @@ from dpmanifolds.distributions import RiemannianGaussian, RiemannianLaplace, Wra
 from dpmanifolds.noise import LatticeGaussian, LatticeLaplace, RoundedGaussian, RoundedLaplace, as_generator
 from dpmanifolds.noise.symmetric import SymmetricGaussian, SymmetricLaplace
 from dpmanifolds.noise.wishart import WishartDifference
-from dpmanifolds.optimize import FrechetMeanLoss, plan_descent, private_svrg
-from dpmanifolds.optimize._noisy import draw_batch
+from dpmanifolds.descent import FrechetMeanLoss, plan_descent, private_svrg
+from dpmanifolds.descent.noisy_step import draw_batch
 
 held = as_generator()
 bits = held.bit_generator

@@ -80,7 +80,7 @@ def test_a_mean_is_released_under_it_written_down_and_charged(bits, tmp_path):
 
 
 def test_a_descent_is_planned_under_it(bits):
-    from dpmanifolds.optimize import plan_descent
+    from dpmanifolds.descent import plan_descent
 
     planned = plan_descent(n=1000, clip=1.0, budget=bits(1.0), steps=10)
     assert planned.law == "laplace"

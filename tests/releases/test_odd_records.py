@@ -9,7 +9,7 @@ import pytest
 
 import dpmanifolds as dpm
 from dpmanifolds import Ball, Euclidean, GaussianDP, Hyperbolic, PlanarShapes, PureDP
-from dpmanifolds.optimize import EigenvectorLoss, FrechetMeanLoss, GaussianCovarianceLoss, HyperbolicEmbeddingLoss
+from dpmanifolds.descent import EigenvectorLoss, FrechetMeanLoss, GaussianCovarianceLoss, HyperbolicEmbeddingLoss
 from dpmanifolds.releases.second_moment import private_second_moment
 
 BALL = Ball(Euclidean(2), [0.0, 0.0], 2.0)

@@ -11,7 +11,7 @@ import pytest
 
 from dpmanifolds import SPD, Ball, NotOnManifoldError, PureDP, frechet_mean, private_mean
 from dpmanifolds.statistics import _device
-from dpmanifolds.statistics._device import log_sums, longest_device_sum
+from dpmanifolds.statistics.kernels.device import log_sums, longest_device_sum
 
 
 @pytest.fixture
@@ -128,7 +128,7 @@ def test_sums_stay_short_for_any_number_of_records():
 def test_the_pallas_kernel_computes_the_formulas(k):
     """Interpreted here; compiled on an accelerator."""
     jax = pytest.importorskip("jax")
-    from dpmanifolds.statistics._pallas import pallas_sums
+    from dpmanifolds.statistics.kernels.pallas import pallas_sums
 
     with jax.experimental.enable_x64() if hasattr(jax.experimental, "enable_x64") else jax.enable_x64(True):
         records, weights = matrices(k, 300, 50.0), np.random.default_rng(0).uniform(size=300)

@@ -7,7 +7,7 @@ import pytest
 
 import dpmanifolds as dpm
 from dpmanifolds import SPD, ApproxDP, ArgumentError, Ball, Euclidean, GaussianDP, PlanarShapes, Sphere
-from dpmanifolds.optimize import EigenvectorLoss, FrechetMeanLoss
+from dpmanifolds.descent import EigenvectorLoss, FrechetMeanLoss
 from dpmanifolds.releases.second_moment import private_second_moment
 
 PROTECTED = {"adjacency": "add-remove-one", "n_guess": 50, "rng": 0}

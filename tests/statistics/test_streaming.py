@@ -23,8 +23,8 @@ from dpmanifolds import (
     private_mean,
 )
 from dpmanifolds.mechanisms.wrapped import WrappedGaussianMechanism, WrappedLaplaceMechanism
-from dpmanifolds.statistics.blocks import ordered_map, total_of
-from dpmanifolds.statistics.sources import Source
+from dpmanifolds.records.blocks import ordered_map, total_of
+from dpmanifolds.records.source import Source
 
 SPACES = {
     "log-euclidean": SPD(3, "log-euclidean"),
@@ -87,8 +87,8 @@ def added_memory(monkeypatch, block, release, fewer, more):
     On one thread: how many blocks wait for several is a matter of timing, and bounded by a test of its own.
     """
     monkeypatch.setattr(Source, "memory", 1 << 19)
-    monkeypatch.setattr("dpmanifolds.statistics.sources.cores", lambda: 1)
-    monkeypatch.setattr("dpmanifolds.statistics.blocks.cores", lambda: 1)
+    monkeypatch.setattr("dpmanifolds.records.source.cores", lambda: 1)
+    monkeypatch.setattr("dpmanifolds.records.blocks.cores", lambda: 1)
 
     def peak(blocks):
         tracemalloc.start()

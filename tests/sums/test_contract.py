@@ -12,7 +12,7 @@ import pytest
 
 from dpmanifolds import SPD, Euclidean, Grassmann, Hyperbolic, Manifold, PlanarShapes, Power, Product, Sphere
 from dpmanifolds._points import host, taken
-from dpmanifolds.statistics.sources import source_of
+from dpmanifolds.records.source import source_of
 from dpmanifolds.sums import integers
 from dpmanifolds.sums.contribution import Axes, DistanceContribution, TangentContribution
 from dpmanifolds.sums.counts import DistanceBins

@@ -16,7 +16,7 @@ import pytest
 from dpmanifolds import SPD
 from dpmanifolds.manifolds import _matrix_log
 from dpmanifolds.statistics import _device_integers
-from dpmanifolds.statistics._device_integers import BallRule, ball_columns, ball_sums
+from dpmanifolds.statistics.kernels.integers import BallRule, ball_columns, ball_sums
 from dpmanifolds.sums import total
 from dpmanifolds.sums.contribution import DistanceContribution, TangentContribution
 from dpmanifolds.sums.total import integers_of, sum_block
@@ -188,7 +188,7 @@ def test_the_pallas_kernels_compute_the_formulas(k, whiten):
     """Interpreted here; compiled on an accelerator."""
     jax = pytest.importorskip("jax")
     jax.config.update("jax_enable_x64", True)
-    from dpmanifolds.statistics._pallas import pallas_integers
+    from dpmanifolds.statistics.kernels.pallas import pallas_integers
 
     named = hard_records(k)
     clear = [record for name, record in named.items() if not has_no_clear_rule(name) and name != "condition 1e12"]
@@ -214,7 +214,7 @@ def test_the_pallas_kernels_have_a_triton_form(k, each, dtype):
     """Everything they use can be lowered for an accelerator."""
     jax = pytest.importorskip("jax")
     jax.config.update("jax_enable_x64", True)
-    from dpmanifolds.statistics._pallas import pallas_integers
+    from dpmanifolds.statistics.kernels.pallas import pallas_integers
 
     numbers = k * k + k * (k + 1) // 2 + 3
     shapes = [((1100, k, k), dtype), ((numbers,), np.float64), ((), np.int32)]
@@ -229,7 +229,7 @@ import torch
 import triton.language as tl
 from triton.runtime.interpreter import TensorHandle
 from dpmanifolds.statistics import _device, _triton
-from dpmanifolds.statistics._device_integers import BallRule, _by_triton, ball_columns
+from dpmanifolds.statistics.kernels.integers import BallRule, _by_triton, ball_columns
 from tests.sums.device_cases import breaches, hard_records, ordinary_records
 
 np.seterr(all="ignore")

@@ -12,8 +12,8 @@ from hypothesis import strategies as st
 import dpmanifolds as dpm
 from dpmanifolds.noise.symmetric import SymmetricGaussian
 from dpmanifolds.noise.wishart import WishartDifference
-from dpmanifolds.statistics.persons import persons_of
-from dpmanifolds.statistics.sources import source_of
+from dpmanifolds.records.persons import persons_of
+from dpmanifolds.records.source import source_of
 from dpmanifolds.sums.contribution import TangentContribution
 from dpmanifolds.sums.moments import TangentSquareContribution, frobenius_steps, moment_noise, nuclear_steps
 from dpmanifolds.sums.outer import SquareContribution, finest_factor_exponent, sum_outer

@@ -8,8 +8,8 @@ import numpy as np
 import pytest
 
 from dpmanifolds import ArgumentError
-from dpmanifolds.statistics.persons import persons_of
-from dpmanifolds.statistics.sources import source_of
+from dpmanifolds.records.persons import persons_of
+from dpmanifolds.records.source import source_of
 from dpmanifolds.sums.outer import SquareContribution, exact_product, finest_factor_exponent, sum_outer, whole_rows
 
 HARD = np.array(

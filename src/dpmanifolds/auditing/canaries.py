@@ -24,10 +24,10 @@ from scipy import optimize, stats
 
 from dpmanifolds._arrays import Array
 from dpmanifolds._validate import number_between, positive_integer, positive_number
+from dpmanifolds.descent import Loss, plan_descent, private_descent
 from dpmanifolds.errors import ArgumentError
 from dpmanifolds.manifolds import Euclidean
 from dpmanifolds.noise import as_generator
-from dpmanifolds.optimize import Loss, plan_descent, private_descent
 from dpmanifolds.privacy import ApproxDP
 
 __all__ = ["CanaryReport", "audit_descent", "one_run_bound"]

@@ -21,7 +21,7 @@ from dpmanifolds.data.readers import as_records, open_points, table_columns
 from dpmanifolds.errors import ArgumentError
 from dpmanifolds.manifolds import SPD, Manifold, PlanarShapes, Power, manifold_from_name
 from dpmanifolds.manifolds.spd import SPDBase
-from dpmanifolds.statistics.persons import Persons, persons_of
+from dpmanifolds.records.persons import Persons, persons_of
 
 __all__ = ["Loaded", "load", "persons"]
 

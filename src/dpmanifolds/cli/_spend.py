@@ -23,9 +23,9 @@ from dpmanifolds.ledger import Ledger
 from dpmanifolds.planning import Plan
 from dpmanifolds.privacy import Budget, Guarantee
 from dpmanifolds.releases import Release
-from dpmanifolds.report import save_release
-from dpmanifolds.report.files import new_files
-from dpmanifolds.report.words import percent
+from dpmanifolds.show import save_release
+from dpmanifolds.show.files import new_files
+from dpmanifolds.show.words import percent
 
 __all__ = ["Job", "account_of", "asked_budget", "confirm", "finish", "guess_of", "prepare"]
 

@@ -40,8 +40,8 @@ def pca(
     from dpmanifolds.cli._show import facts, result, say, working
     from dpmanifolds.cli._spend import confirm, prepare
     from dpmanifolds.errors import ArgumentError
-    from dpmanifolds.report import save_release
-    from dpmanifolds.report.words import percent
+    from dpmanifolds.show import save_release
+    from dpmanifolds.show.words import percent
 
     job = prepare(records, place, budgeting, accounting, saving)
     target = saving.out / "components.npz"
@@ -153,8 +153,8 @@ def descend(
     from dpmanifolds._validate import choice
     from dpmanifolds.cli._show import aside
     from dpmanifolds.cli._spend import confirm, finish, prepare
+    from dpmanifolds.descent import FrechetMeanLoss, FrechetMedianLoss, GeometricSteps, private_descent
     from dpmanifolds.errors import ArgumentError
-    from dpmanifolds.optimize import FrechetMeanLoss, FrechetMedianLoss, GeometricSteps, private_descent
     from dpmanifolds.releases import release_of_descent
 
     choice("--loss", loss, ("mean", "median"))

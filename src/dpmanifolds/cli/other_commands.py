@@ -66,7 +66,7 @@ def report(
 
     dpmanifolds report result --out for-the-board.html
     """
-    from dpmanifolds.report import load_release, write_report
+    from dpmanifolds.show import load_release, write_report
 
     loaded = load_release(release)
     folder = release if release.is_dir() else release.parent
@@ -83,7 +83,7 @@ def info(
     if file is None:
         _installation()
     elif (file.is_dir() and file.suffix != ".zarr") or file.suffix == ".json":
-        from dpmanifolds.report import load_release
+        from dpmanifolds.show import load_release
 
         typer.echo(load_release(file).summary())
     else:

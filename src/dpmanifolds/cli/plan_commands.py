@@ -104,8 +104,8 @@ def plan(
 
 def _drawn(planned: object, path: Path) -> None:
     from dpmanifolds.errors import ArgumentError
-    from dpmanifolds.plotting import plot_error_vs_epsilon
-    from dpmanifolds.plotting._axes import need_matplotlib
+    from dpmanifolds.show.plots import plot_error_vs_epsilon
+    from dpmanifolds.show.plots._axes import need_matplotlib
 
     figure = need_matplotlib("matplotlib.figure").Figure(figsize=(6.4, 4.4), layout="constrained")
     plot_error_vs_epsilon(planned, ax=figure.add_subplot())  # type: ignore[arg-type]
@@ -143,7 +143,7 @@ def audit(
     from dpmanifolds.cli._show import result, say, working
     from dpmanifolds.errors import ArgumentError
     from dpmanifolds.manifolds import manifold_from_name
-    from dpmanifolds.plotting._axes import need_matplotlib
+    from dpmanifolds.show.plots._axes import need_matplotlib
 
     ball = ball_from(place, manifold_from_name(place.manifold, place.metric))
     budget = budget_from(budgeting)

@@ -18,7 +18,7 @@ import numpy as np
 from dpmanifolds._arrays import Array
 from dpmanifolds.data.descriptors import covariance_descriptors, feature_names, image_array, scale_of
 from dpmanifolds.errors import ArgumentError
-from dpmanifolds.statistics.sources import is_dask, is_dask_bag
+from dpmanifolds.records.source import is_dask, is_dask_bag
 
 __all__ = ["lazy_descriptors"]
 

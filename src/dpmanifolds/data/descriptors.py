@@ -23,7 +23,7 @@ from dpmanifolds._validate import positive_number
 from dpmanifolds.data._device_descriptors import device_descriptors
 from dpmanifolds.data._pixel_features import PixelFeatures
 from dpmanifolds.errors import ArgumentError, NotOnManifoldError
-from dpmanifolds.statistics.blocks import cores
+from dpmanifolds.records.blocks import cores
 
 __all__ = ["covariance_descriptors", "feature_names", "image_array", "image_descriptors", "scale_of"]
 

@@ -17,7 +17,7 @@ from dpmanifolds.errors import ArgumentError, NotOnManifoldError
 from dpmanifolds.manifolds import Manifold
 from dpmanifolds.noise import as_generator
 from dpmanifolds.privacy import Budget
-from dpmanifolds.statistics.records import check_block, record_array
+from dpmanifolds.records.prepare import check_block, record_array
 
 __all__ = ["PrivateClassifier", "PrivateEstimator", "PrivateTransformer", "rows_of"]
 

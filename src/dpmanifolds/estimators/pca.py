@@ -27,12 +27,12 @@ from sklearn.utils.validation import check_is_fitted
 
 from dpmanifolds._arrays import to_numpy
 from dpmanifolds._validate import choice, positive_integer, positive_number, record_numbers
+from dpmanifolds.descent import DescentResult, PCALoss, StepRule, private_descent
 from dpmanifolds.errors import ArgumentError
 from dpmanifolds.estimators._base import rows_of
 from dpmanifolds.manifolds import Grassmann
 from dpmanifolds.manifolds._symmetric import from_upper_triangle
 from dpmanifolds.noise import as_generator
-from dpmanifolds.optimize import DescentResult, PCALoss, StepRule, private_descent
 from dpmanifolds.privacy import Budget, Guarantee
 from dpmanifolds.privacy.budget import checked_budget
 from dpmanifolds.releases import Release

@@ -81,7 +81,7 @@ class Manifold(ABC):
     """What the command line calls it, with sizes as an example ("sphere:2"; 2.0 where a size may be broken)."""
 
     picture: str = "coordinates"
-    """How a point is drawn: see `dpmanifolds.plotting`."""
+    """How a point is drawn: see `dpmanifolds.show.plots`."""
 
     rules: tuple[str, ...] = ("all numbers must be finite", "it must satisfy the manifold's equations")
     """What a point must keep; `broken_rule` counts them from 1."""

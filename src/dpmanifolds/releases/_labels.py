@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 
 from dpmanifolds.errors import ArgumentError
-from dpmanifolds.statistics.persons import Persons, label_array
+from dpmanifolds.records.persons import Persons, label_array
 
 __all__ = ["class_names", "classes_of_persons", "read_classes"]
 

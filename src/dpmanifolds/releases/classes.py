@@ -15,6 +15,8 @@ from dpmanifolds.domains import Domain
 from dpmanifolds.errors import ArgumentError
 from dpmanifolds.privacy import Budget, Guarantee
 from dpmanifolds.privacy.budget import checked_budget
+from dpmanifolds.records.persons import Persons, persons_of
+from dpmanifolds.records.source import ArraySource, record_form
 from dpmanifolds.releases._labels import classes_of_persons, read_classes
 from dpmanifolds.releases.entry import (
     ON_INVALID,
@@ -25,8 +27,6 @@ from dpmanifolds.releases.entry import (
 )
 from dpmanifolds.releases.release import Release
 from dpmanifolds.releases.tangent import TANGENT, TangentMean
-from dpmanifolds.statistics.persons import Persons, persons_of
-from dpmanifolds.statistics.sources import ArraySource, record_form
 from dpmanifolds.sums.records import RecordSums
 
 __all__ = ["ClassMeans", "private_class_means"]

@@ -6,10 +6,10 @@ import os
 from typing import Any
 
 from dpmanifolds._points import host
+from dpmanifolds.descent import DescentResult, FrechetMedianLoss, descend_to_median
+from dpmanifolds.descent.records import hold_records
 from dpmanifolds.domains import Ball, Domain
 from dpmanifolds.errors import ArgumentError
-from dpmanifolds.optimize import DescentResult, FrechetMedianLoss, descend_to_median
-from dpmanifolds.optimize.records import hold_records
 from dpmanifolds.privacy import Budget
 from dpmanifolds.privacy.budget import checked_budget
 from dpmanifolds.releases.entry import open_account
@@ -73,7 +73,7 @@ def release_of_descent(
 
     >>> import numpy as np
     >>> import dpmanifolds as dpm
-    >>> from dpmanifolds.optimize import FrechetMeanLoss
+    >>> from dpmanifolds.descent import FrechetMeanLoss
     >>> from dpmanifolds.releases import release_of_descent
     >>> ball = dpm.Ball(dpm.SPD(2), np.eye(2), radius=1.5)
     >>> records, budget = dpm.SPD(2).random_point(400, rng=0), dpm.ApproxDP(1.0, 1e-6)

@@ -21,14 +21,14 @@ from dpmanifolds.errors import ConvergenceError
 from dpmanifolds.manifolds import Manifold
 from dpmanifolds.mechanisms import choose, mean_facts
 from dpmanifolds.privacy import Budget, solver_tolerance
+from dpmanifolds.records.persons import Persons, persons_of
+from dpmanifolds.records.prepare import check_block, record_array
+from dpmanifolds.records.source import source_of
 from dpmanifolds.releases._placing import is_near, mended
 from dpmanifolds.releases.entry import ON_INVALID, Account
 from dpmanifolds.releases.release import Release, release_of
 from dpmanifolds.releases.tangent import TangentMean
 from dpmanifolds.statistics import MeanResult, frechet_mean
-from dpmanifolds.statistics.persons import Persons, persons_of
-from dpmanifolds.statistics.records import check_block, record_array
-from dpmanifolds.statistics.sources import source_of
 from dpmanifolds.sums.steps import is_flat
 
 __all__ = ["by_person", "clipped_records", "computed_mean", "private_frechet_mean"]

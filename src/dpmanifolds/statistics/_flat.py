@@ -13,9 +13,9 @@ from dpmanifolds.errors import NotOnManifoldError
 from dpmanifolds.manifolds import FlatManifold, SPDLogCholesky, SPDLogEuclidean
 from dpmanifolds.manifolds._small_eigen import LARGEST_SMALL
 from dpmanifolds.manifolds._symmetric import upper_triangle
-from dpmanifolds.statistics._device import fits_device, log_sums, longest_device_sum
 from dpmanifolds.statistics._linearize import weighted_sum
 from dpmanifolds.statistics._positive import log_summary, not_positive, positive_log_entries, positive_matrix_logs
+from dpmanifolds.statistics.kernels.device import fits_device, log_sums, longest_device_sum
 from dpmanifolds.statistics.streaming import Records
 
 __all__ = ["flat_mean"]

@@ -12,7 +12,6 @@ from dpmanifolds._arrays import Array, contract, eps, eye, is_numpy, namespace, 
 from dpmanifolds.manifolds import SPDAffineInvariant
 from dpmanifolds.manifolds._small_eigen import LARGEST_SMALL, jacobi_eigen
 from dpmanifolds.manifolds._symmetric import from_upper_triangle, upper_triangle
-from dpmanifolds.statistics._device import log_sums
 from dpmanifolds.statistics._linearize import (
     HessianBlock,
     Linearization,
@@ -28,6 +27,7 @@ from dpmanifolds.statistics._positive import (
     positive_eigen,
     positive_log_entries,
 )
+from dpmanifolds.statistics.kernels.device import log_sums
 
 __all__ = ["linearize_on_device", "whitened_entries"]
 

@@ -14,13 +14,13 @@ from dpmanifolds._validate import hide_records, positive_number
 from dpmanifolds.errors import ConvergenceError, NotOnManifoldError
 from dpmanifolds.manifolds import Manifold, SPDAffineInvariant
 from dpmanifolds.manifolds.base import check_manifold
-from dpmanifolds.statistics._device import fits_device, longest_device_sum
+from dpmanifolds.records.prepare import record_array
+from dpmanifolds.records.source import ArraySource
 from dpmanifolds.statistics._flat import flat_mean
 from dpmanifolds.statistics._linearize import HessianBlock, Linearization, certificate_step, linearize
 from dpmanifolds.statistics._linearize_spd import linearize_on_device
 from dpmanifolds.statistics._start import extrinsic_mean
-from dpmanifolds.statistics.records import record_array
-from dpmanifolds.statistics.sources import ArraySource
+from dpmanifolds.statistics.kernels.device import fits_device, longest_device_sum
 from dpmanifolds.statistics.streaming import Preparation, Records, records_of
 
 __all__ = ["MeanResult", "frechet_mean", "mean_of"]

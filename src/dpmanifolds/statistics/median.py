@@ -11,10 +11,10 @@ from dpmanifolds._points import records_at
 from dpmanifolds._validate import hide_records, positive_number
 from dpmanifolds.errors import ConvergenceError
 from dpmanifolds.manifolds import Manifold
+from dpmanifolds.records.prepare import check_block, record_array, record_weights
+from dpmanifolds.records.source import ArraySource
 from dpmanifolds.statistics._linearize import certificate_step, outer_sum, weighted_sum
 from dpmanifolds.statistics.mean import MeanResult, frechet_mean
-from dpmanifolds.statistics.records import check_block, record_array, record_weights
-from dpmanifolds.statistics.sources import ArraySource
 
 __all__ = ["frechet_median"]
 

@@ -10,8 +10,8 @@ from dpmanifolds._arrays import to_numpy
 from dpmanifolds._validate import number_between
 from dpmanifolds.domains import Ball
 from dpmanifolds.manifolds import Manifold
+from dpmanifolds.records.prepare import record_array
 from dpmanifolds.statistics.mean import frechet_mean
-from dpmanifolds.statistics.records import record_array
 
 __all__ = ["ball_from_reference"]
 

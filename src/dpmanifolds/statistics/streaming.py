@@ -23,8 +23,8 @@ import numpy as np
 from dpmanifolds._arrays import Array, like
 from dpmanifolds.errors import ArgumentError
 from dpmanifolds.manifolds import Manifold
-from dpmanifolds.statistics.records import check_block, record_weights
-from dpmanifolds.statistics.sources import ArraySource, Part, Source, source_of
+from dpmanifolds.records.prepare import check_block, record_weights
+from dpmanifolds.records.source import ArraySource, Part, Source, source_of
 
 __all__ = ["Preparation", "Records", "records_of"]
 

@@ -24,7 +24,7 @@ import numpy as np
 from dpmanifolds._arrays import Array, like, namespace, to_numpy
 from dpmanifolds._points import as_block, in_double, like_parts, on_host, records_at, replace_rows
 from dpmanifolds.manifolds import Manifold
-from dpmanifolds.statistics._device_integers import BallRule, ball_columns, ball_rule, ball_sums
+from dpmanifolds.statistics.kernels.integers import BallRule, ball_columns, ball_rule, ball_sums
 from dpmanifolds.sums.integers import ball_integers, box_fits, box_integers, length_fits, shortened_length
 
 __all__ = ["AtPoint", "Axes", "Contribution", "DistanceContribution", "TangentContribution"]

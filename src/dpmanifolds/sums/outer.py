@@ -1,7 +1,7 @@
 """Exact sums of outer products a bᵀ: two short integer vectors per record instead of the matrix they make.
 
 >>> import numpy as np
->>> from dpmanifolds.statistics.sources import source_of
+>>> from dpmanifolds.records.source import source_of
 >>> square = SquareContribution(dimension=2, radius=5.0, exponent=4)
 >>> total = sum_outer(source_of(None, np.array([[3.0, 4.0], [30.0, 40.0]])), square)
 >>> total.integers  # (9, 12)ᵀ(9, 12) twice, in units of 25/256
@@ -36,8 +36,8 @@ from dpmanifolds._arrays import Array, dot, is_numpy, like, namespace, norm, to_
 from dpmanifolds._points import count_records, in_double, leaves, map_parts, on_host, records_at, taken
 from dpmanifolds._validate import hide_records, record_numbers
 from dpmanifolds.errors import ArgumentError
-from dpmanifolds.statistics.persons import Persons
-from dpmanifolds.statistics.sources import Source
+from dpmanifolds.records.persons import Persons
+from dpmanifolds.records.source import Source
 from dpmanifolds.sums.total import ExactSum, _filled, _stays, tile_size
 
 __all__ = [

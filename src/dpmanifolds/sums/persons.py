@@ -2,8 +2,8 @@
 
 >>> import numpy as np
 >>> from dpmanifolds import Euclidean
->>> from dpmanifolds.statistics.persons import persons_of
->>> from dpmanifolds.statistics.sources import source_of
+>>> from dpmanifolds.records.persons import persons_of
+>>> from dpmanifolds.records.source import source_of
 >>> from dpmanifolds.sums.contribution import TangentContribution
 >>> records, names = np.array([[1.0], [3.0], [8.0]]), persons_of(["ann", "ann", "bob"], 3)
 >>> pull = TangentContribution(Euclidean(1), np.zeros(1), radius=16.0, exponent=4)
@@ -24,8 +24,8 @@ from typing import Any
 import numpy as np
 
 from dpmanifolds.errors import ArgumentError
-from dpmanifolds.statistics.persons import Persons
-from dpmanifolds.statistics.sources import Source
+from dpmanifolds.records.persons import Persons
+from dpmanifolds.records.source import Source
 from dpmanifolds.sums.contribution import Contribution
 from dpmanifolds.sums.total import ExactSum, integers_of, select_rows
 

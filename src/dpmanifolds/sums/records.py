@@ -17,8 +17,8 @@ import numpy as np
 
 from dpmanifolds._validate import hide_records
 from dpmanifolds.manifolds import Manifold
-from dpmanifolds.statistics.persons import Persons, persons_of
-from dpmanifolds.statistics.sources import Source, source_of
+from dpmanifolds.records.persons import Persons, persons_of
+from dpmanifolds.records.source import Source, source_of
 from dpmanifolds.sums.contribution import Contribution
 from dpmanifolds.sums.persons import sum_persons
 from dpmanifolds.sums.total import ExactSum, sum_records

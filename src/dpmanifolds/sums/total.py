@@ -2,7 +2,7 @@
 
 >>> import numpy as np
 >>> from dpmanifolds import Euclidean
->>> from dpmanifolds.statistics.sources import source_of
+>>> from dpmanifolds.records.source import source_of
 >>> from dpmanifolds.sums.contribution import TangentContribution
 >>> records = np.random.default_rng(0).standard_normal((1000, 2))
 >>> pull = TangentContribution(Euclidean(2), np.zeros(2), radius=3.0)
@@ -27,9 +27,9 @@ import numpy as np
 from dpmanifolds._arrays import Array, has_doubles, is_numpy, like, namespace, on_accelerator, to_numpy
 from dpmanifolds._points import count_records, has_parts, leaves, map_parts, on_host, records_at, taken
 from dpmanifolds.errors import NotOnManifoldError
-from dpmanifolds.statistics._device_integers import LONGEST_PIECE
-from dpmanifolds.statistics.blocks import block_size, bytes_per_record, evenly
-from dpmanifolds.statistics.sources import Source
+from dpmanifolds.records.blocks import block_size, bytes_per_record, evenly
+from dpmanifolds.records.source import Source
+from dpmanifolds.statistics.kernels.integers import LONGEST_PIECE
 from dpmanifolds.sums.contribution import Contribution
 
 __all__ = ["ExactSum", "check_rules", "integers_of", "select_rows", "sum_block", "sum_records"]

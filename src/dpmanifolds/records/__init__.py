@@ -1,0 +1,1 @@
+"""How records come in: arrays, files, streams, Dask, and whose they are."""

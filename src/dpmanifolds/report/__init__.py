@@ -1,6 +1,0 @@
-"""A release for people: one HTML page that says what it is and what it promises, and files for programs."""
-
-from dpmanifolds.report.files import load_release, save_release
-from dpmanifolds.report.page import report_html, write_report
-
-__all__ = ["load_release", "report_html", "save_release", "write_report"]

@@ -1,0 +1,185 @@
+"""A release as the picture that suits its manifold."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any, cast
+
+import numpy as np
+
+from dpmanifolds._points import host
+from dpmanifolds.domains import Ball
+from dpmanifolds.errors import ArgumentError
+from dpmanifolds.manifolds import PlanarShapes
+from dpmanifolds.releases import ConfidenceRegion, Release
+from dpmanifolds.show.plots._axes import DOMAIN, NOISE, VALUE, axes, need_matplotlib
+from dpmanifolds.show.plots._regions import edge_of, known_region, middle_of_number, noisy_coordinates, reach_of
+from dpmanifolds.show.plots.points import plot_poincare, plot_shape, plot_sphere
+from dpmanifolds.show.plots.spd import plot_matrix, plot_spd
+
+__all__ = ["caption_of", "plot_release"]
+
+_SHOWN_ELLIPSES = 40
+_TABLES = {"matrix": "released matrix", "projector": "projector onto the released subspace"}
+_WITH_DOMAIN = ("ellipsoids", "shape", "sphere", "disc", "plane")
+
+
+def plot_release(release: Release, *, level: float = 0.9, ax: Any = None) -> Any:
+    """The released value, the public domain (grey) and where the answer without privacy lies (orange, at `level`).
+
+    Everything that is drawn is computed from the release, and may be shown to whom the release may be shown.
+
+    >>> import numpy as np
+    >>> import dpmanifolds as dpm
+    >>> from dpmanifolds.show.plots import plot_release
+    >>> ball = dpm.Ball(dpm.Sphere(2), np.array([0.0, 0.0, 1.0]), radius=0.5)
+    >>> X = ball.clip(dpm.Sphere(2).random_point(1000, rng=0))
+    >>> plot_release(dpm.private_mean(X, ball, dpm.PureDP(1.0))).get_aspect()
+    1.0
+    """
+    if not isinstance(release, Release):
+        raise ArgumentError(f"release must be a Release; got {type(release).__name__}.")
+    region = known_region(release, level)
+    if isinstance(release.value, float):
+        return _number(release, region, ax)
+    return _PICTURES[release.manifold.picture](release, region, ax)
+
+
+def caption_of(release: Release, level: float = 0.9) -> str:
+    """What the picture shows, in one sentence or two."""
+    region = known_region(release, level)
+    picture = "number" if isinstance(release.value, float) else release.manifold.picture
+    if picture in _TABLES:
+        return f"The {_TABLES[picture]}: blue below 0, white at 0, red above."
+    if picture == "field":
+        return f"The released {release.statistic}, one glyph per matrix."
+    parts = [f"Blue: the released {release.statistic}."]
+    if region is not None and picture != "vector":
+        parts.append(f"Orange: where {region.about} lies with a probability of {100 * level:.0f} %.")
+    if picture in _WITH_DOMAIN:
+        parts.append("Grey: the public centre or domain, chosen before the records were seen.")
+    return " ".join(parts)
+
+
+def _coordinates(release: Release, region: ConfidenceRegion | None, ax: Any) -> Any:
+    """Coordinates at the centre of the domain, for manifolds without a picture of their own."""
+    ax = axes(ax, (6.0, 3.4))
+    coordinates = release.manifold.log_coordinates(release.viewpoint, host(release.value))
+    known = region if region is not None and region.metric == "coordinates" else None
+    return _stems(coordinates, known, noisy_coordinates(release), "coordinate at the centre", ax)
+
+
+def _ellipsoids(release: Release, region: ConfidenceRegion | None, ax: Any) -> Any:
+    edge = None if region is None else edge_of(region, _SHOWN_ELLIPSES)
+    return plot_spd(release.value, spread=edge, reference=release.domain.center, ax=ax)
+
+
+def _shape(release: Release, region: ConfidenceRegion | None, ax: Any) -> Any:
+    """Each landmark within its circle: a shape at distance ρ moves one by at most √(1 − 1/k)·2sin(ρ/2).
+
+    In unit size, rotated onto the release; coordinates at the centre are no shorter than distances, as the
+    curvature is nowhere negative.
+    """
+    manifold, center = cast(PlanarShapes, release.manifold), host(release.domain.center)
+    shape = manifold.align(center, host(release.value))
+    circles = None
+    if region is not None:
+        circles = np.sqrt(1 - 1 / manifold.k) * 2 * np.sin(min(reach_of(region), np.pi / 2) / 2)
+    return plot_shape(shape, uncertainty=circles, reference=center, ax=ax)
+
+
+def _sphere(release: Release, region: ConfidenceRegion | None, ax: Any) -> Any:
+    edges = () if region is None else (edge_of(region, 181),)
+    cap = release.domain if isinstance(release.domain, Ball) else None
+    return plot_sphere(release.value, cap=cap, edges=edges, ax=ax)
+
+
+def _disc(release: Release, region: ConfidenceRegion | None, ax: Any) -> Any:
+    if not isinstance(release.domain, Ball):
+        return _vector(release, region, ax)
+    edges = () if region is None else (edge_of(region, 181),)
+    return plot_poincare(release.value, ball=release.domain, edges=edges, ax=ax)
+
+
+def _numbers(release: Release, region: ConfidenceRegion | None, ax: Any) -> Any:
+    middle = np.asarray(release.domain.center) + noisy_coordinates(release)
+    return _stems(np.asarray(release.value), region, middle, "coordinate", axes(ax, (6.0, 3.4)))
+
+
+def _plane(release: Release, region: ConfidenceRegion | None, ax: Any) -> Any:
+    ax = axes(ax, (4.6, 4.6))
+    circle = need_matplotlib("matplotlib.patches").Circle
+    domain = release.domain
+    ax.add_patch(circle(tuple(domain.center), domain.radius, color=DOMAIN, alpha=0.15, linewidth=0))
+    if region is not None:
+        ax.add_patch(
+            circle(
+                tuple(domain.center + noisy_coordinates(release)), region.radius, color=NOISE, alpha=0.3, linewidth=0
+            )
+        )
+    ax.plot(*release.value, "o", color=VALUE, markersize=7)
+    ax.set_aspect("equal")
+    ax.autoscale_view()
+    ax.grid(alpha=0.25)
+    ax.set(xlabel="first coordinate", ylabel="second coordinate")
+    return ax
+
+
+def _matrix(release: Release, region: ConfidenceRegion | None, ax: Any) -> Any:
+    return plot_matrix(release.value, ax=ax)
+
+
+def _projector(release: Release, region: ConfidenceRegion | None, ax: Any) -> Any:
+    """The projector onto the subspace, which does not depend on the basis."""
+    return plot_matrix(release.value @ np.swapaxes(release.value, -1, -2), ax=ax)
+
+
+def _field(release: Release, region: ConfidenceRegion | None, ax: Any) -> Any:
+    return plot_spd(release.value, ax=ax)
+
+
+def _vector(release: Release, region: ConfidenceRegion | None, ax: Any) -> Any:
+    numbers = np.asarray(release.value)
+    return _stems(numbers, None, numbers, "component", axes(ax, (6.0, 3.4)))
+
+
+def _stems(numbers: np.ndarray, region: ConfidenceRegion | None, middle: np.ndarray, name: str, ax: Any) -> Any:
+    """Numbers side by side, each with an interval of the same length around what was drawn for it."""
+    places = np.arange(1, numbers.size + 1)
+    ax.axhline(0.0, color=DOMAIN, linewidth=0.8)
+    if region is not None:
+        ax.vlines(places, middle - region.radius, middle + region.radius, color=NOISE, alpha=0.45, linewidth=4)
+    ax.plot(places, numbers, "o", color=VALUE, markersize=5 if numbers.size <= 60 else 2)
+    ax.set(xlabel=name, ylabel="value")
+    ax.xaxis.get_major_locator().set_params(integer=True)
+    return ax
+
+
+_PICTURES: dict[str, Callable[[Release, ConfidenceRegion | None, Any], Any]] = {
+    "coordinates": _coordinates,
+    "ellipsoids": _ellipsoids,
+    "field": _field,
+    "shape": _shape,
+    "sphere": _sphere,
+    "disc": _disc,
+    "plane": _plane,
+    "numbers": _numbers,
+    "vector": _vector,
+    "matrix": _matrix,
+    "projector": _projector,
+}
+
+
+def _number(release: Release, region: ConfidenceRegion | None, ax: Any) -> Any:
+    ax = axes(ax, (6.0, 1.4))
+    if region is not None:
+        middle = middle_of_number(release)
+        ax.axvspan(max(0.0, middle - region.radius), max(0.0, middle + region.radius), color=NOISE, alpha=0.3)
+    ax.axvline(release.value, color=VALUE, linewidth=2.5)
+    ax.set(xlabel=release.statistic, ylim=(0, 1))
+    if release.statistic == "variance":
+        ax.set_xlim(0, max(release.domain.radius**2, release.value))
+    ax.set_yticks([])
+    for side in ("left", "right", "top"):
+        ax.spines[side].set_visible(False)
+    return ax

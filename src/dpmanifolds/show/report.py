@@ -1,0 +1,298 @@
+"""One self-contained HTML page about a release.
+
+>>> import numpy as np
+>>> import dpmanifolds as dpm
+>>> from dpmanifolds.show import report_html
+>>> ball = dpm.Ball(dpm.SPD(2), np.eye(2), radius=1.0)
+>>> page = report_html(dpm.private_mean(dpm.SPD(2).random_point(500, rng=0), ball, dpm.PureDP(1.0)))
+>>> "guesses right" in page, "src=" in page
+(True, False)
+"""
+
+from __future__ import annotations
+
+import json
+import math
+import os
+from collections.abc import Iterable, Sequence
+from html import escape
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from dpmanifolds._points import leaves
+from dpmanifolds.errors import ArgumentError
+from dpmanifolds.releases import Release
+from dpmanifolds.show._figure import figure_svg
+from dpmanifolds.show._style import STYLE
+from dpmanifolds.show.words import percent
+
+__all__ = ["report_html", "write_report"]
+
+_LARGEST_TABLE = 12
+_MOST_JSON = 200_000
+_LEVEL = 0.9
+
+
+def write_report(release: Release, path: Any, *, notes: Sequence[str] = (), overwrite: bool = False) -> Path:
+    """Write `report_html` to a file; one that exists is kept unless `overwrite` is set.
+
+    >>> import tempfile
+    >>> from pathlib import Path
+    >>> import dpmanifolds as dpm
+    >>> from dpmanifolds.show import write_report
+    >>> records = dpm.Sphere(2).random_point(100, rng=0)
+    >>> release = dpm.private_mean(records, dpm.Ball(dpm.Sphere(2), [0.0, 0.0, 1.0], radius=0.5), dpm.PureDP(1.0))
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     write_report(release, Path(folder) / "mean.html").name
+    'mean.html'
+    """
+    place = Path(os.fspath(path))
+    page = report_html(release, notes=notes)
+    try:
+        with place.open("w" if overwrite else "x", encoding="utf-8") as stream:
+            stream.write(page)
+    except FileExistsError:
+        raise ArgumentError(f"{str(place)!r} exists; name another file, or allow overwriting.") from None
+    except OSError as problem:
+        raise ArgumentError(f"{str(place)!r} cannot be written: {problem.strerror}.") from None
+    return place
+
+
+def report_html(release: Release, *, notes: Sequence[str] = ()) -> str:
+    """What was released, what is promised, how good it is, what it rests on and how to cite it, as HTML.
+
+    The page asks for nothing from outside, follows the light or dark setting of the reader, and prints. It holds the
+    release and what follows from it, nothing else. With matplotlib there is a figure. `notes` are public remarks.
+
+    >>> import dpmanifolds as dpm
+    >>> from dpmanifolds.show import report_html
+    >>> records = dpm.Sphere(2).random_point(100, rng=0)
+    >>> release = dpm.private_mean(records, dpm.Ball(dpm.Sphere(2), [0.0, 0.0, 1.0], radius=0.5), dpm.PureDP(1.0))
+    >>> page = report_html(release, notes=["Directions of the first eigenvector."])
+    >>> page.startswith("<!doctype html>"), "first eigenvector" in page
+    (True, True)
+    """
+    if not isinstance(release, Release):
+        raise ArgumentError(f"release must be a Release; got {type(release).__name__}.")
+    title = f"The private {release.statistic}{_counted(release)}"
+    sections = (
+        _header(release, title),
+        _seed_warning(release),
+        _advisories(release),
+        _cards(release),
+        _section("What was released", _released(release, notes)),
+        _section("The promise", _promise(release)),
+        _section("How good it is", _accuracy(release)),
+        _section("What it rests on", _parameters(release)),
+        _section("How to cite", _citation(release)),
+        _machine_readable(release),
+    )
+    return (
+        '<!doctype html>\n<html lang="en">\n<head>\n<meta charset="utf-8">\n'
+        '<meta name="viewport" content="width=device-width, initial-scale=1">\n'
+        '<meta name="color-scheme" content="light dark">\n'
+        f"<title>{escape(title)}</title>\n<style>{STYLE}</style>\n</head>\n<body>\n<main>\n"
+        + "\n".join(filter(None, sections))
+        + "\n</main>\n</body>\n</html>\n"
+    )
+
+
+def _section(title: str, body: str) -> str:
+    return f"<section>\n<h2>{escape(title)}</h2>\n{body}\n</section>"
+
+
+def _paragraph(text: str) -> str:
+    return f"<p>{escape(text)}</p>"
+
+
+def _counted(release: Release) -> str:
+    return "" if release.n is None else f" of {release.n} records"
+
+
+def _header(release: Release, title: str) -> str:
+    return (
+        f"<header><h1>{escape(title)}</h1>"
+        f"<p class='lead'>A differentially private {escape(release.statistic)} of "
+        f"{escape(release.manifold.words)}, made with dpmanifolds {escape(release.version)}. This page may "
+        "be shown to whom the release may be shown: it holds nothing else about the records.</p></header>"
+    )
+
+
+def _seed_warning(release: Release) -> str:
+    if not release.reproducible:
+        return ""
+    return (
+        "<p class='warning' role='alert'><strong>Not for real records.</strong> This release was made with a seed: "
+        "whoever knows the seed can take the noise away again.</p>"
+    )
+
+
+def _advisories(release: Release) -> str:
+    told = "".join(f"<li>{escape(text)}</li>" for text in release.advisories)
+    if not told:
+        return ""
+    return (
+        f"<div class='warning' role='alert'><strong>Known faults of version {escape(release.version)}.</strong>"
+        f"<ul>{told}</ul></div>"
+    )
+
+
+def _guess(release: Release) -> float:
+    return (1 + float(release.guarantee.delta(0.0))) / 2
+
+
+def _cards(release: Release) -> str:
+    error = release.expected_error
+    shown = "not stated" if error is None else f"{error.mean:.4g}"
+    below = "it depends on the records" if error is None else f"within {error.radius_90:.4g} in 90 % of releases"
+    cards = (
+        ("promise", release.spent.in_words(), f"{release.guarantee.adjacency}, per {release.guarantee.unit}"),
+        ("an attacker guesses right", f"≤ {percent(_guess(release))}", "of two equally likely values; 50 % by a coin"),
+        ("expected error", shown, below),
+    )
+    inner = "".join(
+        f"<div class='card'><span class='name'>{escape(name)}</span><strong>{escape(value)}</strong>"
+        f"<span class='note'>{escape(note)}</span></div>"
+        for name, value, note in cards
+    )
+    return f"<div class='cards'>{inner}</div>"
+
+
+def _released(release: Release, notes: Iterable[str]) -> str:
+    parts = [_paragraph(f"The private {release.statistic}{_counted(release)} on {release.manifold!r}.")]
+    if release.stages:
+        parts.append(_paragraph(f"Stages before it: {len(release.stages)}; the promise covers all of them together."))
+    parts += [_paragraph(note) for note in notes]
+    figure = figure_svg(release)
+    if figure is None:
+        parts.append(_paragraph('No figure: matplotlib is not installed (pip install "dpmanifolds[plot]").'))
+    else:
+        from dpmanifolds.show.plots.release import caption_of
+
+        caption = escape(caption_of(release, _LEVEL))
+        parts.append(f"<figure role='img' aria-label='{caption}'>{figure}<figcaption>{caption}</figcaption></figure>")
+    parts.append(_value_table(release.value))
+    return "\n".join(parts)
+
+
+def _value_table(value: Any) -> str:
+    if isinstance(value, float):
+        return f"<p>Value: <strong>{value:.6g}</strong></p>"
+    return "\n".join(map(_array_table, leaves(value)))
+
+
+def _array_table(value: Any) -> str:
+    array = np.asarray(value)
+    if np.iscomplexobj(array):
+        array = np.stack([array.real, array.imag], axis=-1)
+    if array.ndim == 1 and array.size > _LARGEST_TABLE:
+        return _paragraph(f"The value is a vector of {array.size} numbers; it is in release.npz.")
+    if array.ndim > 2 or max(array.shape) > 2 * _LARGEST_TABLE:
+        shape = " × ".join(map(str, array.shape))
+        return _paragraph(f"The value is an array of {shape} numbers; it is in release.npz.")
+    rows = "".join(
+        "<tr>" + "".join(f"<td>{number:.4g}</td>" for number in row) + "</tr>" for row in np.atleast_2d(array)
+    )
+    return f"<div class='scroll'><table class='value'><caption>The released value</caption>{rows}</table></div>"
+
+
+def _promise(release: Release) -> str:
+    unit, guess = release.guarantee.unit, _guess(release)
+    bars = (
+        "<div class='bars' aria-hidden='true'>"
+        "<span>by a coin</span><div class='bar'><div class='fill coin' style='width:50%'></div></div><span>50 %</span>"
+        "<span>with this release</span><div class='bar'>"
+        f"<div class='fill' style='width:{100 * guess:.2f}%'></div></div><span>{percent(guess)}</span></div>"
+    )
+    return (
+        _paragraph(
+            f"Someone who knows everyone else's record, and wonders which of two values one {unit} has, guesses right "
+            f"with a probability of at most {percent(guess)} after seeing this release. Without it: 50 %."
+        )
+        + bars
+        + _paragraph(
+            "It holds whatever else that someone knows or will learn, and whatever is computed from the release."
+        )
+        + _paragraph(
+            f"In numbers: {release.spent.in_words()}, {release.guarantee.adjacency}; neighbours differ in one "
+            f"{unit}. Releases about the same people add up; a ledger keeps the account."
+        )
+    )
+
+
+def _accuracy(release: Release) -> str:
+    from dpmanifolds.show.plots._regions import known_region, reach_of
+
+    error = release.expected_error
+    if error is None:
+        text = "The expected distance to the answer without privacy depends on the records, and is not stated."
+    else:
+        text = f"Distance to the answer without privacy: {error}."
+    region = known_region(release, _LEVEL)
+    parts = [_paragraph(text), _paragraph(release.clipping_statement)]
+    if region is not None:
+        how = {
+            "coordinates": "measured in tangent coordinates at the public centre",
+            "distance": "as a geodesic distance",
+            "number": "as a difference",
+        }[region.metric]
+        parts.append(
+            _paragraph(
+                f"With a probability of {100 * region.level:.0f} %, {region.about} is within {reach_of(region):.4g} of "
+                f"the released one, {how}. This speaks of the noise, not of how well records stand for a population."
+            )
+        )
+    return "\n".join(parts)
+
+
+def _parameters(release: Release) -> str:
+    sensitivity = release.sensitivity
+    rows = (
+        ("Manifold", repr(release.manifold)),
+        ("Domain (public)", repr(release.domain)),
+        ("Records n (public)", "not used" if release.n is None else str(release.n)),
+        ("Budget asked for", repr(release.budget)),
+        ("Budget spent", repr(release.spent)),
+        ("Mechanism", f"{release.mechanism}: {release.reason}"),
+        ("Theorem", release.theorem),
+        (
+            "Sensitivity",
+            f"{sensitivity.value:.6g} by {sensitivity.theorem} [{sensitivity.tag}]: {sensitivity.statement}",
+        ),
+        ("Scale of the noise", f"{release.scale:.6g}"),
+        ("Numerics", release.numerics_statement),
+        ("Step of the lattice", "none" if release.step is None else f"2^{math.log2(release.step):g}"),
+        ("Version", f"dpmanifolds {release.version}"),
+    )
+    inner = "".join(f"<tr><th scope='row'>{escape(name)}</th><td>{escape(text)}</td></tr>" for name, text in rows)
+    return f"<div class='scroll'><table class='facts'>{inner}</table></div>" + _paragraph(
+        "The centre, the radius, n and the budget must have been chosen without looking at the records."
+    )
+
+
+def _citation(release: Release) -> str:
+    sentence = (
+        f"The {release.statistic}{_counted(release)} on {release.manifold!r} was released under differential privacy "
+        f"({release.spent.in_words()}; {release.guarantee.adjacency}, one record per {release.guarantee.unit}) "
+        f"with the {release.mechanism} mechanism ({release.numerics} numerics), calibrated to a sensitivity of "
+        f"{release.sensitivity.value:.4g} for records clipped to {release.domain!r}, using dpmanifolds "
+        f"{release.version}."
+    )
+    entry = (
+        "@software{dpmanifolds,\n  title   = {dpmanifolds: differential privacy for data on curved spaces},\n"
+        f"  author  = {{{{The dpmanifolds authors}}}},\n  version = {{{release.version}}}\n}}"
+    )
+    return f"<blockquote>{escape(sentence)}</blockquote><pre>{escape(entry)}</pre>"
+
+
+def _machine_readable(release: Release) -> str:
+    """The release itself, so that the page alone is enough to go on with; not for very large ones."""
+    text = json.dumps(json.loads(release.to_json()), ensure_ascii=False, indent=1)
+    if len(text) > _MOST_JSON:
+        return ""
+    return (
+        "<details><summary>The release as JSON (dpmanifolds.Release.from_json reads it)</summary>"
+        f"<pre class='json'>{escape(text)}</pre></details>"
+    )

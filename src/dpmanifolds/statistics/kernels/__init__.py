@@ -1,0 +1,1 @@
+"""Sums over records on accelerators, by one fused kernel."""
