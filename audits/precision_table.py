@@ -15,9 +15,9 @@ from dpmanifolds.auditing.neighbours import Neighbours, worst_neighbours
 from dpmanifolds.auditing.precision import PrecisionReport, numbers_of, precision_attack
 from dpmanifolds.domains import Ball
 from dpmanifolds.manifolds import Euclidean, Manifold, Sphere
-from dpmanifolds.mechanisms import calibrate, mean_facts
 from dpmanifolds.noise import as_generator
 from dpmanifolds.privacy import ApproxDP, Budget, PureDP, gaussian_sigma, sensitivity_of_mean
+from dpmanifolds.sums import calibrate, mean_facts
 
 __all__ = ["attack_diffprivlib", "attack_mechanism", "attack_numpy", "attack_opendp", "precision_lines"]
 

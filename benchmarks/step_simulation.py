@@ -31,9 +31,9 @@ from dpmanifolds import (
     frechet_mean,
 )
 from dpmanifolds._points import host
-from dpmanifolds.mechanisms.wrapped import WrappedGaussianMechanism, WrappedMechanism
 from dpmanifolds.releases.tangent import step_share
 from dpmanifolds.sums.steps import StepPlan, plan_steps
+from dpmanifolds.sums.wrapped import WrappedGaussianMechanism, WrappedMechanism
 
 RECORDS = 120
 POSITIONS = (0.0, 0.25, 0.5, 0.75)

@@ -44,8 +44,8 @@ from dpmanifolds import (
 from dpmanifolds._points import host
 from dpmanifolds.data import DescriptorDomain
 from dpmanifolds.distributions import KNormGradientLaw, laplace_law
-from dpmanifolds.mechanisms import calibrate, choose, mean_facts
 from dpmanifolds.privacy import gaussian_sigma
+from dpmanifolds.sums import calibrate, choose, mean_facts
 from dpmanifolds.sums.steps import plan_steps
 from papers.published import published_sensitivity_of_mean, published_sensitivity_of_mean_gradient
 

@@ -28,8 +28,8 @@ from dpmanifolds.manifolds import (
     SpecialOrthogonal,
     Sphere,
 )
-from dpmanifolds.mechanisms import MECHANISMS, calibrate, mean_facts
 from dpmanifolds.privacy import ApproxDP, Budget, GaussianDP, PureDP, sensitivity_of_mean
+from dpmanifolds.sums import MECHANISMS, calibrate, mean_facts
 from papers._checks import inside, near
 from papers._study import Claim, Numbers, Result, Setting, claim
 from papers.published import published_sensitivity_of_mean

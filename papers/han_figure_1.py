@@ -22,8 +22,8 @@ from dpmanifolds.descent import EigenvectorLoss, FrechetMeanLoss, private_descen
 from dpmanifolds.distributions import laplace_law
 from dpmanifolds.domains import Ball
 from dpmanifolds.manifolds import SPD, Manifold, Sphere
-from dpmanifolds.mechanisms import calibrate, mean_facts
 from dpmanifolds.privacy import ApproxDP, full_batch_descent, mu_for
+from dpmanifolds.sums import calibrate, mean_facts
 from papers._checks import inside, near
 from papers._draws import means_of, wishart_records
 from papers._plots import curves

@@ -18,8 +18,8 @@ import numpy as np
 from dpmanifolds.distributions import KNormGradientLaw
 from dpmanifolds.domains import Ball
 from dpmanifolds.manifolds import SPD, Sphere
-from dpmanifolds.mechanisms import calibrate, mean_facts
 from dpmanifolds.privacy import PureDP, sensitivity_of_mean_gradient
+from dpmanifolds.sums import calibrate, mean_facts
 from papers._checks import inside, near
 from papers._draws import (
     embedded_laplace,

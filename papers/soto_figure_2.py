@@ -20,9 +20,9 @@ import numpy as np
 
 from dpmanifolds.distributions import KNormGradientLaw
 from dpmanifolds.domains import Ball
-from dpmanifolds.mechanisms import calibrate, mean_facts
 from dpmanifolds.privacy import ApproxDP, PureDP
 from dpmanifolds.statistics import ball_from_reference, frechet_mean
+from dpmanifolds.sums import calibrate, mean_facts
 from papers._checks import Check, inside, near
 from papers._shapes import ShapeSet, crossings, point_wise_laplace, shape_sets, smoothed
 from papers._study import Claim, Numbers, Result, Setting, claim, not_reproducible

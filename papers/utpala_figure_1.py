@@ -20,10 +20,10 @@ from scipy.special import ndtr
 from dpmanifolds.distributions import FlatGaussian, FlatLaplace
 from dpmanifolds.domains import Ball
 from dpmanifolds.manifolds import SPD, Euclidean
-from dpmanifolds.mechanisms import choose, mean_facts
 from dpmanifolds.privacy import ApproxDP, gaussian_sigma, laplace_scale
 from dpmanifolds.releases import private_mean
 from dpmanifolds.statistics import frechet_mean
+from dpmanifolds.sums import choose, mean_facts
 from papers._checks import inside, near
 from papers._plots import curves, power
 from papers._study import Claim, Numbers, Result, Setting, claim, compared

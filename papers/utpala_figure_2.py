@@ -22,8 +22,8 @@ from scipy.special import ndtr
 from dpmanifolds.data import DescriptorDomain, image_descriptors
 from dpmanifolds.domains import Ball
 from dpmanifolds.manifolds import SPD, Manifold
-from dpmanifolds.mechanisms import calibrate, mean_facts
 from dpmanifolds.privacy import ApproxDP, PureDP
+from dpmanifolds.sums import calibrate, mean_facts
 from papers._checks import inside, near
 from papers._images import image_sets
 from papers._plots import curves

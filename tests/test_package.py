@@ -27,16 +27,16 @@ LAYERS = {
     "data": 3,
     "privacy": 4,
     "sums": 5,
-    "mechanisms": 5,
-    "descent": 5,
     "ledger": 5,
-    "releases": 6,
-    "estimators": 7,
-    "planning": 7,
-    "auditing": 7,
-    "cli": 8,
-    "show": 8,
-    "__main__": 8,
+    "intrinsic": 6,
+    "descent": 7,
+    "releases": 7,
+    "estimators": 8,
+    "planning": 8,
+    "auditing": 8,
+    "cli": 9,
+    "show": 9,
+    "__main__": 9,
 }
 
 
@@ -92,6 +92,20 @@ def test_importing_the_package_loads_no_heavy_library():
     heavy = ("sklearn", "opendp", "dp_accounting", "scipy", "matplotlib", "rich", "typer", "torch", "jax")
     heavy += ("pyarrow", "zarr", "mne")
     program = f"import sys, dpmanifolds; print([m for m in {heavy!r} if m in sys.modules])"
+    printed = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=True)
+    assert printed.stdout.strip() == "[]"
+
+
+def test_default_releases_never_load_the_wing_of_idealized_laws():
+    program = (
+        "import sys, numpy as np, dpmanifolds as dpm;"
+        "ball = dpm.Ball(dpm.Sphere(2), np.array([0.0, 0.0, 1.0]), radius=0.5);"
+        "records, budget = dpm.Sphere(2).random_point(50, rng=0), dpm.PureDP(1.0);"
+        "dpm.private_mean(records, ball, budget);"
+        "dpm.private_median(records, ball, budget);"
+        "dpm.private_variance(records, ball, budget);"
+        "print([name for name in sys.modules if name.startswith('dpmanifolds.intrinsic')])"
+    )
     printed = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=True)
     assert printed.stdout.strip() == "[]"
 

@@ -55,7 +55,6 @@ if TYPE_CHECKING:
         Stiefel,
         pymanopt_manifold,
     )
-    from dpmanifolds.mechanisms import ExpectedError
     from dpmanifolds.planning.plan import plan
     from dpmanifolds.privacy import (
         ApproxDP,
@@ -86,6 +85,7 @@ if TYPE_CHECKING:
         privatize,
     )
     from dpmanifolds.statistics import MeanResult, ball_from_reference, frechet_mean, frechet_median
+    from dpmanifolds.sums import ExpectedError
 
 __version__ = "0.2.0"
 
@@ -177,9 +177,10 @@ _ROOMS = (
     "distributions",
     "privacy",
     "ledger",
-    "mechanisms",
+    "sums",
     "descent",
     "releases",
+    "intrinsic",
     "estimators",
     "planning",
     "auditing",

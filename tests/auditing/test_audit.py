@@ -30,9 +30,9 @@ from dpmanifolds.auditing.draws import noisy_sums, releases
 from dpmanifolds.auditing.neighbours import worst_neighbours
 from dpmanifolds.auditing.transcripts import overheard_noise
 from dpmanifolds.data import DescriptorDomain
-from dpmanifolds.mechanisms import calibrate, mean_facts
 from dpmanifolds.privacy import sensitivity_of_mean, sensitivity_of_mean_at_center
-from tests.mechanisms.cases import BALLS, INTRINSIC, WRAPPED
+from dpmanifolds.sums import calibrate, mean_facts
+from tests.sums.cases import BALLS, INTRINSIC, WRAPPED
 
 SPHERE = Ball(Sphere(2), np.array([0.0, 0.0, 1.0]), math.pi / 8)
 SMOKE = [

@@ -16,7 +16,7 @@ from dpmanifolds import Ball, Euclidean, GaussianDP, Hyperbolic, PureDP, Sphere,
 from dpmanifolds.auditing import audit_release, find_difference, hard_neighbours, hard_records
 from dpmanifolds.auditing.front_door import remembered_plans
 from dpmanifolds.auditing.transcripts import PathError, overheard_noise
-from tests.mechanisms.cases import BALLS
+from tests.sums.cases import BALLS
 
 LINE = Ball(Euclidean(1), [0.0], 1.0)
 POLE = np.array([0.0, 0.0, 1.0])

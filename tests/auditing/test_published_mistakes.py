@@ -15,7 +15,6 @@ from dpmanifolds import Ball, Euclidean, PureDP, Sphere
 from dpmanifolds.auditing import Claim, audit, lower_bound, profile_bands
 from dpmanifolds.auditing.neighbours import worst_neighbours
 from dpmanifolds.distributions import KNormGradientLaw
-from dpmanifolds.mechanisms import calibrate, mean_facts
 from dpmanifolds.privacy import (
     Guarantee,
     full_batch_descent,
@@ -23,6 +22,7 @@ from dpmanifolds.privacy import (
     sensitivity_of_mean,
     sensitivity_of_mean_gradient,
 )
+from dpmanifolds.sums import calibrate, mean_facts
 from papers.published import published_sensitivity_of_mean_gradient
 
 SPHERE = Ball(Sphere(2), np.array([0.0, 0.0, 1.0]), math.pi / 8)

@@ -16,10 +16,11 @@ import dpmanifolds as dpm
 from dpmanifolds import Ball, Euclidean, Grassmann, Hyperbolic, PlanarShapes, PureDP, SpecialOrthogonal, Sphere
 from dpmanifolds._points import host
 from dpmanifolds.auditing import Neighbours
-from dpmanifolds.mechanisms import calibrate, mean_facts, value_facts
+from dpmanifolds.intrinsic.direct import of_frechet_mean
 from dpmanifolds.releases._placing import mended
 from dpmanifolds.releases.frechet import clipped_records, computed_mean
 from dpmanifolds.releases.value import _point_of
+from dpmanifolds.sums import calibrate, mean_facts, value_facts
 
 METRICS = ("affine-invariant", "log-euclidean", "log-cholesky")
 POLE = np.array([0.0, 0.0, 1.0])
@@ -46,7 +47,7 @@ def share_of_the_charge(one, other, ball, mean=in_memory):
     """How far the coordinates moved, over what is charged for them."""
     center = host(ball.center)
     moved = [ball.manifold.log_coordinates(center, host(mean(points, ball))) for points in (one, other)]
-    return np.linalg.norm(moved[0] - moved[1]) / float(mean_facts(ball, len(one)).of_frechet_mean.at_center)
+    return np.linalg.norm(moved[0] - moved[1]) / float(of_frechet_mean(mean_facts(ball, len(one))).at_center)
 
 
 def moved_sum(one, other, ball):

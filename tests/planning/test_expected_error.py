@@ -23,8 +23,9 @@ from dpmanifolds import (
     ZeroConcentratedDP,
 )
 from dpmanifolds.errors import NotAvailableError
-from dpmanifolds.mechanisms import KNormGradientMechanism, Mechanism, calibrate, mean_facts
-from tests.mechanisms.cases import drawn_point
+from dpmanifolds.intrinsic import KNormGradientMechanism
+from dpmanifolds.sums import Mechanism, calibrate, mean_facts
+from tests.sums.cases import drawn_point
 
 MANIFOLDS = {
     "euclidean": (Euclidean(3), 1.0),

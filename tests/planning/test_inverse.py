@@ -23,8 +23,8 @@ from dpmanifolds import (
 )
 from dpmanifolds.data import DescriptorDomain
 from dpmanifolds.errors import ArgumentError, NotAvailableError
-from dpmanifolds.mechanisms import choose, mean_facts
 from dpmanifolds.planning import budget_for, radius_for, records_for
+from dpmanifolds.sums import choose, mean_facts
 
 SPHERE = Ball(Sphere(2), np.array([0.0, 0.0, 1.0]), 0.6)
 PLANE = Ball(Hyperbolic(2), Hyperbolic(2).origin, 2.0)

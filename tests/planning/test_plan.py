@@ -23,8 +23,8 @@ from dpmanifolds import (
 )
 from dpmanifolds.data import DescriptorDomain
 from dpmanifolds.errors import ArgumentError, NotAvailableError
-from dpmanifolds.mechanisms import MECHANISMS, calibrate, choose, mean_facts
 from dpmanifolds.planning import Plan, plan, split_plan
+from dpmanifolds.sums import MECHANISMS, calibrate, choose, mean_facts
 
 BALL = Ball(Sphere(2), np.array([0.0, 0.0, 1.0]), np.pi / 8)
 BUDGETS = [PureDP(1.0), ApproxDP(1.0, 1e-6), GaussianDP(0.5)]

@@ -12,8 +12,8 @@ from scipy import special
 
 from dpmanifolds import Ball, Euclidean
 from dpmanifolds.errors import ArgumentError
-from dpmanifolds.mechanisms import calibrate, mean_facts
 from dpmanifolds.privacy import ApproxDP, GaussianDP, Guarantee, PureDP, ZeroConcentratedDP, compose, delta_of_mu
+from dpmanifolds.sums import calibrate, mean_facts
 from tests.redteam.truths import discrete_gaussian_delta, discrete_laplace_delta
 
 LINE = Ball(Euclidean(1), np.zeros(1), 1.0)

@@ -33,7 +33,6 @@ from dpmanifolds import (
     Stiefel,
     frechet_mean,
 )
-from dpmanifolds.mechanisms import calibrate, mean_facts, value_facts
 from dpmanifolds.privacy import (
     Sensitivity,
     sensitivity_of_clipped_gradient,
@@ -46,6 +45,7 @@ from dpmanifolds.privacy import (
     sensitivity_of_variance,
     solver_tolerance,
 )
+from dpmanifolds.sums import calibrate, mean_facts, value_facts
 
 CERTIFICATE = Path(__file__).parents[2] / "certificates" / "sensitivity.py"
 

@@ -24,7 +24,7 @@ from dpmanifolds import (
     private_median,
     private_variance,
 )
-from dpmanifolds.mechanisms.wrapped import WrappedMechanism
+from dpmanifolds.sums.wrapped import WrappedMechanism
 
 da = pytest.importorskip("dask.array")
 db = pytest.importorskip("dask.bag")

@@ -7,7 +7,7 @@ import pytest
 
 import dpmanifolds as dpm
 from dpmanifolds import SPD, Ball, Euclidean, PureDP, Sphere
-from dpmanifolds.mechanisms.wrapped import WrappedLaplaceMechanism
+from dpmanifolds.sums.wrapped import WrappedLaplaceMechanism
 
 SPACE = SPD(3)
 BALL = Ball(SPACE, np.eye(3), 2.0)

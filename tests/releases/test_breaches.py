@@ -132,7 +132,7 @@ def test_no_valid_record_is_heard_of_by_a_warning(size):
 
 def test_a_sum_refuses_to_be_used_as_a_point():
     """Noise for a sum is less than a point needs that is not one."""
-    from dpmanifolds.mechanisms import calibrate, mean_facts
+    from dpmanifolds.sums import calibrate, mean_facts
 
     ball = Ball(Sphere(2), [0.0, 0.0, 1.0], 1.2)
     mechanism = calibrate("wrapped-laplace", mean_facts(ball, 100), PureDP(1.0), "rounded")

@@ -10,7 +10,7 @@ from scipy import stats
 
 import dpmanifolds as dpm
 from dpmanifolds import SPD, ApproxDP, Ball, Euclidean, Hyperbolic, PureDP, Sphere
-from dpmanifolds.mechanisms import calibrate, mean_facts
+from dpmanifolds.sums import calibrate, mean_facts
 
 SPACES = [Euclidean(3), SPD(2), SPD(2, "log-euclidean"), Sphere(2), Hyperbolic(2), dpm.SpecialOrthogonal(3)]
 

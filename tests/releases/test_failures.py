@@ -9,8 +9,8 @@ import pytest
 
 import dpmanifolds as dpm
 from dpmanifolds import SPD, Ball, Euclidean, Hyperbolic, NotAvailableError, PureDP, Sphere
-from dpmanifolds.mechanisms import calibrate, value_facts
 from dpmanifolds.releases.second_moment import private_second_moment
+from dpmanifolds.sums import calibrate, value_facts
 
 IDEALIZED = {"mechanism": "k-norm-gradient", "numerics": "idealized"}
 

@@ -10,7 +10,7 @@ import pytest
 import dpmanifolds as dpm
 from dpmanifolds import ApproxDP, ArgumentError, GaussianDP, PureDP, Release, RenyiDP, ZeroConcentratedDP
 from dpmanifolds.data import DescriptorDomain
-from tests.mechanisms.cases import BALLS, BUDGETS
+from tests.sums.cases import BALLS, BUDGETS
 
 NUMBERS = [("wrapped-laplace", "rounded"), ("wrapped-laplace", "lattice")]
 

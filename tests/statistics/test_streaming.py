@@ -22,9 +22,9 @@ from dpmanifolds import (
     frechet_mean,
     private_mean,
 )
-from dpmanifolds.mechanisms.wrapped import WrappedGaussianMechanism, WrappedLaplaceMechanism
 from dpmanifolds.records.blocks import ordered_map, total_of
 from dpmanifolds.records.source import Source
+from dpmanifolds.sums.wrapped import WrappedGaussianMechanism, WrappedLaplaceMechanism
 
 SPACES = {
     "log-euclidean": SPD(3, "log-euclidean"),

@@ -22,9 +22,9 @@ from dpmanifolds.auditing.draws import attack, worst_of
 from dpmanifolds.auditing.neighbours import Neighbours, worst_neighbours
 from dpmanifolds.auditing.report import AuditReport, profile_points, score_histogram
 from dpmanifolds.domains import Ball
-from dpmanifolds.mechanisms import choose, mean_facts
 from dpmanifolds.noise import as_generator
 from dpmanifolds.privacy import Budget
+from dpmanifolds.sums import choose, mean_facts
 
 __all__ = ["audit"]
 

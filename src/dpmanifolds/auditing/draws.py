@@ -19,16 +19,10 @@ from dpmanifolds.auditing.claims import Claim
 from dpmanifolds.auditing.neighbours import Neighbours
 from dpmanifolds.auditing.transcripts import overheard_noise
 from dpmanifolds.errors import ArgumentError
-from dpmanifolds.mechanisms import (
-    KNormGradientMechanism,
-    Mechanism,
-    RiemannianGaussianMechanism,
-    RiemannianLaplaceMechanism,
-    WrappedGaussianMechanism,
-    WrappedLaplaceMechanism,
-)
-from dpmanifolds.mechanisms.wrapped import WrappedMechanism
+from dpmanifolds.intrinsic import KNormGradientMechanism, RiemannianGaussianMechanism, RiemannianLaplaceMechanism
 from dpmanifolds.noise import as_generator
+from dpmanifolds.sums import Mechanism, WrappedGaussianMechanism, WrappedLaplaceMechanism
+from dpmanifolds.sums.wrapped import WrappedMechanism
 
 _PILOT = 1500
 

@@ -34,13 +34,13 @@ from dpmanifolds._points import as_block, host, join, map_parts, stack
 from dpmanifolds._validate import positive_integer
 from dpmanifolds.domains import Ball
 from dpmanifolds.errors import ArgumentError, ScaleOutOfRangeError
-from dpmanifolds.mechanisms.wrapped import WrappedMechanism
 from dpmanifolds.noise import as_generator
 from dpmanifolds.privacy import PureDP
 from dpmanifolds.releases.entry import Account
 from dpmanifolds.releases.tangent import TangentMean
 from dpmanifolds.statistics import frechet_mean
 from dpmanifolds.sums.records import read_records
+from dpmanifolds.sums.wrapped import WrappedMechanism
 
 __all__ = ["Neighbours", "hard_neighbours", "hard_records", "worst_neighbours"]
 

@@ -99,7 +99,7 @@ def _installation() -> None:
     from dpmanifolds.data.readers import KINDS
     from dpmanifolds.manifolds.names import typed_families
     from dpmanifolds.manifolds.spd import METRICS
-    from dpmanifolds.mechanisms import MECHANISMS, NUMERICS
+    from dpmanifolds.sums import MECHANISMS, NUMERICS
 
     console = result()
     say(console, f"dpmanifolds {__version__}", style="bold")

@@ -67,9 +67,9 @@ def mean(
     from dpmanifolds._validate import choice
     from dpmanifolds.cli._show import working
     from dpmanifolds.cli._spend import confirm, finish, prepare
-    from dpmanifolds.mechanisms import MECHANISMS, NUMERICS, choose, mean_facts
     from dpmanifolds.planning import plan
     from dpmanifolds.releases import private_mean
+    from dpmanifolds.sums import MECHANISMS, NUMERICS, choose, mean_facts
 
     choice("--mechanism", mechanism, ("auto", *MECHANISMS))
     choice("--numerics", numerics, NUMERICS)

@@ -24,10 +24,10 @@ from scipy import optimize
 from dpmanifolds._validate import choice, positive_integer, positive_number
 from dpmanifolds.domains import Ball, Domain
 from dpmanifolds.errors import ArgumentError, DPManifoldsError, NotAvailableError
-from dpmanifolds.mechanisms import choose, mean_facts
 from dpmanifolds.privacy import Budget, PureDP
 from dpmanifolds.privacy.budget import checked_kind
 from dpmanifolds.releases.tangent import TANGENT
+from dpmanifolds.sums import choose, mean_facts
 from dpmanifolds.sums.steps import plan_steps
 
 __all__ = ["budget_for", "radius_for", "records_for"]

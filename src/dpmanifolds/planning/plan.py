@@ -23,22 +23,21 @@ from typing import TYPE_CHECKING, Any
 from dpmanifolds._validate import choice, positive_integer, shown
 from dpmanifolds.domains import Domain
 from dpmanifolds.errors import ArgumentError, DPManifoldsError, NotAvailableError
-from dpmanifolds.mechanisms import (
+from dpmanifolds.planning import _show
+from dpmanifolds.planning.inverse import budget_for
+from dpmanifolds.privacy import Budget, PureDP, Sensitivity, split
+from dpmanifolds.releases.tangent import TANGENT
+from dpmanifolds.sums import (
     DIRECT,
     MECHANISMS,
     ExpectedError,
     Facts,
-    KNormGradientMechanism,
     Mechanism,
     WrappedLaplaceMechanism,
     calibrate,
     mean_facts,
     numerics_of,
 )
-from dpmanifolds.planning import _show
-from dpmanifolds.planning.inverse import budget_for
-from dpmanifolds.privacy import Budget, PureDP, Sensitivity, split
-from dpmanifolds.releases.tangent import TANGENT
 from dpmanifolds.sums.steps import plan_steps
 
 if TYPE_CHECKING:
@@ -266,7 +265,7 @@ def _stepped_row(name: str, kind: str, facts: Facts, budget: Budget, steps: int 
 def _note(mechanism: Mechanism) -> str:
     error, domain = mechanism.expected_error, mechanism.facts.domain
     notes = []
-    if error.mean > domain.radius and not isinstance(mechanism, KNormGradientMechanism):
+    if error.mean > domain.radius and mechanism.name != "k-norm-gradient":
         notes.append("more noise than the domain is wide: the centre alone is as good")
     if error.simulated:
         notes.append("quantile from draws" if isinstance(mechanism, WrappedLaplaceMechanism) else "from draws")

@@ -22,8 +22,8 @@ from dpmanifolds._validate import numeric_array, positive_number
 from dpmanifolds.domains import Ball
 from dpmanifolds.errors import ArgumentError, NotAvailableError
 from dpmanifolds.manifolds import Euclidean
-from dpmanifolds.mechanisms import Facts, error_metric, error_quantile
 from dpmanifolds.releases.release import Release
+from dpmanifolds.sums import Facts, error_metric, error_quantile
 from dpmanifolds.sums.steps import is_flat
 
 __all__ = ["ConfidenceRegion", "confidence_region", "population_region"]

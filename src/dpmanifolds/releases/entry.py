@@ -10,9 +10,9 @@ import numpy as np
 from dpmanifolds._validate import choice, positive_integer, shown
 from dpmanifolds.domains import Domain
 from dpmanifolds.errors import ArgumentError
-from dpmanifolds.mechanisms import ADJACENCIES
 from dpmanifolds.noise import as_generator
 from dpmanifolds.privacy import Guarantee
+from dpmanifolds.sums import ADJACENCIES
 
 __all__ = [
     "ON_INVALID",

@@ -7,7 +7,6 @@ from typing import Any
 from dpmanifolds._validate import choice, positive_integer
 from dpmanifolds.domains import Domain
 from dpmanifolds.errors import ArgumentError
-from dpmanifolds.mechanisms import NUMERICS
 from dpmanifolds.privacy import Budget
 from dpmanifolds.privacy.budget import checked_budget
 from dpmanifolds.releases.entry import (
@@ -19,6 +18,7 @@ from dpmanifolds.releases.entry import (
 )
 from dpmanifolds.releases.release import Release
 from dpmanifolds.releases.tangent import TANGENT, TangentMean
+from dpmanifolds.sums import NUMERICS
 
 __all__ = ["private_mean"]
 

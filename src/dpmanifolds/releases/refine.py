@@ -19,9 +19,9 @@ from dpmanifolds._points import host
 from dpmanifolds.domains import Ball, Domain
 from dpmanifolds.errors import ArgumentError, NotAvailableError
 from dpmanifolds.manifolds import Euclidean
-from dpmanifolds.mechanisms import ExpectedError
 from dpmanifolds.privacy import Budget, compose, split
 from dpmanifolds.releases.release import Release
+from dpmanifolds.sums import ExpectedError
 from dpmanifolds.sums.counts import PERSON_UNIT, CountsNoise, DistanceBins, counts_noise
 from dpmanifolds.sums.records import RecordSums
 from dpmanifolds.sums.steps import move_plan

@@ -24,7 +24,6 @@ from dpmanifolds._validate import choice
 from dpmanifolds.domains import Ball, Domain
 from dpmanifolds.errors import ArgumentError, DPManifoldsError
 from dpmanifolds.manifolds import Manifold
-from dpmanifolds.mechanisms import Draw, ExpectedError, Mechanism
 from dpmanifolds.privacy import Budget, Guarantee, Sensitivity
 from dpmanifolds.privacy.advisories import advisories_for
 from dpmanifolds.releases._json import (
@@ -34,6 +33,7 @@ from dpmanifolds.releases._json import (
     point_to_json,
 )
 from dpmanifolds.releases._summary import summary_of
+from dpmanifolds.sums import Draw, ExpectedError, Mechanism
 
 __all__ = ["Release"]
 

@@ -30,9 +30,6 @@ from dpmanifolds.domains import Ball, Domain
 from dpmanifolds.errors import ArgumentError, NotAvailableError
 from dpmanifolds.manifolds import Euclidean
 from dpmanifolds.manifolds._symmetric import upper_triangle
-from dpmanifolds.mechanisms import Draw
-from dpmanifolds.mechanisms.base import Facts, SumShape
-from dpmanifolds.mechanisms.wrapped import WrappedGaussianMechanism, WrappedLaplaceMechanism
 from dpmanifolds.noise.symmetric import SymmetricGaussian
 from dpmanifolds.noise.wishart import WishartDifference
 from dpmanifolds.privacy import Budget, Guarantee, Sensitivity, compose, split
@@ -46,7 +43,9 @@ from dpmanifolds.releases.entry import (
 )
 from dpmanifolds.releases.release import Release, release_of
 from dpmanifolds.releases.tangent import TangentMean
+from dpmanifolds.sums import Draw
 from dpmanifolds.sums.contribution import TangentContribution
+from dpmanifolds.sums.mechanism import Facts, SumShape
 from dpmanifolds.sums.moments import (
     MomentNoise,
     TangentSquareContribution,
@@ -58,6 +57,7 @@ from dpmanifolds.sums.outer import SquareContribution, finest_factor_exponent, s
 from dpmanifolds.sums.records import read_records
 from dpmanifolds.sums.steps import StepPlan
 from dpmanifolds.sums.total import check_rules
+from dpmanifolds.sums.wrapped import WrappedGaussianMechanism, WrappedLaplaceMechanism
 
 __all__ = [
     "nuclear_sensitivity_of_second_moment",

@@ -11,15 +11,15 @@ from dpmanifolds._arrays import Array
 from dpmanifolds._points import host
 from dpmanifolds.domains import Domain
 from dpmanifolds.errors import ArgumentError, NotOnManifoldError, ScaleOutOfRangeError
-from dpmanifolds.mechanisms import Draw, Mechanism
-from dpmanifolds.mechanisms.wrapped import WrappedMechanism
 from dpmanifolds.privacy import Budget, Guarantee
 from dpmanifolds.releases.entry import Account
 from dpmanifolds.releases.release import Release, release_of
+from dpmanifolds.sums import Draw, Mechanism
 from dpmanifolds.sums.contribution import TangentContribution
 from dpmanifolds.sums.records import RecordSums, read_records
 from dpmanifolds.sums.steps import StepPlan, is_flat, plan_steps, safe_share
 from dpmanifolds.sums.total import ExactSum, check_rules
+from dpmanifolds.sums.wrapped import WrappedMechanism
 
 __all__ = ["TANGENT", "TangentMean", "is_usable", "reached", "settled", "step_share"]
 

@@ -10,11 +10,11 @@ from dpmanifolds._arrays import Array, to_numpy
 from dpmanifolds._points import host, leaves
 from dpmanifolds.domains import Ball, Domain
 from dpmanifolds.errors import ArgumentError, NotOnManifoldError
-from dpmanifolds.mechanisms import choose, value_facts
 from dpmanifolds.privacy import Budget, Sensitivity
 from dpmanifolds.privacy.budget import checked_budget
 from dpmanifolds.releases.entry import checked_domain, open_account
 from dpmanifolds.releases.release import Release, release_of
+from dpmanifolds.sums import choose, value_facts
 
 __all__ = ["privatize"]
 

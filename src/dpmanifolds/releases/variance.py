@@ -13,16 +13,16 @@ from dpmanifolds._validate import choice
 from dpmanifolds.domains import Ball
 from dpmanifolds.errors import ArgumentError, NotAvailableError
 from dpmanifolds.manifolds import Euclidean
-from dpmanifolds.mechanisms import Draw, Mechanism, calibrate, choose, mean_facts
-from dpmanifolds.mechanisms.wrapped import WrappedMechanism
 from dpmanifolds.privacy import Budget, compose, split
 from dpmanifolds.privacy.budget import checked_budget
 from dpmanifolds.releases.entry import ON_INVALID, checked_guess, checked_unit, open_account
 from dpmanifolds.releases.release import Release, release_of
 from dpmanifolds.releases.tangent import TANGENT, TangentMean
+from dpmanifolds.sums import Draw, Mechanism, calibrate, choose, mean_facts
 from dpmanifolds.sums.contribution import DistanceContribution
 from dpmanifolds.sums.records import read_records
 from dpmanifolds.sums.steps import StepPlan
+from dpmanifolds.sums.wrapped import WrappedMechanism
 
 __all__ = ["private_variance"]
 

@@ -29,8 +29,10 @@ from dpmanifolds._validate import positive_integer
 from dpmanifolds.domains import Domain
 from dpmanifolds.errors import ArgumentError, NotAvailableError
 from dpmanifolds.manifolds import Manifold
-from dpmanifolds.mechanisms import ExpectedError, Facts, Mechanism, calibrate, choose, mean_facts, offered
 from dpmanifolds.privacy import Budget, Guarantee, compose, split
+from dpmanifolds.sums.choose import calibrate, choose, offered
+from dpmanifolds.sums.facts import mean_facts
+from dpmanifolds.sums.mechanism import ExpectedError, Facts, Mechanism
 
 __all__ = ["MOST_STEPS", "StepPlan", "average_hessian", "damping", "is_flat", "move_plan", "plan_steps", "safe_share"]
 

@@ -9,8 +9,8 @@ import numpy as np
 from dpmanifolds._arrays import Array
 from dpmanifolds._points import host
 from dpmanifolds.errors import NotAvailableError
-from dpmanifolds.mechanisms import point_at
 from dpmanifolds.releases import ConfidenceRegion, Release, confidence_region
+from dpmanifolds.sums import point_at
 
 __all__ = ["directions", "edge_of", "known_region", "middle_of_number", "noisy_coordinates", "reach_of"]
 

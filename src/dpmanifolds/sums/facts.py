@@ -4,27 +4,21 @@ from __future__ import annotations
 
 import math
 from dataclasses import replace
-from functools import partial
 from typing import Any
 
 import numpy as np
 
 from dpmanifolds._validate import choice, positive_integer, positive_number, shown
-from dpmanifolds.domains import Ball, Domain
+from dpmanifolds.domains import Domain
 from dpmanifolds.errors import ArgumentError, NotAvailableError
-from dpmanifolds.mechanisms.base import Facts, SumShape
 from dpmanifolds.privacy import (
     Sensitivity,
-    sensitivity_of_flat_mean,
-    sensitivity_of_mean,
-    sensitivity_of_mean_at_center,
-    sensitivity_of_mean_gradient,
-    solver_tolerance,
 )
 from dpmanifolds.privacy.guarantee import ADJACENCIES
 from dpmanifolds.privacy.solver import coordinate_rounding
+from dpmanifolds.sums.mechanism import Facts, SumShape
 
-__all__ = ["ADJACENCIES", "frechet_facts", "mean_facts", "value_facts"]
+__all__ = ["ADJACENCIES", "mean_facts", "value_facts"]
 
 
 def mean_facts(
@@ -46,8 +40,8 @@ def mean_facts(
     >>> import numpy as np
     >>> from dpmanifolds import Ball, Sphere
     >>> facts = mean_facts(Ball(Sphere(2), np.array([0.0, 0.0, 1.0]), np.pi / 8), n=100)
-    >>> round(float(facts.at_center), 8), round(float(facts.of_frechet_mean.at_center), 8)
-    (0.00785398, 0.00828427)
+    >>> round(float(facts.at_center), 8)
+    0.00785398
     """
     if not isinstance(domain, Domain):
         raise ArgumentError(
@@ -64,51 +58,8 @@ def mean_facts(
         "2r/n for a sum of integers" if adjacency == "replace-one" else "√(r² + c₀²)/n for a sum of integers",
         adjacency,
     )
-    plain = adjacency == "replace-one" and not labelled
-    frechet = partial(frechet_facts, domain, n, dtype, unit=unit) if plain else None
-    return Facts(domain, moved, adjacency=adjacency, unit=unit, shape=shape, frechet=frechet)
-
-
-def frechet_facts(domain: Domain, n: int, dtype: Any = "float64", *, unit: str = "record") -> Facts:
-    """How far the Fréchet mean of n records of the domain moves, as computed in `dtype`.
-
-    A ball counts by S1, S1w and S2; any other domain of a flat space by S1d, diameter/n. The solver's tolerance and
-    the rounding of coordinates are public numbers and part of the sensitivity. `NotAvailableError` where the mean need
-    not be unique, or no bound on the solver's error is known.
-
-    >>> import numpy as np
-    >>> from dpmanifolds import Ball, Sphere
-    >>> facts = frechet_facts(Ball(Sphere(2), np.array([0.0, 0.0, 1.0]), np.pi / 8), n=100)
-    >>> round(float(facts.at_center), 8)
-    0.00828427
-    """
-    if not domain.has_unique_mean:
-        raise NotAvailableError(
-            f"the Fréchet mean is unique for radii below {domain.manifold.max_radius:.6g} on {domain.manifold!r}; got "
-            f"{domain.radius:.6g}. Leave the mechanism to 'auto', or use a smaller ball."
-        )
-    try:
-        tolerance, rounding = solver_tolerance(domain, n, dtype), coordinate_rounding(domain, dtype)
-        if not isinstance(domain, Ball):
-            moved = sensitivity_of_flat_mean(domain, n, solver_tolerance=tolerance, rounding=rounding)
-            return Facts(domain, moved, moved, unit=unit)
-        ball = _as_contained(domain, dtype)
-        gradient = sensitivity_of_mean_gradient(ball, n)
-        return Facts(
-            domain,
-            sensitivity_of_mean_at_center(ball, n, solver_tolerance=tolerance, rounding=rounding),
-            sensitivity_of_mean(ball, n, solver_tolerance=tolerance, rounding=rounding),
-            replace(gradient, value=gradient.value + 2 * rounding),
-            unit=unit,
-        )
-    except ArgumentError as reason:
-        raise NotAvailableError(f"no bound on the rounding of the Fréchet mean is known here. {reason}") from None
-
-
-def _as_contained(ball: Ball, dtype: Any) -> Ball:
-    """The ball that `Ball.contains` means in this precision: a hair larger in single precision."""
-    precision = float(np.finfo(np.dtype(dtype)).eps)
-    return ball if precision < 1e-10 else replace(ball, radius=ball.radius * (1 + 64 * precision))
+    precision = str(np.dtype(dtype)) if adjacency == "replace-one" and not labelled else None
+    return Facts(domain, moved, adjacency=adjacency, unit=unit, shape=shape, precision=precision)
 
 
 def value_facts(

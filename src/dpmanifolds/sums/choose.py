@@ -2,7 +2,7 @@
 
 >>> import numpy as np
 >>> from dpmanifolds import SPD, ApproxDP, Ball
->>> from dpmanifolds.mechanisms import choose, mean_facts
+>>> from dpmanifolds.sums import choose, mean_facts
 >>> ball = Ball(SPD(3, "log-euclidean"), np.eye(3), radius=1.0)
 >>> choice = choose(mean_facts(ball, n=500), ApproxDP(1.0, 1e-6))
 >>> choice.mechanism.name, choice.mechanism.numerics
@@ -11,24 +11,15 @@
 
 from __future__ import annotations
 
+import importlib
 from dataclasses import dataclass
 
 from dpmanifolds._validate import choice as one_of
 from dpmanifolds.errors import ArgumentError, NotAvailableError
-from dpmanifolds.mechanisms.base import Facts, Mechanism
-from dpmanifolds.mechanisms.intrinsic import (
-    KNormGradientMechanism,
-    RiemannianGaussianMechanism,
-    RiemannianLaplaceMechanism,
-)
-from dpmanifolds.mechanisms.wrapped import (
-    DirectGaussianMechanism,
-    DirectLaplaceMechanism,
-    WrappedGaussianMechanism,
-    WrappedLaplaceMechanism,
-)
 from dpmanifolds.privacy import Budget, Guarantee
 from dpmanifolds.privacy.budget import checked_budget
+from dpmanifolds.sums.mechanism import FAMILIES, Facts, Mechanism
+from dpmanifolds.sums.wrapped import WrappedGaussianMechanism, WrappedLaplaceMechanism
 
 __all__ = [
     "DIRECT",
@@ -43,23 +34,12 @@ __all__ = [
     "offered",
 ]
 
-_FAMILIES: dict[str, type[Mechanism]] = {
-    family.name: family
-    for family in (
-        WrappedGaussianMechanism,
-        WrappedLaplaceMechanism,
-        RiemannianGaussianMechanism,
-        RiemannianLaplaceMechanism,
-        KNormGradientMechanism,
-        DirectGaussianMechanism,
-        DirectLaplaceMechanism,
-    )
-}
-MECHANISMS = tuple(_FAMILIES)
-"""Names of all mechanisms."""
+_OF_SUMS = (WrappedGaussianMechanism.name, WrappedLaplaceMechanism.name)
+_IDEALIZED = ("riemannian-gaussian", "riemannian-laplace", "k-norm-gradient")
 DIRECT = ("direct-gaussian", "direct-laplace")
 """Noise on the Fréchet mean as a solver finds it; "direct" is the better of the two, and "auto" never takes them."""
-_SETS = {"auto": tuple(name for name in MECHANISMS if name not in DIRECT), "direct": DIRECT}
+MECHANISMS = (*_OF_SUMS, *_IDEALIZED, *DIRECT)
+"""Names of all mechanisms."""
 NUMERICS = ("safe", "lattice", "rounded", "idealized")
 """What `numerics=` may be; "safe" is the better of lattice and rounded."""
 
@@ -77,7 +57,7 @@ class Choice:
 
     >>> import numpy as np
     >>> from dpmanifolds import SPD, Ball, PureDP
-    >>> from dpmanifolds.mechanisms import choose, mean_facts
+    >>> from dpmanifolds.sums import choose, mean_facts
     >>> choice = choose(mean_facts(Ball(SPD(2), np.eye(2), radius=1.0), n=500), PureDP(1.0))
     >>> choice.mechanism.name, choice.reason.split(";")[0]
     ('wrapped-laplace', 'smallest expected error from public facts')
@@ -87,17 +67,24 @@ class Choice:
     reason: str
 
 
+def _family(name: str) -> type[Mechanism]:
+    if one_of("mechanism", name, MECHANISMS) not in FAMILIES:
+        # a wing of its own, above this room: it registers its mechanisms when one of them is asked for
+        importlib.import_module("dpmanifolds.intrinsic")
+    return FAMILIES[name]
+
+
 def calibrate(name: str, facts: Facts, budget: Budget, numerics: str) -> Mechanism:
     """The named mechanism, its scale calibrated so that its promise is within the budget.
 
     >>> import numpy as np
     >>> from dpmanifolds import SPD, Ball, GaussianDP
-    >>> from dpmanifolds.mechanisms import calibrate, mean_facts
+    >>> from dpmanifolds.sums import calibrate, mean_facts
     >>> facts = mean_facts(Ball(SPD(2), np.eye(2), radius=1.0), n=500)
     >>> round(calibrate("wrapped-gaussian", facts, GaussianDP(0.5), "rounded").scale, 6)
     0.008
     """
-    family = _FAMILIES[one_of("mechanism", name, MECHANISMS)]
+    family = _family(name)
     return family.calibrate(facts, checked_budget(budget), numerics)
 
 
@@ -106,34 +93,34 @@ def error_quantile(name: str, numerics: str, facts: Facts, scale: float, guarant
 
     >>> import numpy as np
     >>> from dpmanifolds import Euclidean, Ball, GaussianDP
-    >>> from dpmanifolds.mechanisms import calibrate, error_quantile, mean_facts
+    >>> from dpmanifolds.sums import calibrate, error_quantile, mean_facts
     >>> facts = mean_facts(Ball(Euclidean(1), [0.0], radius=1.0), n=500)
     >>> found = calibrate("wrapped-gaussian", facts, GaussianDP(1.0), "rounded")
     >>> round(error_quantile(found.name, found.numerics, facts, found.scale, found.guarantee, 0.9) / found.scale, 4)
     1.6449
     """
-    family = _FAMILIES[one_of("mechanism", name, MECHANISMS)]
+    family = _family(name)
     return family(facts=facts, scale=scale, step=scale, guarantee=guarantee, numerics=numerics).error_quantile(level)
 
 
 def numerics_of(name: str) -> tuple[str, ...]:
     """The numerics that a mechanism is offered with.
 
-    >>> from dpmanifolds.mechanisms import numerics_of
+    >>> from dpmanifolds.sums import numerics_of
     >>> numerics_of("wrapped-laplace"), numerics_of("riemannian-laplace")
     (('rounded', 'lattice'), ('idealized',))
     """
-    return _FAMILIES[one_of("mechanism", name, MECHANISMS)].offered_numerics
+    return _family(name).offered_numerics
 
 
 def error_metric(name: str) -> str:
     """Whether the errors of a mechanism are "coordinates" at the centre or a geodesic "distance".
 
-    >>> from dpmanifolds.mechanisms import error_metric
+    >>> from dpmanifolds.sums import error_metric
     >>> error_metric("wrapped-laplace"), error_metric("riemannian-laplace")
     ('coordinates', 'distance')
     """
-    return _FAMILIES[one_of("mechanism", name, MECHANISMS)].error_metric
+    return _family(name).error_metric
 
 
 def offered(facts: Facts, budget: Budget, *, mechanism: str = "auto", numerics: str = "safe") -> list[Mechanism]:
@@ -141,15 +128,16 @@ def offered(facts: Facts, budget: Budget, *, mechanism: str = "auto", numerics: 
 
     >>> import numpy as np
     >>> from dpmanifolds import SPD, Ball, PureDP
-    >>> from dpmanifolds.mechanisms import mean_facts, offered
+    >>> from dpmanifolds.sums import mean_facts, offered
     >>> found = offered(mean_facts(Ball(SPD(2), np.eye(2), radius=1.0), n=500), PureDP(1.0))
     >>> [(one.name, one.numerics) for one in found]
     [('wrapped-laplace', 'rounded'), ('wrapped-laplace', 'lattice')]
     """
     one_of("numerics", numerics, NUMERICS)
-    names = _SETS.get(one_of("mechanism", mechanism, (*_SETS, *MECHANISMS)), (mechanism,))
-    if mechanism not in _SETS and not set(_FAMILIES[mechanism].offered_numerics) & set(_ALLOWED[numerics]):
-        usable = ", ".join(map(repr, _FAMILIES[mechanism].offered_numerics))
+    sets = {"auto": _OF_SUMS if numerics != "idealized" else (*_OF_SUMS, *_IDEALIZED), "direct": DIRECT}
+    names = sets.get(one_of("mechanism", mechanism, (*sets, *MECHANISMS)), (mechanism,))
+    if mechanism not in sets and not set(_family(mechanism).offered_numerics) & set(_ALLOWED[numerics]):
+        usable = ", ".join(map(repr, _family(mechanism).offered_numerics))
         raise ArgumentError(
             f"mechanism {mechanism!r} has no numerics {numerics!r}: its promise holds in real numbers only. Pass "
             f"numerics={usable} to accept that, or take a wrapped mechanism."
@@ -157,7 +145,7 @@ def offered(facts: Facts, budget: Budget, *, mechanism: str = "auto", numerics: 
     found, reasons = [], []
     for name in names:
         for kind in _ALLOWED[numerics]:
-            if kind in _FAMILIES[name].offered_numerics:
+            if kind in _family(name).offered_numerics:
                 try:
                     found.append(calibrate(name, facts, budget, kind))
                 except NotAvailableError as reason:
@@ -174,7 +162,7 @@ def choose(facts: Facts, budget: Budget, *, mechanism: str = "auto", numerics: s
 
     >>> import numpy as np
     >>> from dpmanifolds import SPD, Ball, PureDP
-    >>> from dpmanifolds.mechanisms import choose, mean_facts
+    >>> from dpmanifolds.sums import choose, mean_facts
     >>> choose(mean_facts(Ball(SPD(2), np.eye(2), radius=1.0), n=500), PureDP(1.0)).mechanism.name
     'wrapped-laplace'
     """

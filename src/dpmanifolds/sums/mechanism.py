@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import math
 from abc import ABC, abstractmethod
-from collections.abc import Callable
 from dataclasses import dataclass, field
 from functools import cached_property
 from typing import Any, ClassVar, NamedTuple, Self
@@ -14,11 +13,15 @@ from scipy import integrate, special
 
 from dpmanifolds._arrays import Array
 from dpmanifolds.domains import Domain
-from dpmanifolds.errors import ArgumentError, NotAvailableError
+from dpmanifolds.errors import ArgumentError
 from dpmanifolds.privacy import Budget, Guarantee, Sensitivity
 from dpmanifolds.sums.integers import finest_exponent
 
-__all__ = ["Draw", "ExpectedError", "Facts", "Mechanism", "SumShape", "edge_factor"]
+__all__ = ["FAMILIES", "Draw", "ExpectedError", "Facts", "Mechanism", "SumShape", "edge_factor"]
+
+
+FAMILIES: dict[str, type[Mechanism]] = {}
+"""Every mechanism by its name: each registers itself."""
 
 
 @dataclass(frozen=True)
@@ -27,7 +30,7 @@ class Facts:
 
     >>> import numpy as np
     >>> from dpmanifolds import SPD, Ball
-    >>> from dpmanifolds.mechanisms import mean_facts
+    >>> from dpmanifolds.sums import mean_facts
     >>> facts = mean_facts(Ball(SPD(2), np.eye(2), radius=1.0), n=500)
     >>> round(float(facts.at_center), 6), facts.labels
     (0.004, {'adjacency': 'replace-one', 'unit': 'record'})
@@ -45,22 +48,13 @@ class Facts:
     unit: str = "record"
     shape: SumShape | None = None
     """Of the sum of integers that the statistic is a quotient of; None where it is no such sum."""
-    frechet: Callable[[], Facts] | None = field(default=None, compare=False, repr=False)
-    """Makes the facts of the Fréchet mean itself, for mechanisms that stand on it."""
+    precision: str | None = field(default=None, compare=False, repr=False)
+    """Of the Fréchet mean that the statistic stands for, should it be asked for; None where it stands for none."""
 
     def __post_init__(self) -> None:
         parts = (self.at_center, self.in_distance, self.of_gradient, self.shape)
         if any(part is not None and part.adjacency != self.adjacency for part in parts):
             raise ArgumentError(f"all facts must hold for the same neighbours; got {self.adjacency!r} and others.")
-
-    @property
-    def of_frechet_mean(self) -> Facts:
-        """These facts, or those of the Fréchet mean that a mean by tangent sums stands for."""
-        if self.shape is not None and self.frechet is None:
-            raise NotAvailableError(
-                "mechanisms around the Fréchet mean are offered for replace-one neighbours and public classes only."
-            )
-        return self if self.frechet is None else self.frechet()
 
     @property
     def labels(self) -> dict[str, str]:
@@ -172,7 +166,7 @@ class Draw(NamedTuple):
 
     >>> import numpy as np
     >>> from dpmanifolds import SPD, Ball, PureDP
-    >>> from dpmanifolds.mechanisms import calibrate, mean_facts
+    >>> from dpmanifolds.sums import calibrate, mean_facts
     >>> facts = mean_facts(Ball(SPD(2), np.eye(2), radius=1.0), n=500)
     >>> drawn = calibrate("direct-laplace", facts, PureDP(1.0), "rounded").draw(np.eye(2), rng=0)
     >>> drawn.point.shape, drawn.coordinates.shape
@@ -190,7 +184,7 @@ class Mechanism(ABC):
     """A law of noise calibrated to a budget, for a statistic with these facts.
 
     >>> from dpmanifolds import Ball, PureDP, Sphere
-    >>> from dpmanifolds.mechanisms import calibrate, mean_facts
+    >>> from dpmanifolds.sums import calibrate, mean_facts
     >>> facts = mean_facts(Ball(Sphere(2), [0.0, 0.0, 1.0], radius=0.4), n=100)
     >>> mechanism = calibrate("direct-laplace", facts, PureDP(1.0), "rounded")
     >>> mechanism.release(facts.domain.center, rng=0).shape, mechanism.guarantee.fits(PureDP(1.0))
@@ -210,6 +204,11 @@ class Mechanism(ABC):
     theorem: ClassVar[str]
     """Why the promise holds."""
     offered_numerics: ClassVar[tuple[str, ...]]
+
+    def __init_subclass__(cls, **options: Any) -> None:
+        super().__init_subclass__(**options)
+        if "name" in cls.__dict__:
+            FAMILIES[cls.name] = cls
 
     @classmethod
     @abstractmethod

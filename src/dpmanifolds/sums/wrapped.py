@@ -2,7 +2,7 @@
 
 >>> import numpy as np
 >>> from dpmanifolds import Ball, PureDP, Sphere
->>> from dpmanifolds.mechanisms import calibrate, mean_facts
+>>> from dpmanifolds.sums import calibrate, mean_facts
 >>> ball = Ball(Sphere(2), np.array([0.0, 0.0, 1.0]), radius=np.pi / 8)
 >>> mechanism = calibrate("wrapped-laplace", mean_facts(ball, n=100), PureDP(1.0), "rounded")
 >>> round(mechanism.scale, 6), mechanism.guarantee.as_pure().epsilon <= 1.0 + 1e-12
@@ -34,8 +34,6 @@ from dpmanifolds.distributions import FlatGaussian, FlatLaplace
 from dpmanifolds.domains import Ball
 from dpmanifolds.errors import ArgumentError, ScaleOutOfRangeError
 from dpmanifolds.manifolds import Euclidean
-from dpmanifolds.mechanisms._frames import point_at
-from dpmanifolds.mechanisms.base import Draw, ExpectedError, Facts, Mechanism, edge_factor
 from dpmanifolds.noise import LatticeGaussian, LatticeLaplace, RoundedGaussian, RoundedLaplace
 from dpmanifolds.privacy import (
     Budget,
@@ -46,10 +44,10 @@ from dpmanifolds.privacy import (
 )
 from dpmanifolds.privacy.rounding import float_above
 from dpmanifolds.sums.estimate import shrink_lengths
+from dpmanifolds.sums.frames import point_at
+from dpmanifolds.sums.mechanism import Draw, ExpectedError, Facts, Mechanism, edge_factor
 
 __all__ = [
-    "DirectGaussianMechanism",
-    "DirectLaplaceMechanism",
     "WrappedGaussianMechanism",
     "WrappedLaplaceMechanism",
     "WrappedMechanism",
@@ -233,7 +231,7 @@ class WrappedGaussianMechanism(WrappedMechanism):
 
     >>> import numpy as np
     >>> from dpmanifolds import SPD, Ball, GaussianDP
-    >>> from dpmanifolds.mechanisms import WrappedGaussianMechanism, mean_facts
+    >>> from dpmanifolds.sums import WrappedGaussianMechanism, mean_facts
     >>> facts = mean_facts(Ball(SPD(2), np.eye(2), radius=1.0), n=500)
     >>> mechanism = WrappedGaussianMechanism.calibrate(facts, GaussianDP(1.0), "rounded")
     >>> round(mechanism.scale / float(mechanism.sensitivity), 6), mechanism.error_metric
@@ -283,7 +281,7 @@ class WrappedLaplaceMechanism(WrappedMechanism):
 
     >>> import numpy as np
     >>> from dpmanifolds import SPD, Ball, PureDP
-    >>> from dpmanifolds.mechanisms import WrappedLaplaceMechanism, mean_facts
+    >>> from dpmanifolds.sums import WrappedLaplaceMechanism, mean_facts
     >>> facts = mean_facts(Ball(SPD(2), np.eye(2), radius=1.0), n=500)
     >>> mechanism = WrappedLaplaceMechanism.calibrate(facts, PureDP(0.5), "rounded")
     >>> round(mechanism.scale / float(mechanism.sensitivity), 6)
@@ -330,46 +328,6 @@ class WrappedLaplaceMechanism(WrappedMechanism):
         if self.is_coordinatewise:
             return self.scale * _quantile_of_laplaces(self.dim, probability)
         return float(FlatLaplace(Euclidean(self.dim), self.scale).distance_quantile(probability))
-
-
-@dataclass(frozen=True, kw_only=True)
-class DirectGaussianMechanism(WrappedGaussianMechanism):
-    """The Gaussian on the Fréchet mean as a solver finds it, every rounding charged (Theorem S1w); only by name.
-
-    >>> from dpmanifolds import Ball, GaussianDP, Sphere
-    >>> from dpmanifolds.mechanisms import calibrate, mean_facts
-    >>> facts = mean_facts(Ball(Sphere(2), [0.0, 0.0, 1.0], radius=1.2), n=100)
-    >>> round(calibrate("direct-gaussian", facts, GaussianDP(1.0), "rounded").scale, 4)  # 2·tan(1.2)/n, not 2.4/n
-    0.0514
-    """
-
-    name: ClassVar[str] = "direct-gaussian"
-    theorem: ClassVar[str] = "S1w and the Gaussian mechanism in R^d (docs/proofs/mechanisms.md, M3, and numerics.md)"
-    offered_numerics: ClassVar[tuple[str, ...]] = ("rounded",)
-
-    @classmethod
-    def calibrate(cls, facts: Facts, budget: Budget, numerics: str) -> Self:
-        return super().calibrate(facts.of_frechet_mean, budget, numerics)
-
-
-@dataclass(frozen=True, kw_only=True)
-class DirectLaplaceMechanism(WrappedLaplaceMechanism):
-    """The ℓ2-Laplace on the Fréchet mean as a solver finds it, every rounding charged (Theorem S1w); only by name.
-
-    >>> from dpmanifolds import Ball, PureDP, Sphere
-    >>> from dpmanifolds.mechanisms import calibrate, mean_facts
-    >>> facts = mean_facts(Ball(Sphere(2), [0.0, 0.0, 1.0], radius=1.2), n=100)
-    >>> round(calibrate("direct-laplace", facts, PureDP(1.0), "rounded").scale, 4)
-    0.0514
-    """
-
-    name: ClassVar[str] = "direct-laplace"
-    theorem: ClassVar[str] = "S1w and the Laplace mechanism in R^d (docs/proofs/mechanisms.md, M3, and numerics.md)"
-    offered_numerics: ClassVar[tuple[str, ...]] = ("rounded",)
-
-    @classmethod
-    def calibrate(cls, facts: Facts, budget: Budget, numerics: str) -> Self:
-        return super().calibrate(facts.of_frechet_mean, budget, numerics)
 
 
 def _share_of_length(part: int, dim: int) -> float:

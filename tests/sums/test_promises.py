@@ -8,9 +8,9 @@ from fractions import Fraction
 import pytest
 
 from dpmanifolds import ArgumentError, GaussianDP, NotAvailableError, PureDP
-from dpmanifolds.mechanisms import MECHANISMS, calibrate, choose, mean_facts, offered
 from dpmanifolds.noise import LatticeGaussian, LatticeLaplace
-from tests.mechanisms.cases import ALL, BALLS, BUDGETS, LARGE, is_offered, mechanism_for
+from dpmanifolds.sums import MECHANISMS, calibrate, choose, mean_facts, offered
+from tests.sums.cases import ALL, BALLS, BUDGETS, LARGE, is_offered, mechanism_for
 
 SLACK = 1 + 1e-12
 SLOW = {("riemannian-gaussian", budget, where) for budget in ("zcdp", "renyi") for where in BALLS}

@@ -25,7 +25,7 @@ from dpmanifolds import (
     ZeroConcentratedDP,
 )
 from dpmanifolds._points import host
-from dpmanifolds.mechanisms import calibrate, mean_facts, point_at
+from dpmanifolds.sums import calibrate, mean_facts, point_at
 
 
 def ball_of(manifold, radius):

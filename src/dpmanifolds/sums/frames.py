@@ -29,7 +29,7 @@ def point_at(domain: Domain, coordinates: np.ndarray) -> Array:
 
     >>> import numpy as np
     >>> from dpmanifolds import Ball, Euclidean
-    >>> from dpmanifolds.mechanisms import point_at
+    >>> from dpmanifolds.sums import point_at
     >>> point_at(Ball(Euclidean(2), [1.0, 1.0], radius=5.0), np.array([6.0, 8.0])).round(6).tolist()
     [4.0, 5.0]
     """
@@ -52,7 +52,7 @@ def horizon(domain: Domain) -> float:
 
     >>> import numpy as np
     >>> from dpmanifolds import SPD, Ball, Hyperbolic, Sphere
-    >>> from dpmanifolds.mechanisms import horizon
+    >>> from dpmanifolds.sums import horizon
     >>> balls = (Ball(m, c, 1.0) for m, c in ((SPD(2), np.eye(2)), (Hyperbolic(2), Hyperbolic(2).origin)))
     >>> [round(horizon(ball)) for ball in balls], horizon(Ball(Sphere(2), [0.0, 0.0, 1.0], 1.0))
     ([19, 333], inf)

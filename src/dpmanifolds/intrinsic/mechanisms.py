@@ -2,7 +2,7 @@
 
 >>> import numpy as np
 >>> from dpmanifolds import Ball, PureDP, Sphere
->>> from dpmanifolds.mechanisms import calibrate, mean_facts
+>>> from dpmanifolds.sums import calibrate, mean_facts
 >>> ball = Ball(Sphere(2), np.array([0.0, 0.0, 1.0]), radius=np.pi / 8)
 >>> mechanism = calibrate("riemannian-laplace", mean_facts(ball, n=100), PureDP(1.0), "idealized")
 >>> round(mechanism.expected_error.mean, 6)
@@ -30,9 +30,8 @@ from dpmanifolds.distributions._gradient_bounds import acceptance_bound
 from dpmanifolds.distributions.flat import is_euclidean
 from dpmanifolds.domains import Ball
 from dpmanifolds.errors import ArgumentError, NotAvailableError, ScaleOutOfRangeError
+from dpmanifolds.intrinsic.direct import of_frechet_mean
 from dpmanifolds.manifolds import Hyperbolic, Sphere
-from dpmanifolds.mechanisms._frames import horizon, point_at
-from dpmanifolds.mechanisms.base import Draw, ExpectedError, Facts, Mechanism, simulated_error
 from dpmanifolds.noise import as_generator
 from dpmanifolds.privacy import (
     Budget,
@@ -45,6 +44,8 @@ from dpmanifolds.privacy import (
     largest_affordable,
     sigma_for_mu,
 )
+from dpmanifolds.sums.frames import horizon, point_at
+from dpmanifolds.sums.mechanism import Draw, ExpectedError, Facts, Mechanism, simulated_error
 
 __all__ = ["KNormGradientMechanism", "RiemannianGaussianMechanism", "RiemannianLaplaceMechanism"]
 
@@ -163,7 +164,8 @@ class RiemannianLaplaceMechanism(_AroundTheStatistic):
     Conditioned on the ball it would need 2Δ/ε: the draw is unrestricted, and projected into the ball afterwards.
 
     >>> from dpmanifolds import Ball, PureDP, Sphere
-    >>> from dpmanifolds.mechanisms import RiemannianLaplaceMechanism, mean_facts
+    >>> from dpmanifolds.intrinsic import RiemannianLaplaceMechanism
+    >>> from dpmanifolds.sums import mean_facts
     >>> facts = mean_facts(Ball(Sphere(2), [0.0, 0.0, 1.0], radius=0.4), n=100)
     >>> mechanism = RiemannianLaplaceMechanism.calibrate(facts, PureDP(1.0), "idealized")
     >>> round(mechanism.scale / float(mechanism.sensitivity), 6), mechanism.error_metric
@@ -176,7 +178,7 @@ class RiemannianLaplaceMechanism(_AroundTheStatistic):
     @classmethod
     def calibrate(cls, facts: Facts, budget: Budget, numerics: str) -> Self:
         choice("numerics", numerics, cls.offered_numerics)
-        facts = facts.of_frechet_mean
+        facts = of_frechet_mean(facts)
         _needs_homogeneous(facts)
         epsilon = affordable_epsilon(budget, on_the_line=True)
         sigma = laplace_scale(float(_distance(facts)), epsilon)
@@ -199,7 +201,8 @@ class RiemannianGaussianMechanism(_AroundTheStatistic):
     The promise is the law's own privacy profile (docs/proofs/gaussian_dp.md); in flat spaces μ = Δ/σ.
 
     >>> from dpmanifolds import Ball, GaussianDP, Sphere
-    >>> from dpmanifolds.mechanisms import RiemannianGaussianMechanism, mean_facts
+    >>> from dpmanifolds.intrinsic import RiemannianGaussianMechanism
+    >>> from dpmanifolds.sums import mean_facts
     >>> facts = mean_facts(Ball(Sphere(2), [0.0, 0.0, 1.0], radius=0.4), n=100)
     >>> mechanism = RiemannianGaussianMechanism.calibrate(facts, GaussianDP(1.0), "idealized")
     >>> mechanism.error_metric, mechanism.guarantee.fits(GaussianDP(1.0))
@@ -212,7 +215,7 @@ class RiemannianGaussianMechanism(_AroundTheStatistic):
     @classmethod
     def calibrate(cls, facts: Facts, budget: Budget, numerics: str) -> Self:
         choice("numerics", numerics, cls.offered_numerics)
-        facts = facts.of_frechet_mean
+        facts = of_frechet_mean(facts)
         manifold, moved = facts.domain.manifold, float(_distance(facts))
         mu = affordable_mu(budget)
         if is_euclidean(manifold):
@@ -254,7 +257,8 @@ class KNormGradientMechanism(_IdealizedMechanism):
     is for records that all lie at the centre.
 
     >>> from dpmanifolds import Ball, PureDP, Sphere
-    >>> from dpmanifolds.mechanisms import KNormGradientMechanism, mean_facts
+    >>> from dpmanifolds.intrinsic import KNormGradientMechanism
+    >>> from dpmanifolds.sums import mean_facts
     >>> facts = mean_facts(Ball(Sphere(2), [0.0, 0.0, 1.0], radius=0.4), n=100)
     >>> mechanism = KNormGradientMechanism.calibrate(facts, PureDP(1.0), "idealized")
     >>> mechanism.name, round(mechanism.scale / float(mechanism.sensitivity), 6)
@@ -273,7 +277,7 @@ class KNormGradientMechanism(_IdealizedMechanism):
     @classmethod
     def calibrate(cls, facts: Facts, budget: Budget, numerics: str) -> Self:
         choice("numerics", numerics, cls.offered_numerics)
-        facts = facts.of_frechet_mean
+        facts = of_frechet_mean(facts)
         if facts.of_gradient is None or not isinstance(facts.domain, Ball):
             raise NotAvailableError("the K-norm gradient mechanism is offered for Fréchet means in a Ball only.")
         if facts.domain.manifold.is_product:

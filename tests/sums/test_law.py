@@ -18,9 +18,9 @@ from dpmanifolds import Ball, Euclidean, GaussianDP, PureDP, Sphere, ZeroConcent
 from dpmanifolds._points import host
 from dpmanifolds.auditing.draws import releases
 from dpmanifolds.auditing.neighbours import Neighbours
-from dpmanifolds.mechanisms import calibrate, mean_facts
-from tests.mechanisms.cases import ALL, BALLS, BUDGETS, INTRINSIC, LARGE, WRAPPED, is_offered, mechanism_for
-from tests.mechanisms.laws import (
+from dpmanifolds.sums import calibrate, mean_facts
+from tests.sums.cases import ALL, BALLS, BUDGETS, INTRINSIC, LARGE, WRAPPED, is_offered, mechanism_for
+from tests.sums.laws import (
     FALSE_ALARM,
     WRONG,
     check_direction,
