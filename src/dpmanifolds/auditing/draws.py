@@ -92,8 +92,8 @@ def reached_points(mechanism: WrappedMechanism, drawn: np.ndarray) -> Array:
     center = host(domain.center)
     guess = drawn if mechanism.is_coordinatewise else mechanism.shrink(drawn)
     length = np.linalg.norm(guess, axis=-1, keepdims=True)
-    points = domain.manifold.move(center, guess * np.minimum(1.0, domain.radius / np.maximum(length, 1e-300)))
-    return domain.clip(points) if np.any(domain.manifold.log_coordinates(center, center)) else points
+    inside = guess * np.minimum(1.0, domain.radius / np.maximum(length, 1e-300))
+    return domain.clip(domain.manifold.move(center, inside))
 
 
 def scores(mechanism: Mechanism, pair: Neighbours, released: Array) -> np.ndarray:

@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 from dpmanifolds._arrays import Array
-from dpmanifolds._points import host
+from dpmanifolds._points import host, leaves
 from dpmanifolds.domains import Domain
 from dpmanifolds.errors import ArgumentError, NotOnManifoldError, ScaleOutOfRangeError
 from dpmanifolds.privacy import Budget, Guarantee
@@ -129,7 +129,7 @@ class TangentMean:
             base,
             host(self.domain.center) if self._mends else None,
             radius=domain.radius,
-            offset=offset if np.any(offset) else None,
+            offset=offset if np.any(offset) and not all(map(np.array_equal, leaves(base), leaves(center))) else None,
             exponent=law.exponent,
         )
 
@@ -202,7 +202,6 @@ def step_share(drawn: np.ndarray, back: np.ndarray, before: float, plan: StepPla
 def reached(domain: Domain, base: Array, guess: np.ndarray) -> Array:
     """The point of the domain that coordinates at a public point lead to: post-processing.
 
-    From the centre nothing that is no longer than the radius leaves the ball; from elsewhere it is clipped onto it.
     Where floating point has no such point, or none that can be looked from, the way there is shortened by quarters:
     noise is drawn and paid for by now, and the release must not fail.
     """
@@ -217,12 +216,10 @@ def reached(domain: Domain, base: Array, guess: np.ndarray) -> Array:
 
 
 def _try_reach(domain: Domain, base: Array, guess: np.ndarray) -> Array | None:
-    manifold, center = domain.manifold, host(domain.center)
+    manifold = domain.manifold
     try:
         with np.errstate(all="ignore"):
-            point = manifold.move(base, guess)
-            if np.any(manifold.log_coordinates(base, center)):
-                point = domain.clip(point)
+            point = domain.clip(manifold.move(base, guess))
     except (ScaleOutOfRangeError, np.linalg.LinAlgError):
         return None
     return point if is_usable(domain, point) else None
