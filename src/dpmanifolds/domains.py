@@ -22,6 +22,7 @@ from dpmanifolds._points import has_parts, leaves, like_parts, map_parts, on_hos
 from dpmanifolds._validate import positive_number, shown
 from dpmanifolds.errors import ArgumentError, NotOnManifoldError, RadiusTooLargeError
 from dpmanifolds.manifolds import Euclidean, Manifold, Sphere
+from dpmanifolds.manifolds.base import check_manifold
 from dpmanifolds.manifolds.spd import SPDBase
 
 __all__ = ["Ball", "Domain", "ValidationReport", "validate"]
@@ -86,10 +87,7 @@ class Ball(Domain):
     radius: float
 
     def __post_init__(self) -> None:
-        if not isinstance(self.manifold, Manifold):
-            raise ArgumentError(
-                f"must be a Manifold such as Sphere(2); got {shown(self.manifold)}.", argument="manifold"
-            )
+        check_manifold(self.manifold)
         radius = positive_number("radius", self.radius)
         center = self.manifold.as_points(self.center, "center")
         if self.manifold.batch_shape(center) != ():

@@ -32,6 +32,7 @@ from dpmanifolds.data.nifti import read_tensors
 from dpmanifolds.data.tps import read_tps
 from dpmanifolds.errors import ArgumentError
 from dpmanifolds.manifolds import Manifold
+from dpmanifolds.manifolds.base import check_manifold
 
 __all__ = ["KINDS", "as_records", "open_points", "read_labels", "read_points", "table_columns"]
 
@@ -119,8 +120,8 @@ def open_points(
         raise ArgumentError(
             f"must be a whole number, such as 0 or -1; got {shown(record_axis)}.", argument="record_axis"
         )
-    if manifold is not None and not isinstance(manifold, Manifold):
-        raise ArgumentError(f"must be a Manifold such as SPD(3), or None; got {shown(manifold)}.", argument="manifold")
+    if manifold is not None:
+        check_manifold(manifold)
     if layout is not None:
         choice("layout", layout, LAYOUTS)
     found = _found(path, limit)

@@ -15,10 +15,11 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from dpmanifolds._arrays import Array
-from dpmanifolds._validate import positive_number, shown
+from dpmanifolds._validate import positive_number
 from dpmanifolds.distributions._arguments import Size, checked_point, size_of
 from dpmanifolds.errors import ArgumentError, NotAvailableError, ScaleOutOfRangeError
 from dpmanifolds.manifolds import Manifold
+from dpmanifolds.manifolds.base import check_manifold
 from dpmanifolds.noise import as_generator
 
 __all__ = [
@@ -110,8 +111,7 @@ def gaussian_law(manifold: Manifold, sigma: float) -> TangentLaw:
 
 
 def _no_law(name: str, manifold: Any) -> NoReturn:
-    if not isinstance(manifold, Manifold):
-        raise ArgumentError(f"must be a dpmanifolds manifold; got {shown(manifold)}.", argument="manifold")
+    check_manifold(manifold)
     raise ArgumentError(
         f"no exact sampler of the Riemannian {name} law is known for {manifold!r}. Use Wrapped{name}, which adds "
         "noise in the tangent space and exists on every manifold."

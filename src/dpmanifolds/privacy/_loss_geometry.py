@@ -8,6 +8,7 @@ from typing import Any
 
 from dpmanifolds.errors import ArgumentError, NotAvailableError, ScaleOutOfRangeError
 from dpmanifolds.manifolds import Manifold
+from dpmanifolds.manifolds.base import check_manifold
 from dpmanifolds.privacy._loss_rank_one import HyperbolicPair, SpherePair
 from dpmanifolds.privacy._loss_tails import CirclePair, FlatPair, LossPair
 
@@ -73,8 +74,7 @@ def model_space(manifold: Any) -> ModelSpace:
     curvature. On shape spaces of more than three landmarks, other Grassmannians and rotations, affine-invariant SPD and
     curved products the worst displacement is not known (MATH.md section 5).
     """
-    if not isinstance(manifold, Manifold):
-        raise ArgumentError(f"must be a dpmanifolds manifold; got {manifold!r}.", argument="manifold")
+    check_manifold(manifold)
     if manifold.is_hadamard and manifold.curvature_bounds == (0.0, 0.0):
         return ModelSpace(manifold, 0, manifold.dim, 0.0)
     if manifold.is_model_space:
