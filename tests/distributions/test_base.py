@@ -184,7 +184,7 @@ def test_unknown_manifolds_name_the_alternative():
     for make, name in ((laplace_law, "WrappedLaplace"), (gaussian_law, "WrappedGaussian")):
         with pytest.raises(ArgumentError, match=name):
             make(Stiefel(4, 2), 0.1)
-        with pytest.raises(ArgumentError, match="must be a dpmanifolds manifold"):
+        with pytest.raises(ArgumentError, match="must be a Manifold"):
             make("sphere", 0.1)
 
 
