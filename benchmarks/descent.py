@@ -70,7 +70,7 @@ def on_jax(n: int, steps: int, repeats: int) -> None:
     import jax
     import jax.numpy as jnp
 
-    from dpmanifolds.statistics import _device
+    from dpmanifolds.statistics.kernels import device
 
     jax.config.update("jax_enable_x64", True)
     space, ball, w = SPD(3), Ball(SPD(3), np.eye(3), 4.0), 1.1 * np.eye(3)
@@ -91,7 +91,7 @@ def on_jax(n: int, steps: int, repeats: int) -> None:
             times.append(time.perf_counter() - started)
         return min(times)
 
-    fused = best(lambda: _device.log_sums(points, whitener=whitener))
+    fused = best(lambda: device.log_sums(points, whitener=whitener))
     eigh = best(lambda: np.asarray(by_eigh(points, whitener)))
     loss = FrechetMeanLoss(ball)
     run = {

@@ -78,7 +78,7 @@ def attempt(name: str, run: Callable[[], None]) -> None:
 def measure(library: str, records: int, make: Any, wait: Callable[[], Any], bandwidth: Callable[[], float]) -> None:
     """All sections for one library; make(k, count): random matrices on the device, make.put: a host array there."""
     import dpmanifolds as dpm
-    from dpmanifolds.statistics import _device
+    from dpmanifolds.statistics.kernels.device import _unavailable, log_sums
 
     rate = bandwidth()
     tell(library=library, case="copy", gigabytes_per_second=round(rate / 1e9))
@@ -99,7 +99,7 @@ def measure(library: str, records: int, make: Any, wait: Callable[[], Any], band
         for count in sorted({min(records, 1_000_000), records}):
             points = make(3, count)
             limit = 1e3 * points.nbytes / rate
-            kernel = best(lambda points=points: _device.log_sums(points), wait)
+            kernel = best(lambda points=points: log_sums(points), wait)
             mean = best(lambda points=points: dpm.frechet_mean(space, points), wait)
             private = best(
                 lambda points=points: dpm.private_mean(points, ball, dpm.PureDP(1.0), numerics="rounded", rng=0),
@@ -153,7 +153,7 @@ def measure(library: str, records: int, make: Any, wait: Callable[[], Any], band
     attempt("log-Euclidean 3×3", log_euclidean)
     attempt("affine-invariant 3×3", affine_invariant(3))
     attempt("affine-invariant 10×10", affine_invariant(10))
-    tell(library=library, case="fused kernel", value=library not in _device._unavailable)
+    tell(library=library, case="fused kernel", value=library not in _unavailable)
 
 
 def part_jax(records: int) -> None:

@@ -43,7 +43,7 @@ def pull_at(k: int, metric: str, exponent: int = EXPONENT) -> Any:
 
 def check(library: str, put: Callable[[np.ndarray], Any]) -> None:
     """The contract on the real kernels, one line per case."""
-    from dpmanifolds.statistics import _device_integers
+    from dpmanifolds.statistics.kernels.integers import _kernel_works
     from dpmanifolds.sums.total import integers_of, sum_block
     from tests.sums.device_cases import breaches, hard_records, ordinary_records
 
@@ -85,13 +85,13 @@ def check(library: str, put: Callable[[np.ndarray], Any]) -> None:
     for metric in ("log-euclidean", "affine-invariant"):
         for k, dtype in ((1, np.float64), (2, np.float64), (3, np.float64), (3, np.float32), (10, np.float64)):
             attempt(f"contract {metric} {k}×{k}", lambda k=k, metric=metric, dtype=dtype: one(k, metric, dtype))
-    works = [_device_integers._kernel_works(library, k, "float64", whiten) for k in (1, 2, 3) for whiten in (0, 1)]
+    works = [_kernel_works(library, k, "float64", whiten) for k in (1, 2, 3) for whiten in (0, 1)]
     tell(library=library, case="fused kernels", result="PASS" if all(works) else "FAIL")
 
 
 def measure(library: str, records: int, make: Any, wait: Callable[[], Any], rate: float) -> None:
     """Times of sums, beside the read limit and today's float sums."""
-    from dpmanifolds.statistics import _device
+    from dpmanifolds.statistics.kernels.device import log_sums
     from dpmanifolds.sums.total import sum_block
 
     def small() -> None:
@@ -99,7 +99,7 @@ def measure(library: str, records: int, make: Any, wait: Callable[[], Any], rate
         limit = 1e3 * points.nbytes / rate
         flat, curved = pull_at(3, "log-euclidean"), pull_at(3, "affine-invariant")
         cases = {
-            "float sums, log-Euclidean 3×3": lambda: _device.log_sums(points),
+            "float sums, log-Euclidean 3×3": lambda: log_sums(points),
             "integers, log-Euclidean 3×3": lambda: sum_block(flat, points),
             "integers, affine-invariant 3×3": lambda: sum_block(curved, points),
         }

@@ -10,14 +10,14 @@ import numpy as np
 import pytest
 
 from dpmanifolds import SPD, Ball, NotOnManifoldError, PureDP, frechet_mean, private_mean
-from dpmanifolds.statistics import _device
+from dpmanifolds.statistics.kernels import device
 from dpmanifolds.statistics.kernels.device import log_sums, longest_device_sum
 
 
 @pytest.fixture
 def everywhere(monkeypatch):
     """The kernels without an accelerator: run as they are, which is what PyTorch and JAX compile."""
-    monkeypatch.setattr(_device, "on_accelerator", lambda array: not isinstance(array, np.ndarray))
+    monkeypatch.setattr(device, "on_accelerator", lambda array: not isinstance(array, np.ndarray))
 
 
 def matrices(k: int, count: int, condition: float, seed: int = 0, gap: float | None = None) -> np.ndarray:
@@ -173,4 +173,4 @@ def test_the_kernels_of_an_accelerator_compute_the_formulas(k, dtype, library):
         for name in expected._fields:
             if getattr(expected, name) is not None:
                 assert np.allclose(getattr(found, name), getattr(expected, name), **close), name
-    assert library not in _device._unavailable
+    assert library not in device._unavailable

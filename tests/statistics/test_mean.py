@@ -27,7 +27,7 @@ from dpmanifolds import (
     frechet_mean,
 )
 from dpmanifolds.privacy import solver_tolerance
-from dpmanifolds.statistics import sources
+from dpmanifolds.records import source
 from tests.manifolds.cases import SMOOTH
 
 
@@ -144,7 +144,7 @@ def test_the_error_bound_covers_the_true_error():
 def test_results_do_not_depend_on_the_number_of_threads(monkeypatch):
     records = cloud(SPD(3), 20_000, 1.0)
     several = frechet_mean(SPD(3), records).point
-    monkeypatch.setattr(sources, "cores", lambda: 1)
+    monkeypatch.setattr(source, "cores", lambda: 1)
     assert np.array_equal(several, frechet_mean(SPD(3), records).point)
 
 

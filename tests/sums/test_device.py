@@ -15,7 +15,7 @@ import pytest
 
 from dpmanifolds import SPD
 from dpmanifolds.manifolds import _matrix_log
-from dpmanifolds.statistics import _device_integers
+from dpmanifolds.statistics.kernels import integers
 from dpmanifolds.statistics.kernels.integers import BallRule, ball_columns, ball_sums
 from dpmanifolds.sums import total
 from dpmanifolds.sums.contribution import DistanceContribution, TangentContribution
@@ -29,10 +29,10 @@ ROOT = Path(__file__).parents[2]
 @pytest.fixture
 def everywhere(monkeypatch):
     """Whatever is not NumPy's lives on an accelerator, and pieces are short."""
-    for module in (total, _device_integers, _matrix_log):
+    for module in (total, integers, _matrix_log):
         monkeypatch.setattr(module, "on_accelerator", lambda array: not isinstance(array, np.ndarray))
-    monkeypatch.setattr(_device_integers, "_kernel_works", lambda *_: False)
-    monkeypatch.setattr(_device_integers, "_FORMULA_PIECE", 256)
+    monkeypatch.setattr(integers, "_kernel_works", lambda *_: False)
+    monkeypatch.setattr(integers, "_FORMULA_PIECE", 256)
     monkeypatch.setattr(total, "_DEVICE_TILE", 300)
 
 
@@ -228,7 +228,7 @@ import numpy as np
 import torch
 import triton.language as tl
 from triton.runtime.interpreter import TensorHandle
-from dpmanifolds.statistics import _device, _triton
+from dpmanifolds.statistics.kernels import device, triton
 from dpmanifolds.statistics.kernels.integers import BallRule, _by_triton, ball_columns
 from tests.sums.device_cases import breaches, hard_records, ordinary_records
 
@@ -241,7 +241,7 @@ class Functions:
     log, log1p, sqrt, floor = map(lifted, (np.log, np.log1p, np.sqrt, np.floor))
     rsqrt = lifted(lambda x: 1 / np.sqrt(x))
 
-_triton.libdevice = Functions
+triton.libdevice = Functions
 for k in (1, 2, 3):
     records = np.concatenate([np.stack(list(hard_records(k).values())), ordinary_records(k, 300)])
     matrix = np.linalg.inv(np.linalg.cholesky(ordinary_records(k, 1, 3.0, seed=5)[0]))
@@ -261,11 +261,11 @@ def integers(records):
     return table[:-1], table[-1]
 assert breaches(integers, 3, 28, every_nth=9) == []
 records, weights = ordinary_records(3, 300), np.full(300, 1 / 300)
-given = _device._Given(matrix, np.full(6, 0.1), 2.0, 1 / 300)
+given = device._Given(matrix, np.full(6, 0.1), 2.0, 1 / 300)
 for hessian in (False, True):
-    call = _device._Call(3, 2.0**-52, True, True, hessian)
-    found = _device._by_triton(call, torch.asarray(records), torch.asarray(weights), given)
-    expected = _device._by_formulas(call, records, weights, given)
+    call = device._Call(3, 2.0**-52, True, True, hessian)
+    found = device._by_triton(call, torch.asarray(records), torch.asarray(weights), given)
+    expected = device._by_formulas(call, records, weights, given)
     assert all(np.allclose(*pair, rtol=1e-12, atol=1e-12) for pair in zip(found, expected))
 print("kept")
 """
