@@ -12,26 +12,26 @@ from typing import Any
 import numpy as np
 
 import dpmanifolds as dpm
-from dpmanifolds import plotting
+from dpmanifolds.show import plots
 
 __all__ = ["PICTURES"]
 
 
 def _mechanisms(ax: Any) -> None:
     ball = dpm.Ball(dpm.SPD(3, "log-euclidean"), np.eye(3), radius=2.0)
-    plotting.plot_error_vs_epsilon(ball, 1000, delta=1e-6, ax=ax)
+    plots.plot_error_vs_epsilon(ball, 1000, delta=1e-6, ax=ax)
 
 
 def _tradeoff(ax: Any) -> None:
-    plotting.plot_tradeoff(dpm.Guarantee.pure(1.0), label="ε = 1", ax=ax)
-    plotting.plot_tradeoff(dpm.Guarantee.gaussian(1.0), label="μ = 1", ax=ax)
+    plots.plot_tradeoff(dpm.Guarantee.pure(1.0), label="ε = 1", ax=ax)
+    plots.plot_tradeoff(dpm.Guarantee.gaussian(1.0), label="μ = 1", ax=ax)
     ax.legend()
 
 
 def _sphere(ax: Any) -> None:
     ball = dpm.Ball(dpm.Sphere(2), np.array([0.0, 0.0, 1.0]), radius=0.5)
     records = ball.clip(dpm.Sphere(2).random_point(300, rng=0))
-    plotting.plot_release(dpm.private_mean(records, ball, dpm.PureDP(0.1), rng=0), ax=ax)
+    plots.plot_release(dpm.private_mean(records, ball, dpm.PureDP(0.1), rng=0), ax=ax)
 
 
 def _shape(ax: Any) -> None:
@@ -40,7 +40,7 @@ def _shape(ax: Any) -> None:
     space = dpm.PlanarShapes(5)
     specimens = outline + 0.08 * np.random.default_rng(0).standard_normal((300, 5, 2))
     ball = dpm.Ball(space, space.from_landmarks(drawing), radius=0.25)
-    plotting.plot_release(dpm.private_mean(space.from_landmarks(specimens), ball, dpm.PureDP(0.3), rng=0), ax=ax)
+    plots.plot_release(dpm.private_mean(space.from_landmarks(specimens), ball, dpm.PureDP(0.3), rng=0), ax=ax)
 
 
 def _ellipse(ax: Any) -> None:
@@ -48,7 +48,7 @@ def _ellipse(ax: Any) -> None:
     typical = np.broadcast_to([[1.8, 0.5], [0.5, 0.7]], (400, 2, 2))
     records = space.exp(typical, 0.3 * space.random_tangent(typical, rng=0))
     ball = dpm.Ball(space, np.eye(2), radius=2.0)
-    plotting.plot_release(dpm.private_mean(records, ball, dpm.PureDP(0.5), rng=1), ax=ax)
+    plots.plot_release(dpm.private_mean(records, ball, dpm.PureDP(0.5), rng=1), ax=ax)
     ax.set_axis_off()
 
 
