@@ -31,11 +31,11 @@ from dpmanifolds.manifolds import (
     Sphere,
 )
 from dpmanifolds.manifolds._logarithms import largest_spread
+from dpmanifolds.records.blocks import LARGEST_BLOCK
 
 __all__ = ["coordinate_rounding", "solver_tolerance"]
 
 _PRECISIONS = ("float32", "float64", "complex64", "complex128")
-_LARGEST_BLOCK = 32768
 _CELLS = 64
 
 
@@ -108,7 +108,7 @@ def _tolerance(manifold: Manifold, center: Array, extent: _Extent, n: int, preci
         parts = zip(manifold.factors, center, strict=True)
         return math.hypot(*(_tolerance(factor, part, extent, n, precision) for factor, part in parts))
     inner = manifold.single
-    block = min(n, _LARGEST_BLOCK)
+    block = min(n, LARGEST_BLOCK)
     summation = (block + math.ceil(n / block)) * precision * 2 * radius
     target = 1e-10 if precision < 1e-10 else 1e-5
     rounding = max(_largest_rounding(*each, *extent) for each in manifold.factors_of(center))

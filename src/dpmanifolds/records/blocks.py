@@ -16,6 +16,7 @@ import numpy as np
 from dpmanifolds._arrays import Array
 
 __all__ = [
+    "LARGEST_BLOCK",
     "block_size",
     "cores",
     "evenly",
@@ -28,7 +29,8 @@ Item = TypeVar("Item")
 Partial = TypeVar("Partial")
 
 _BLOCK_BYTES = 1 << 21
-_LARGEST_BLOCK = 32768
+LARGEST_BLOCK = 32768
+"""No block of NumPy records is longer; public bounds on rounding rest on it."""
 _TINY, _TINY_RECORD = 1 << 15, 1 << 13
 # elsewhere a block must fill the device, and leave room for the workspace of batched decompositions, which in PyTorch
 # is some 300 times the data
@@ -88,7 +90,7 @@ def is_tiny(rows: int, record_bytes: int) -> bool:
 
 def block_size(record_bytes: int) -> int:
     """How many NumPy records of so many bytes make a block that stays in the cache."""
-    return max(1, min(_LARGEST_BLOCK, _BLOCK_BYTES // record_bytes))
+    return max(1, min(LARGEST_BLOCK, _BLOCK_BYTES // record_bytes))
 
 
 def evenly(count: int, most: int) -> int:

@@ -122,7 +122,7 @@ class AtPoint(Contribution):
         for row in np.flatnonzero(to_numpy(lost)).tolist():
             record = on_host(records_at(block, row))
             codes[row] = 0 if bool(self.manifold.belongs(record)) else len(self.manifold.rules)
-        return namespace(lost).asarray(codes) if lost.__class__ is np.ndarray else like_integers(codes, lost)
+        return like_integers(codes, lost)
 
 
 @dataclass(frozen=True, eq=False)
