@@ -31,7 +31,6 @@ if TYPE_CHECKING:
         SharedRecordsWarning,
     )
     from dpmanifolds.estimators import (
-        PrivateEigenvector,
         PrivateFrechetMean,
         PrivateFrechetMedian,
         PrivateMDM,
@@ -117,7 +116,6 @@ __all__ = [
     "PlanarShapes",
     "Power",
     "PrivacyLeakWarning",
-    "PrivateEigenvector",
     "PrivateFrechetMean",
     "PrivateFrechetMedian",
     "PrivateMDM",

@@ -18,7 +18,7 @@ from typing import Any
 import numpy as np
 
 from dpmanifolds._arrays import Array, eps, is_numpy, namespace, to_numpy
-from dpmanifolds._points import has_parts, leaves, like_parts, map_parts, on_host, taken
+from dpmanifolds._points import choose_points, has_parts, leaves, like_parts, on_host, taken
 from dpmanifolds._validate import positive_number, shown
 from dpmanifolds.errors import ArgumentError, NotOnManifoldError, RadiusTooLargeError
 from dpmanifolds.manifolds import Euclidean, Manifold, Sphere
@@ -131,7 +131,7 @@ class Ball(Domain):
             clipped[outside] = self.manifold.geodesic(center, rows, target / distance[outside])
             return clipped
         factor = xp.where(outside, target / xp.where(outside, distance, xp.ones_like(distance)), 1.0)
-        return _where(outside, self.manifold.geodesic(center, points, factor), points)
+        return choose_points(outside, self.manifold.geodesic(center, points, factor), points)
 
     def contains(self, points: Array) -> Array:
         points = self.manifold.as_points(points)
@@ -255,13 +255,3 @@ def validate(points: Any, domain: Domain) -> ValidationReport:
         outside=tuple(outside.tolist()),
         largest_distance=float(distance.max(initial=0.0)),
     )
-
-
-def _where(condition: Array, a: Array, b: Array) -> Array:
-    """One or the other, point by point."""
-
-    def chosen(one: Array, other: Array) -> Array:
-        extra = (None,) * (one.ndim - condition.ndim)
-        return namespace(one, other).where(condition[(..., *extra)], one, other)
-
-    return map_parts(chosen, a, b)

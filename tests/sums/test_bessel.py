@@ -6,7 +6,7 @@ import mpmath
 import numpy as np
 import pytest
 
-from dpmanifolds.sums._bessel import average_over_sphere
+from dpmanifolds.sums.estimate import average_over_sphere
 
 
 @pytest.mark.parametrize("dim", [1, 2, 3, 6, 33, 34, 35, 45, 200, 5000])

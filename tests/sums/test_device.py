@@ -134,7 +134,7 @@ def test_shortening_keeps_the_check_from_firing():
 
 
 def _limit(pull):
-    from dpmanifolds.sums.integers import shortened_length
+    from dpmanifolds.sums.contribution import shortened_length
 
     return shortened_length(pull.dim, pull.exponent)
 

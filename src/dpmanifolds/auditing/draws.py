@@ -87,7 +87,7 @@ def releases(mechanism: Mechanism, pair: Neighbours, which: int, count: int, rng
 
 
 def reached_points(mechanism: WrappedMechanism, drawn: np.ndarray) -> Array:
-    """`releases.tangent.reached` from the centre, for many noisy coordinates at once."""
+    """`sums.frames.reach_point` from the centre, for many noisy coordinates at once."""
     domain = mechanism.facts.domain
     center = host(domain.center)
     guess = drawn if mechanism.is_coordinatewise else mechanism.shrink(drawn)

@@ -35,11 +35,9 @@ from dpmanifolds._validate import positive_integer
 from dpmanifolds.domains import Ball
 from dpmanifolds.errors import ArgumentError, ScaleOutOfRangeError
 from dpmanifolds.noise import as_generator
-from dpmanifolds.privacy import PureDP
-from dpmanifolds.releases.entry import Account
-from dpmanifolds.releases.tangent import TangentMean
 from dpmanifolds.statistics import frechet_mean
-from dpmanifolds.sums.records import read_records
+from dpmanifolds.sums.total import read_records
+from dpmanifolds.sums.walk import Walk
 from dpmanifolds.sums.wrapped import WrappedMechanism
 
 __all__ = ["Neighbours", "hard_neighbours", "hard_records", "worst_neighbours"]
@@ -72,11 +70,8 @@ class Neighbours:
 
     def sums(self, mechanism: WrappedMechanism) -> tuple[list[int], list[int]]:
         """The exact sums that a mechanism adds its noise to, in the first step of `private_mean`."""
-        account = Account(None, None, None)
-        request = TangentMean(
-            self.ball, PureDP(1.0), "auto", "safe", 1, "replace-one", None, "raise", "record", account
-        )
-        look = request.look(self.ball, host(self.ball.center), mechanism)
+        walk = Walk(self.ball)
+        look = walk.look(walk.center, mechanism)
         sets = (read_records(self.ball.manifold, each) for each in (self.first, self.second))
         one, other = (records.total(look).integers for records in sets)
         return one, other

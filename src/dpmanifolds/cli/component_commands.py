@@ -81,8 +81,7 @@ def _components(job: Any, count: int, on_invalid: str) -> tuple[dict[str, Any], 
     """The arrays to keep, and the releases behind them."""
     import numpy as np
 
-    from dpmanifolds.estimators.pca import PrivatePCA
-    from dpmanifolds.estimators.tangent_pca import PrivateTangentPCA
+    from dpmanifolds.estimators.pca import PrivatePCA, PrivateTangentPCA
     from dpmanifolds.manifolds import Euclidean
 
     terms = {name: job.terms[name] for name in ("unit", "ledger", "dataset")}

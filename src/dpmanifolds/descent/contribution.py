@@ -28,8 +28,7 @@ from dpmanifolds._arrays import Array, has_doubles, like, namespace, norm, safe_
 from dpmanifolds._points import count_records, in_double, records_at
 from dpmanifolds.descent.losses.loss import Loss, OuterLoss, row_product
 from dpmanifolds.errors import ScaleOutOfRangeError
-from dpmanifolds.sums.contribution import Contribution
-from dpmanifolds.sums.integers import ball_integers, finest_exponent, length_fits
+from dpmanifolds.sums.contribution import Contribution, ball_integers, finest_exponent, length_fits
 from dpmanifolds.sums.outer import OuterContribution, finest_factor_exponent
 
 __all__ = ["GradientContribution", "OuterGradient", "contribution_at", "exponent_for"]

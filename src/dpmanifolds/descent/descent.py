@@ -131,7 +131,7 @@ def private_descent(
     once, so that the promise holds for every floating-point arithmetic (docs/proofs/sums.md).
 
     `group_by`: a person's name for each record. The mean of the integers of a person's records is then one term of the
-    sum, and n and b count persons: one person moves the sum by at most 2C (`sums.persons`).
+    sum, and n and b count persons: one person moves the sum by at most 2C (`sums.total`).
 
     `adjacency="add-remove-one"`: neighbours have one record (person) more or less, so that their number is private
     too. The sum is divided by the public `n_guess`; a record moves it by C. Random batches are then Poisson ones: each

@@ -13,7 +13,7 @@ from dpmanifolds._points import leaves
 from dpmanifolds._validate import numeric_array, record_numbers, shown
 from dpmanifolds.errors import ArgumentError, ScaleOutOfRangeError
 from dpmanifolds.manifolds._common import check_gradient, frame_products, number_rules
-from dpmanifolds.manifolds._guards import guard_methods
+from dpmanifolds.manifolds._derivatives import guard_methods
 from dpmanifolds.manifolds.names import register
 from dpmanifolds.noise import as_generator
 
@@ -215,7 +215,8 @@ class Manifold(ABC):
         # overflow is looked for below, in every library alike
         with np.errstate(all="ignore"):
             points = self.exp_coordinates(base, coordinates)
-            finite = all(bool(namespace(leaf).all(namespace(leaf).isfinite(leaf))) for leaf in leaves(points))
+            parts = leaves(points) if self.has_parts else [points]
+            finite = all(bool(namespace(leaf).all(namespace(leaf).isfinite(leaf))) for leaf in parts)
             if finite and bool(np.all(to_numpy(self.belongs(points)))):
                 return points
         raise ScaleOutOfRangeError(
@@ -276,7 +277,8 @@ class Manifold(ABC):
 
     def as_points(self, points: Any, name: str = "points") -> Array:
         """`points` as an array (..., *point_shape) of numbers, or an error that says which shape is needed."""
-        array = numeric_array(name, points)
+        # most often they are such an array already
+        array = points if type(points) is np.ndarray and points.dtype.char in "fdFD" else numeric_array(name, points)
         if not self.is_complex and namespace(array).isdtype(array.dtype, "complex floating"):
             raise ArgumentError(
                 f"{name} of {self!r} must be real numbers; got complex ones. Take their real part first."

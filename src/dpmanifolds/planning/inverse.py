@@ -26,8 +26,7 @@ from dpmanifolds.domains import Ball, Domain
 from dpmanifolds.errors import ArgumentError, DPManifoldsError, NotAvailableError
 from dpmanifolds.privacy import Budget, PureDP
 from dpmanifolds.privacy.budget import checked_kind
-from dpmanifolds.releases.tangent import TANGENT
-from dpmanifolds.sums import choose, mean_facts
+from dpmanifolds.sums import TANGENT, choose, mean_facts
 from dpmanifolds.sums.steps import plan_steps
 
 __all__ = ["budget_for", "radius_for", "records_for"]

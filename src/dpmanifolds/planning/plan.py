@@ -26,10 +26,10 @@ from dpmanifolds.errors import ArgumentError, DPManifoldsError, NotAvailableErro
 from dpmanifolds.planning import _show
 from dpmanifolds.planning.inverse import budget_for
 from dpmanifolds.privacy import Budget, PureDP, Sensitivity, split
-from dpmanifolds.releases.tangent import TANGENT
 from dpmanifolds.sums import (
     DIRECT,
     MECHANISMS,
+    TANGENT,
     ExpectedError,
     Facts,
     Mechanism,

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 import os
 from collections import deque
 from collections.abc import Callable, Iterable, Iterator
@@ -12,8 +11,6 @@ from functools import cache
 from typing import Any, TypeVar
 
 import numpy as np
-
-from dpmanifolds._arrays import Array
 
 __all__ = [
     "LARGEST_BLOCK",
@@ -105,12 +102,6 @@ def evenly(count: int, most: int) -> int:
 def device_block_size(record_bytes: int) -> int:
     """How many records of so many bytes make a block that fills a device."""
     return max(1, min(_LARGEST_DEVICE_BLOCK, _DEVICE_BLOCK_BYTES // record_bytes))
-
-
-def bytes_per_record(array: Array) -> int:
-    """Bytes of one record of an array, in any library; as much as in double precision, which it may be read in."""
-    numbers: int = math.prod(array.shape[1:])
-    return max(1, numbers * max(8, int(getattr(array.dtype, "itemsize", 8))))
 
 
 def cores() -> int:

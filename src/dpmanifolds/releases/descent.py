@@ -12,8 +12,8 @@ from dpmanifolds.domains import Ball, Domain
 from dpmanifolds.errors import ArgumentError
 from dpmanifolds.privacy import Budget
 from dpmanifolds.privacy.budget import checked_budget
-from dpmanifolds.releases.entry import open_account
 from dpmanifolds.releases.release import Release
+from dpmanifolds.releases.statistic import open_account
 
 __all__ = ["private_median", "release_of_descent"]
 

@@ -19,25 +19,21 @@ from typing import Any
 
 import numpy as np
 
-from dpmanifolds._points import host, leaves
+from dpmanifolds._arrays import Array
+from dpmanifolds._points import has_parts, host
 from dpmanifolds._validate import choice
+from dpmanifolds.data import DescriptorDomain
 from dpmanifolds.domains import Ball, Domain
 from dpmanifolds.errors import ArgumentError, DPManifoldsError
-from dpmanifolds.manifolds import Manifold
+from dpmanifolds.manifolds import Manifold, manifold_from_json
 from dpmanifolds.privacy import Budget, Guarantee, Sensitivity
 from dpmanifolds.privacy.advisories import advisories_for
-from dpmanifolds.releases._json import (
-    domain_from_json,
-    domain_to_json,
-    point_from_json,
-    point_to_json,
-)
-from dpmanifolds.releases._summary import summary_of
 from dpmanifolds.sums import Draw, ExpectedError, Mechanism
 
-__all__ = ["Release"]
+__all__ = ["Release", "release_of"]
 
 _SCHEMA = 2
+_DTYPES = ("float64", "complex128", "float32", "complex64")
 _NUMERICS = {
     "rounded": "rounded: exactly rounded noise on a public lattice; the promise holds for the bits that are "
     "shown, given ideal random bits",
@@ -46,6 +42,12 @@ _NUMERICS = {
     "idealized": "idealized: the promise holds for real numbers; floating-point draws may leak through "
     "low-order bits, and the time of a draw may depend on the records",
 }
+
+
+def _this_version() -> str:
+    from dpmanifolds import __version__
+
+    return __version__
 
 
 @dataclass(frozen=True, eq=False, kw_only=True)
@@ -96,7 +98,8 @@ class Release:
     """The public point that records were looked at from, where that is not the centre of the domain."""
     stages: tuple[Release, ...] = ()
     """Earlier releases that this one was built on; the guarantee pays for them too."""
-    version: str = field(default="")
+    version: str = field(default_factory=_this_version)
+    """Of the package that made it."""
 
     @property
     def manifold(self) -> Manifold:
@@ -134,7 +137,7 @@ class Release:
 
     def summary(self) -> str:
         """One page in plain language."""
-        return summary_of(self)
+        return _summarize(self)
 
     def __repr__(self) -> str:
         error = "" if self.expected_error is None else f", error {self.expected_error.mean:.3g} on average"
@@ -243,17 +246,15 @@ def release_of(
     domain: Domain | None = None,
     base: Any = None,
 ) -> Release:
-    """What one mechanism let out, on its own; `domain` where the value lives elsewhere than the records."""
-    from dpmanifolds import __version__
+    """What one mechanism let out, on its own; `domain` where the value lives elsewhere than the records.
 
-    domain = domain or mechanism.facts.domain
-    at_center = base is None or all(map(np.array_equal, leaves(base), leaves(host(domain.center))))
-
+    `base` is where records were looked from, unless from the centre.
+    """
     return Release(
         statistic=statistic,
         value=drawn.point,
         coordinates=drawn.coordinates,
-        base=None if at_center else base,
+        base=base,
         guarantee=mechanism.guarantee,
         budget=budget,
         mechanism=mechanism.name,
@@ -263,9 +264,92 @@ def release_of(
         scale=mechanism.scale,
         step=mechanism.step,
         n=n,
-        domain=domain,
+        domain=domain or mechanism.facts.domain,
         expected_error=mechanism.expected_error,
         reason=reason,
         reproducible=reproducible,
-        version=__version__,
     )
+
+
+def _summarize(release: Release) -> str:
+    """One page: what was released, what is promised, how good it is, what it rests on."""
+    promise = release.guarantee
+    guess = (1 + float(promise.delta(0.0))) / 2
+    counted = "" if release.n is None else f" of {release.n} records"
+    error = release.expected_error or "it depends on the records, and is not stated"
+    stages = ""
+    if release.stages:
+        stages = f"  Stages before it: {len(release.stages)}; the promise covers all of them together.\n"
+    warning = ""
+    if release.reproducible:
+        warning = (
+            "\nNOT FOR REAL RECORDS\n  It was made with a seed: whoever knows the seed can take the noise away again.\n"
+        )
+    if release.advisories:
+        told = "".join(f"  {text}\n" for text in release.advisories)
+        warning += f"\nKNOWN FAULTS OF VERSION {release.version} (docs/security.md)\n{told}"
+    return (
+        f"What was released\n"
+        f"  The private {release.statistic}{counted} on {release.manifold!r}.\n"
+        f"{stages}"
+        f"\nThe promise\n"
+        f"  {release.spent!r}, {promise.adjacency}; neighbours differ in one {promise.unit}.\n"
+        f"  Someone who knows everyone else's record, and wonders which of two values one {promise.unit} has, guesses\n"
+        f"  right with a probability of at most {guess:.1%} after seeing this release; without it, 50 %.\n"
+        f"  It holds whatever else that someone knows or will learn, and whatever is computed from the release.\n"
+        f"\nHow good it is\n"
+        f"  Distance to the answer without privacy: {error}.\n"
+        f"  {release.clipping_statement}\n"
+        f"\nWhat it rests on\n"
+        f"  Mechanism: {release.mechanism}, scale {release.scale:.6g} ({release.reason}).\n"
+        f"  Theorem: {release.theorem}.\n"
+        f"  Sensitivity: {float(release.sensitivity):.6g} by {release.sensitivity.theorem} "
+        f"[{release.sensitivity.tag}], {release.sensitivity.statement}.\n"
+        f"  Numerics: {release.numerics_statement}.\n"
+        f"  The centre, the radius, n and the budget must have been chosen without looking at the records.\n"
+        f"{warning}"
+    )
+
+
+def point_to_json(point: Array) -> Any:
+    """Nested lists with a dtype; complex numbers as pairs; a tuple for a product."""
+    if has_parts(point):
+        return [point_to_json(part) for part in point]
+    array = np.asarray(point)
+    numbers = np.stack([array.real, array.imag], axis=-1) if np.iscomplexobj(array) else array
+    return {"dtype": str(array.dtype), "values": numbers.astype(np.float64).tolist()}
+
+
+def point_from_json(data: Any) -> Array:
+    """What `point_to_json` wrote."""
+    if isinstance(data, list):
+        return tuple(point_from_json(part) for part in data)
+    if data["dtype"] not in _DTYPES:
+        raise ArgumentError(f"a point has one of the dtypes {', '.join(_DTYPES)}; got {data['dtype']!r}.")
+    numbers = np.asarray(data["values"], dtype=np.float64)
+    if data["dtype"].startswith("complex"):
+        numbers = numbers[..., 0] + 1j * numbers[..., 1]
+    return numbers.astype(data["dtype"])
+
+
+def domain_to_json(domain: Domain) -> dict[str, Any]:
+    """A ball, the domain of image descriptors, or a user's own domain, of which only the description is kept."""
+    if isinstance(domain, Ball):
+        described: dict[str, Any] = {"kind": "ball", "center": point_to_json(domain.center), "radius": domain.radius}
+    elif isinstance(domain, DescriptorDomain):
+        return {"kind": "descriptors", "channels": domain.channels, "eta": domain.eta}
+    else:
+        raise ArgumentError(
+            f"a release over {domain!r} cannot be written down: JSON knows Ball and DescriptorDomain. Keep the release "
+            "in memory, or promise a Ball."
+        )
+    return {**described, "manifold": domain.manifold.to_json()}
+
+
+def domain_from_json(data: Any) -> Domain:
+    """What `domain_to_json` wrote."""
+    if data["kind"] == "ball":
+        return Ball(manifold_from_json(data["manifold"]), point_from_json(data["center"]), data["radius"])
+    if data["kind"] == "descriptors":
+        return DescriptorDomain(data["channels"], data["eta"])
+    raise ArgumentError(f"no domain is of the kind {data['kind']!r}.")

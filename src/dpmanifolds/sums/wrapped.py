@@ -75,7 +75,7 @@ class WrappedMechanism(Mechanism):
 
     offered_numerics: ClassVar[tuple[str, ...]] = ("rounded", "lattice")
 
-    @property
+    @cached_property
     def sensitivity(self) -> Sensitivity:
         known, shape = self.facts.at_center, self.facts.shape
         if shape is None or self.exponent is None:
@@ -157,9 +157,14 @@ class WrappedMechanism(Mechanism):
         """Whether the noise is not isotropic."""
         return False
 
+    @cached_property
     @abstractmethod
+    def _noise(self) -> Any:
+        """The law of integers that is added to integers."""
+
     def _noisy(self, values: np.ndarray, rng: Any) -> np.ndarray:
         """Integers plus integer noise."""
+        return np.asarray(self._noise.release(values, rng))
 
     def _with_edge(self, mean: float, radius_90: float, *, simulated: bool = False) -> ExpectedError:
         domain = self.facts.domain
@@ -256,10 +261,9 @@ class WrappedGaussianMechanism(WrappedMechanism):
         )
         return cls._on(lattice, sigma, facts, guarantee, numerics)
 
-    def _noisy(self, values: np.ndarray, rng: Any) -> np.ndarray:
-        if self.numerics == "lattice":
-            return LatticeGaussian(self.dim, self._steps).release(values, rng)
-        return RoundedGaussian(self.dim, self._steps).release(values, rng)
+    @cached_property
+    def _noise(self) -> LatticeGaussian | RoundedGaussian:
+        return (LatticeGaussian if self.numerics == "lattice" else RoundedGaussian)(self.dim, self._steps)
 
     @cached_property
     def expected_error(self) -> ExpectedError:
@@ -306,10 +310,9 @@ class WrappedLaplaceMechanism(WrappedMechanism):
         )
         return cls._on(lattice, sigma, facts, guarantee, numerics)
 
-    def _noisy(self, values: np.ndarray, rng: Any) -> np.ndarray:
-        if self.numerics == "lattice":
-            return LatticeLaplace(self.dim, self._steps).release(values, rng)
-        return RoundedLaplace(self.dim, self._steps).release(values, rng)
+    @cached_property
+    def _noise(self) -> LatticeLaplace | RoundedLaplace:
+        return (LatticeLaplace if self.numerics == "lattice" else RoundedLaplace)(self.dim, self._steps)
 
     @property
     def is_coordinatewise(self) -> bool:

@@ -298,7 +298,7 @@ def _eliminates(a: Entries, floor: Array, k: int) -> Array:
 
 
 def _ball_integers(xp: Any, rows: list[Array], usable: Array, limit: Any, scale: Any) -> list[Array]:
-    """As `sums.integers.ball_integers`: shortened, rounded, cut, and checked in exact integers."""
+    """As `sums.contribution.ball_integers`: shortened, rounded, cut, and checked in exact integers."""
     squared = sum(entry * entry for entry in rows)
     usable = usable & (squared < math.inf)
     length = xp.sqrt(xp.where(usable, squared, xp.zeros_like(squared)))
