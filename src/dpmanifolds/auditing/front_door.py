@@ -38,7 +38,7 @@ from dpmanifolds.auditing.report import AuditReport, profile_points, score_histo
 from dpmanifolds.auditing.transcripts import Said, log_likelihoods, overheard_noise
 from dpmanifolds.errors import ArgumentError
 from dpmanifolds.noise import as_generator
-from dpmanifolds.releases import ClassMeans, Release, tangent, variance
+from dpmanifolds.releases import ClassMeans, Release, statistic, variance
 
 __all__ = ["Door", "audit_release", "find_difference", "remembered_plans"]
 
@@ -46,7 +46,7 @@ Door: TypeAlias = Callable[[Any, Any], Release | ClassMeans]
 """A release of records, with a source of noise."""
 _Runs: TypeAlias = tuple[list[list[Said]], list[list[Said]]]
 """What every call said, on the first neighbour and on the second."""
-_PLANNERS: tuple[tuple[ModuleType, str], ...] = ((tangent, "plan_steps"), (variance, "_cut"))
+_PLANNERS: tuple[tuple[ModuleType, str], ...] = ((statistic, "plan_steps"), (variance, "_plan"))
 
 
 @contextmanager

@@ -31,6 +31,7 @@ from dpmanifolds.records.blocks import (
     evenly,
     is_tiny,
     ordered_map,
+    slabs_of,
     total_of,
 )
 
@@ -53,7 +54,6 @@ Part = Callable[[int, int, Array], State]
 """(number of the block, number of its first record, the block as it was read) → what is summed."""
 Merge = Callable[[State, State], State]
 
-_SLAB_BYTES = 1 << 25
 _MAPPED_BYTES = 1 << 28
 
 
@@ -270,7 +270,7 @@ def source_of(
         return blocks(lambda: listed, sum(int(block.shape[0]) for block in listed), once=False)
     if is_sliceable_file(points):
         _checked_block(manifold, points[:1])
-        return blocks(lambda: _slabs(points), int(points.shape[0]), once=False)
+        return blocks(lambda: slabs_of(points), int(points.shape[0]), once=False)
     if isinstance(points, Iterator):
         first = list(islice(points, 1))
         for block in first:
@@ -391,12 +391,3 @@ def _is_plain_iterable(points: Any) -> bool:
     if isinstance(points, (str, bytes, dict, set, frozenset, list, tuple)) or hasattr(points, "shape"):
         return False
     return hasattr(points, "__iter__") and not hasattr(points, "__array__")
-
-
-def _slabs(file: Any) -> Iterator[np.ndarray]:
-    """Slices of whole chunks of the file, of some 32 MB each, so that no chunk is decoded twice."""
-    rows = max(1, _SLAB_BYTES // max(1, int(np.dtype(file.dtype).itemsize) * int(np.prod(file.shape[1:]))))
-    chunk = int(file.chunks[0]) if file.chunks else 1
-    step = max(1, rows // chunk) * chunk
-    for first in range(0, int(file.shape[0]), step):
-        yield np.asarray(file[first : first + step])

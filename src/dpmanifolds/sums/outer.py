@@ -201,7 +201,7 @@ def _tiles(
     block = block if _stays(block) else on_host(block)
     parts = leaves(block)
     count, size = int(parts[0].shape[0]), tile_size(parts, contribution.tile_bytes)
-    formed = contribution.form(block)
+    formed = contribution.form(block) if count else block
     for first in range(0, count, size):
         rows = min(size, count - first)
         a, b, broken = contribution(cut_tile(formed, first, size, contribution.filler, in_rows=True))

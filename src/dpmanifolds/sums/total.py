@@ -232,7 +232,7 @@ def _tiles(
     filler = contribution.filler
     # what a hard record does to floating point is nobody's business: no warning tells of it
     with np.errstate(all="ignore"):
-        formed = contribution.form(block)
+        formed = contribution.form(block) if count else block
     for first in range(0, count, size):
         with np.errstate(all="ignore"):
             whole, broken = contribution(cut_tile(formed, first, size, filler))
