@@ -10,7 +10,7 @@ from typing import Any
 
 import numpy as np
 
-from dpmanifolds.auditing.draws import adds_to_sums, noisy_sums, reached_points, releases, worst_of
+from dpmanifolds.auditing.audit import adds_to_sums, noisy_sums, reached_points, releases, worst_of
 from dpmanifolds.auditing.neighbours import Neighbours, worst_neighbours
 from dpmanifolds.auditing.precision import PrecisionReport, numbers_of, precision_attack
 from dpmanifolds.domains import Ball

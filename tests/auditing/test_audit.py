@@ -26,9 +26,9 @@ from dpmanifolds import (
     private_mean,
 )
 from dpmanifolds.auditing import audit, hard_neighbours
-from dpmanifolds.auditing.draws import noisy_sums, releases
+from dpmanifolds.auditing.audit import noisy_sums, releases
+from dpmanifolds.auditing.front_door import overheard_noise
 from dpmanifolds.auditing.neighbours import worst_neighbours
-from dpmanifolds.auditing.transcripts import overheard_noise
 from dpmanifolds.data import DescriptorDomain
 from dpmanifolds.privacy import sensitivity_of_mean, sensitivity_of_mean_at_center
 from dpmanifolds.sums import calibrate, mean_facts

@@ -18,7 +18,7 @@ from typer.testing import CliRunner
 from dpmanifolds import SPD, ArgumentError, Ball, Euclidean, PureDP, private_mean
 from dpmanifolds.cli import app
 from dpmanifolds.data import read_labels, read_points
-from dpmanifolds.data._zarr import FileRecords
+from dpmanifolds.data._array_files import FileRecords
 from dpmanifolds.data.readers import open_points
 from dpmanifolds.errors import DPManifoldsError, NotAvailableError
 

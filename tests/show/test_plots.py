@@ -22,8 +22,7 @@ from dpmanifolds.show.plots import (
     plot_tradeoff,
 )
 from dpmanifolds.show.plots._axes import NOISE, VALUE
-from dpmanifolds.show.plots._regions import edge_of, reach_of
-from dpmanifolds.show.plots.release import caption_of
+from dpmanifolds.show.plots.release import caption_of, edge_of, reach_of
 from tests.show.examples import NAMES, example
 
 NORTH = np.array([0.0, 0.0, 1.0])

@@ -27,8 +27,7 @@ from numpy.typing import ArrayLike
 
 from dpmanifolds._points import count_records, leaves
 from dpmanifolds._validate import number_between
-from dpmanifolds.auditing.bounds import upper_rate
-from dpmanifolds.auditing.claims import Claim
+from dpmanifolds.auditing.bounds import Claim, upper_rate
 from dpmanifolds.errors import ArgumentError
 
 __all__ = ["PrecisionReport", "numbers_of", "precision_attack"]

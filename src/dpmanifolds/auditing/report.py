@@ -7,8 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from dpmanifolds.auditing.bounds import LowerBound, quantised
-from dpmanifolds.auditing.claims import Claim
+from dpmanifolds.auditing.bounds import Claim, LowerBound, quantised
 from dpmanifolds.privacy import Guarantee
 
 __all__ = ["AuditReport", "profile_points", "score_histogram"]

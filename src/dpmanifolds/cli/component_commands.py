@@ -8,7 +8,7 @@ from typing import Annotated, Any
 import typer
 
 from dpmanifolds.cli._app import app
-from dpmanifolds.cli._options import NO_ACCOUNT, USUAL, Accounting, Budgeting, Place, Records, Saving, takes
+from dpmanifolds.cli.options import NO_ACCOUNT, USUAL, Accounting, Budgeting, Place, Records, Saving, takes
 
 __all__ = ["descend", "pca"]
 
@@ -37,10 +37,10 @@ def pca(
     """
     import numpy as np
 
-    from dpmanifolds.cli._show import facts, result, say, working
-    from dpmanifolds.cli._spend import confirm, prepare
+    from dpmanifolds.cli.spend import confirm, prepare
     from dpmanifolds.errors import ArgumentError
     from dpmanifolds.show import save_release
+    from dpmanifolds.show.tables import facts, result, say, working
     from dpmanifolds.show.words import percent
 
     job = prepare(records, place, budgeting, accounting, saving)
@@ -151,11 +151,11 @@ def descend(
     import numpy as np
 
     from dpmanifolds._validate import choice
-    from dpmanifolds.cli._show import aside
-    from dpmanifolds.cli._spend import confirm, finish, prepare
+    from dpmanifolds.cli.spend import confirm, finish, prepare
     from dpmanifolds.descent import FrechetMeanLoss, FrechetMedianLoss, GeometricSteps, private_descent
     from dpmanifolds.errors import ArgumentError
     from dpmanifolds.releases import release_of_descent
+    from dpmanifolds.show.tables import aside
 
     choice("--loss", loss, ("mean", "median"))
     if records.on_invalid != "raise":

@@ -8,7 +8,7 @@ from typing import Annotated, Any
 import typer
 
 from dpmanifolds.cli._app import app
-from dpmanifolds.cli._options import Budgeting, takes
+from dpmanifolds.cli.options import Budgeting, takes
 
 __all__ = ["export", "open_dataset", "review", "show", "verify"]
 
@@ -55,9 +55,9 @@ def open_dataset(
     ] = "auto",
 ) -> None:
     """Give a data set its total budget, once. The file is made if there is none."""
-    from dpmanifolds.cli._places import budget_from
-    from dpmanifolds.cli._show import result, say
+    from dpmanifolds.cli.records import budget_from
     from dpmanifolds.ledger import Ledger
+    from dpmanifolds.show.tables import result, say
 
     opened = Ledger(file).open_dataset(dataset, budget_from(budgeting), filter=filter, unit=unit)
     total = opened.budget.in_words()
@@ -73,7 +73,7 @@ def show(
     from rich.markup import escape
     from rich.table import Table
 
-    from dpmanifolds.cli._show import left_in_words, result
+    from dpmanifolds.show.tables import left_in_words, result
 
     ledger = _existing(file)
     table = Table(title=escape(file.name), title_justify="left", title_style="bold", box=None, pad_edge=False)
@@ -100,7 +100,7 @@ def show(
 @commands.command()
 def verify(file: _File) -> None:
     """Check the pages, the chain of hashes and the sums of the file; exit code 1 where something is wrong."""
-    from dpmanifolds.cli._show import result, say
+    from dpmanifolds.show.tables import result, say
 
     count = _existing(file).verify()
     say(result(), f"{file}: {count} entries, intact.")
@@ -115,7 +115,7 @@ def review(
     from rich.markup import escape
     from rich.table import Table
 
-    from dpmanifolds.cli._show import result, say
+    from dpmanifolds.show.tables import result, say
 
     console = result()
     entries = [entry for entry in _existing(file).entries(dataset) if entry.advisories]

@@ -8,7 +8,7 @@ from typing import Annotated
 import typer
 
 from dpmanifolds.cli._app import OTHER, app
-from dpmanifolds.cli._options import Budgeting, Place, takes
+from dpmanifolds.cli.options import Budgeting, Place, takes
 
 __all__ = ["audit", "plan"]
 
@@ -46,13 +46,13 @@ def plan(
     dpmanifolds plan --html planner.html
     """
     from dpmanifolds._validate import positive_integer
-    from dpmanifolds.cli._places import ball_from
-    from dpmanifolds.cli._show import plan_notes, plan_table, result, say, working
+    from dpmanifolds.cli.records import ball_from
     from dpmanifolds.errors import ArgumentError
     from dpmanifolds.manifolds import manifold_from_name
     from dpmanifolds.planning import plan as planned_mean
     from dpmanifolds.planning import split_plan, write_plan_page
     from dpmanifolds.privacy.budget import budget_of
+    from dpmanifolds.show.tables import plan_notes, plan_table, result, say, working
 
     for path in filter(None, (csv, plot, html)):
         if path.exists():
@@ -139,11 +139,11 @@ def audit(
     dpmanifolds audit --manifold sphere:2 --center 0,0,1 --radius 0.5 --n 100 --epsilon 1 --noise-factor 0.7
     """
     from dpmanifolds.auditing import audit as attack
-    from dpmanifolds.cli._places import ball_from, budget_from
-    from dpmanifolds.cli._show import result, say, working
+    from dpmanifolds.cli.records import ball_from, budget_from
     from dpmanifolds.errors import ArgumentError
     from dpmanifolds.manifolds import manifold_from_name
     from dpmanifolds.show.plots._axes import need_matplotlib
+    from dpmanifolds.show.tables import result, say, working
 
     ball = ball_from(place, manifold_from_name(place.manifold, place.metric))
     budget = budget_from(budgeting)

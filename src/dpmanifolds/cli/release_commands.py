@@ -8,7 +8,7 @@ from typing import Annotated
 import typer
 
 from dpmanifolds.cli._app import app
-from dpmanifolds.cli._options import NO_ACCOUNT, USUAL, Accounting, Budgeting, Place, Records, Saving, takes
+from dpmanifolds.cli.options import NO_ACCOUNT, USUAL, Accounting, Budgeting, Place, Records, Saving, takes
 
 __all__ = ["mean", "median", "variance"]
 
@@ -65,10 +65,10 @@ def mean(
     dpmanifolds mean sub-*-epo.fif --picks C3,Cz,C4 --unit-scale 1e12 --eigenvalues 5 2000 --group-by files --epsilon 1
     """
     from dpmanifolds._validate import choice
-    from dpmanifolds.cli._show import working
-    from dpmanifolds.cli._spend import confirm, finish, prepare
+    from dpmanifolds.cli.spend import confirm, finish, prepare
     from dpmanifolds.planning import plan
     from dpmanifolds.releases import private_mean
+    from dpmanifolds.show.tables import working
     from dpmanifolds.sums import MECHANISMS, NUMERICS, choose, mean_facts
 
     choice("--mechanism", mechanism, ("auto", *MECHANISMS))
@@ -122,10 +122,10 @@ def median(
 
     dpmanifolds median tensors.csv --layout upper --manifold spd:3 --eigenvalues 1e-5 1e-2 --epsilon 1 --delta 1e-6
     """
-    from dpmanifolds.cli._show import working
-    from dpmanifolds.cli._spend import confirm, finish, prepare
+    from dpmanifolds.cli.spend import confirm, finish, prepare
     from dpmanifolds.descent.median import median_schedule
     from dpmanifolds.releases import private_median
+    from dpmanifolds.show.tables import working
 
     job = prepare(records, place, budgeting, accounting, saving)
     count, _ = median_schedule(job.ball, job.n, job.budget, steps)
@@ -161,9 +161,9 @@ def variance(
 
     dpmanifolds variance directions.npy --manifold sphere:2 --center 0,0,1 --radius 0.5 --epsilon 0.5
     """
-    from dpmanifolds.cli._show import working
-    from dpmanifolds.cli._spend import confirm, finish, prepare
+    from dpmanifolds.cli.spend import confirm, finish, prepare
     from dpmanifolds.releases import private_variance
+    from dpmanifolds.show.tables import working
 
     job = prepare(records, place, budgeting, accounting, saving)
     with (

@@ -20,14 +20,19 @@ from typing import Any
 import numpy as np
 
 from dpmanifolds._validate import choice, positive_integer, shown
-from dpmanifolds.data._array_files import read_npy, read_npz
+from dpmanifolds.data._array_files import FileRecords, is_store, open_zarr, read_mat, read_npy, read_npz
 from dpmanifolds.data._fif import read_fif
 from dpmanifolds.data._files import DEFAULT_LIMIT, checked_path
-from dpmanifolds.data._layouts import LAYOUTS, matrices_from_columns
-from dpmanifolds.data._matlab import read_mat
-from dpmanifolds.data._parquet import parquet_columns, read_parquet, read_parquet_labels
-from dpmanifolds.data._tables import read_text_labels, read_text_table, text_columns
-from dpmanifolds.data._zarr import FileRecords, is_store, open_zarr
+from dpmanifolds.data._tables import (
+    LAYOUTS,
+    matrices_from_columns,
+    parquet_columns,
+    read_parquet,
+    read_parquet_labels,
+    read_text_labels,
+    read_text_table,
+    text_columns,
+)
 from dpmanifolds.data.nifti import read_tensors
 from dpmanifolds.data.tps import read_tps
 from dpmanifolds.errors import ArgumentError

@@ -223,7 +223,7 @@ def _promise(release: Release) -> str:
 
 
 def _accuracy(release: Release) -> str:
-    from dpmanifolds.show.plots._regions import known_region, reach_of
+    from dpmanifolds.show.plots.release import known_region, reach_of
 
     error = release.expected_error
     if error is None:

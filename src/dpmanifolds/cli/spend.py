@@ -13,10 +13,8 @@ import numpy as np
 import typer
 
 from dpmanifolds._points import has_parts
-from dpmanifolds.cli._options import Accounting, Budgeting, Place, Records, Saving
-from dpmanifolds.cli._places import ball_from, budget_from
-from dpmanifolds.cli._records import Loaded, load, persons
-from dpmanifolds.cli._show import aside, facts, left_in_words, plan_table, result, say, working
+from dpmanifolds.cli.options import Accounting, Budgeting, Place, Records, Saving
+from dpmanifolds.cli.records import Loaded, ball_from, budget_from, load, persons
 from dpmanifolds.domains import Ball
 from dpmanifolds.errors import ArgumentError, DPManifoldsError
 from dpmanifolds.ledger import Ledger
@@ -25,6 +23,7 @@ from dpmanifolds.privacy import Budget, Guarantee
 from dpmanifolds.releases import Release
 from dpmanifolds.show import save_release
 from dpmanifolds.show.files import new_files
+from dpmanifolds.show.tables import aside, facts, left_in_words, plan_table, result, say, working
 from dpmanifolds.show.words import percent
 
 __all__ = ["Job", "account_of", "asked_budget", "confirm", "finish", "guess_of", "prepare"]

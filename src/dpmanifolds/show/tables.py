@@ -12,8 +12,8 @@ from rich.padding import Padding
 from rich.table import Table
 from rich.text import Text
 
-from dpmanifolds.cli._words import in_flags
 from dpmanifolds.planning._show import remarks as plan_remarks
+from dpmanifolds.show.words import in_flags
 
 if TYPE_CHECKING:
     from dpmanifolds.ledger import Ledger
