@@ -42,6 +42,7 @@ class Job:
     saving: Saving
     terms: dict[str, Any]
     """unit, ledger, dataset and rng, as the entry points take them."""
+    on_invalid: str
 
     @property
     def counted(self) -> str:
@@ -68,9 +69,8 @@ def prepare(records: Records, place: Place, budgeting: Budgeting, accounting: Ac
             f"(--group-by), or say with --unit {terms['unit']} that none has more than one."
         )
     terms["unit"] = terms["unit"] or kind
-    if known is None:
-        return Job(loaded, ball, budget, None, len(loaded.points), saving, terms)
-    return Job(loaded, ball, budget, known.numbers, known.count, saving, terms)
+    numbers, count = (None, len(loaded.points)) if known is None else (known.numbers, known.count)
+    return Job(loaded, ball, budget, numbers, count, saving, terms, records.on_invalid)
 
 
 def _same_file(a: Path, b: Path) -> bool:
