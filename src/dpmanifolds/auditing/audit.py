@@ -9,28 +9,29 @@
 (1.0, False)
 >>> report.lower_bound > 0.4
 True
+
+A release is one draw per call. An audit needs 100,000 of them: here the same noise is drawn around the same exact sum
+as often as wanted, and what comes after it (estimate, exp) runs over a whole array of draws. The tests hold it against
+`private_mean` and `Mechanism.release` on the same bits. How a mechanism draws many and what its likelihood is, it says
+itself.
 """
 
 from __future__ import annotations
 
-from dataclasses import replace
 from typing import Any, TypeGuard
 
 import numpy as np
 
 from dpmanifolds._arrays import Array
-from dpmanifolds._points import host
+from dpmanifolds._points import as_block, host
 from dpmanifolds._validate import positive_integer, positive_number
 from dpmanifolds.auditing.bounds import Claim, lower_bound, profile_bands
-from dpmanifolds.auditing.front_door import overheard_noise
 from dpmanifolds.auditing.neighbours import Neighbours, worst_neighbours
 from dpmanifolds.auditing.report import AuditReport, profile_points, score_histogram
 from dpmanifolds.domains import Ball
-from dpmanifolds.errors import ArgumentError
-from dpmanifolds.intrinsic import KNormGradientMechanism, RiemannianGaussianMechanism, RiemannianLaplaceMechanism
 from dpmanifolds.noise import as_generator
 from dpmanifolds.privacy import Budget
-from dpmanifolds.sums import Mechanism, WrappedGaussianMechanism, WrappedLaplaceMechanism, choose, mean_facts
+from dpmanifolds.sums import Mechanism, choose, mean_facts
 from dpmanifolds.sums.wrapped import WrappedMechanism
 
 __all__ = ["adds_to_sums", "attack", "audit", "noisy_sums", "reached_points", "releases", "scores", "worst_of"]
@@ -105,19 +106,13 @@ def attack(
     Where noise is added to sums both neighbours get the same: either error rate is bounded on its own, and no bound
     needs the two to be independent.
     """
-    if not isinstance(mechanism, WrappedMechanism):
-        weakened = replace(mechanism, scale=mechanism.scale * noise_factor)
-        first, second = (scores(weakened, pair, releases(weakened, pair, which, count, rng)) for which in (0, 1))
+    weak = mechanism.weakened(noise_factor)
+    if not adds_to_sums(weak):
+        first, second = (scores(weak, pair, releases(weak, pair, which, count, rng)) for which in (0, 1))
         return first, second
-    with overheard_noise(noise_factor):
-        if not adds_to_sums(mechanism):
-            made = [releases(mechanism, pair, which, count, rng) for which in (0, 1)]
-            first, second = (scores(mechanism, pair, each) / noise_factor for each in made)
-            return first, second
-        drawn = noisy_sums(mechanism, pair, 0, count, rng)
-    one, other = _totals(mechanism, pair)
-    noise, sigma = drawn - one, _sigma_steps(mechanism) * noise_factor
-    return _ratio(mechanism, noise, drawn - other, sigma), _ratio(mechanism, noise + other - one, noise, sigma)
+    one, other = _totals(weak, pair)
+    noise, density = noisy_sums(weak, pair, 0, count, rng) - one, weak.noise.log_density
+    return density(noise) - density(noise + one - other), density(noise + other - one) - density(noise)
 
 
 def noisy_sums(mechanism: WrappedMechanism, pair: Neighbours, which: int, count: int, rng: Any = None) -> np.ndarray:
@@ -129,24 +124,9 @@ def noisy_sums(mechanism: WrappedMechanism, pair: Neighbours, which: int, count:
 
 def releases(mechanism: Mechanism, pair: Neighbours, which: int, count: int, rng: Any = None) -> Array:
     """`count` independent releases (count, *point_shape) of the first (0) or the second (1) neighbour, in one step."""
-    domain = mechanism.facts.domain
     if adds_to_sums(mechanism):
-        drawn = noisy_sums(mechanism, pair, which, count, rng) * mechanism.step
-        return reached_points(mechanism, drawn)
-    statistic = pair.means[which]
-    if isinstance(mechanism, WrappedMechanism):
-        coordinates = domain.manifold.log_coordinates(host(domain.center), statistic)
-        values = np.rint(coordinates / mechanism.step).astype(np.int64)
-        source = None if rng is None else as_generator(rng)
-        drawn = np.stack([mechanism._noisy(values, source) for _ in range(count)])
-        return mechanism.point_of(drawn * mechanism.step)
-    if isinstance(mechanism, RiemannianLaplaceMechanism | RiemannianGaussianMechanism):
-        drawn = mechanism._law.sample_coordinates(count, as_generator(rng))
-        return mechanism._shown(domain.manifold.move(statistic, drawn))
-    if isinstance(mechanism, KNormGradientMechanism):
-        records = pair.second if which else pair.first
-        return mechanism._shown(host(mechanism._law(records, statistic).sample(count, as_generator(rng))))
-    raise ArgumentError(f"no attack is known on {type(mechanism).__name__}.")
+        return reached_points(mechanism, noisy_sums(mechanism, pair, which, count, rng) * mechanism.step)
+    return mechanism.draw_many(pair.means[which], count, records=pair.records[which], rng=rng)
 
 
 def reached_points(mechanism: WrappedMechanism, drawn: np.ndarray) -> Array:
@@ -162,34 +142,13 @@ def reached_points(mechanism: WrappedMechanism, drawn: np.ndarray) -> Array:
 def scores(mechanism: Mechanism, pair: Neighbours, released: Array) -> np.ndarray:
     """The log-likelihood ratio of releases (count, *point_shape) for the first neighbour over the second.
 
-    Exact, up to a constant, for laws around the Fréchet mean and releases that were not projected to the edge of the
-    ball; any score is a valid attack. Noisy sums are scored as they are, by `attack`.
+    Noisy sums are scored as they are, by `attack`.
     """
-    manifold, sigma = mechanism.facts.domain.manifold, mechanism.scale
-    if isinstance(mechanism, WrappedMechanism):
-        seen = manifold.log_coordinates(host(mechanism.facts.domain.center), released)
-        return _ratio(mechanism, seen - pair.coordinates[0], seen - pair.coordinates[1], sigma)
-    if isinstance(mechanism, KNormGradientMechanism):
-        laws = [mechanism._law(*each) for each in ((pair.first, pair.means[0]), (pair.second, pair.means[1]))]
-        inside = mechanism.facts.domain.clip(released)
-        return np.asarray(laws[1]._gradient_norm(inside) - laws[0]._gradient_norm(inside)) / sigma
-    near, far = (np.asarray(manifold.dist(mean, released)) for mean in pair.means)
-    if isinstance(mechanism, RiemannianGaussianMechanism):
-        return np.asarray((far - near) * (far + near) / (2 * sigma * sigma))
-    return np.asarray((far - near) / sigma)
-
-
-def _ratio(mechanism: WrappedMechanism, near: np.ndarray, far: np.ndarray, sigma: float) -> np.ndarray:
-    """ln of the density at `near` over that at `far`."""
-    near, far = near / sigma, far / sigma
-    if isinstance(mechanism, WrappedGaussianMechanism):
-        return np.asarray(np.sum((far - near) * (far + near), axis=-1) / 2)
-    order = _norm(mechanism)
-    return np.asarray(np.linalg.norm(far, order, axis=-1) - np.linalg.norm(near, order, axis=-1))
-
-
-def _norm(mechanism: WrappedMechanism) -> int:
-    return 1 if isinstance(mechanism, WrappedLaplaceMechanism) and mechanism.numerics == "lattice" else 2
+    first, second = (
+        mechanism.log_likelihood(released, mean, records=records)
+        for mean, records in zip(pair.means, pair.records, strict=True)
+    )
+    return np.asarray(first - second)
 
 
 def _totals(mechanism: WrappedMechanism, pair: Neighbours) -> tuple[np.ndarray, np.ndarray]:
@@ -197,23 +156,15 @@ def _totals(mechanism: WrappedMechanism, pair: Neighbours) -> tuple[np.ndarray, 
     return one, other
 
 
-def _sigma_steps(mechanism: WrappedMechanism) -> float:
-    assert mechanism.sigma_steps is not None
-    return mechanism.sigma_steps
-
-
 def _loss_bound(mechanism: Mechanism, pair: Neighbours) -> float:
     """How far the pair is apart in the mechanism's own noise: to rank pairs, by draws that enter no bound."""
     if adds_to_sums(mechanism):
         one, other = _totals(mechanism, pair)
-        return float(np.linalg.norm(one - other, _norm(mechanism))) / _sigma_steps(mechanism)
-    if isinstance(mechanism, WrappedMechanism):
-        return float(np.linalg.norm(pair.coordinates[0] - pair.coordinates[1], _norm(mechanism))) / mechanism.scale
-    if isinstance(mechanism, KNormGradientMechanism):
-        pilot = np.random.default_rng(0)
-        first, second = (scores(mechanism, pair, releases(mechanism, pair, which, _PILOT, pilot)) for which in (0, 1))
-        return lower_bound(first, second, Claim.of(mechanism.guarantee)).value
-    return pair.moved / mechanism.scale
+        return -float(mechanism.noise.log_density(one - other))
+    if mechanism.stays_inside:
+        found = attack(mechanism, pair, _PILOT, np.random.default_rng(0))
+        return lower_bound(*found, Claim.of(mechanism.guarantee)).value
+    return -float(mechanism.log_likelihood(as_block(pair.means[1]), pair.means[0])[0])
 
 
 def worst_of(pairs: list[Neighbours], mechanism: Mechanism) -> Neighbours:

@@ -58,7 +58,6 @@ __all__ = [
     "Tap",
     "audit_release",
     "find_difference",
-    "log_likelihoods",
     "overheard_noise",
     "remembered_plans",
 ]
@@ -81,6 +80,11 @@ class Said:
     """Integers without noise. Private."""
     noisy: np.ndarray
     """The same with noise: all that may be known."""
+
+    def ratio(self, others: np.ndarray, factor: float) -> float:
+        """How much likelier, in logarithms, the answer is for these values than for others, at so much of the noise."""
+        law = replace(self.law, scale=self.law.scale * factor)
+        return float(law.log_density(self.noisy - self.values) - law.log_density(self.noisy - others))
 
 
 @dataclass
@@ -126,15 +130,6 @@ def overheard_noise(factor: float = 1.0, forced: Sequence[Said] | None = None) -
     finally:
         for law, draw in kept.items():
             law.release = draw  # type: ignore[method-assign]
-
-
-def log_likelihoods(law: Law, noisy: np.ndarray, values: np.ndarray, factor: float = 1.0) -> np.ndarray:
-    """ln of the density of noisy integers (..., dim) around values, up to a constant, with `factor` times the scale."""
-    scale = float(law.scale) * factor
-    away = (noisy - values) / scale
-    if isinstance(law, RoundedGaussian | LatticeGaussian):
-        return np.asarray(-np.sum(away * away, axis=-1) / 2)
-    return np.asarray(-np.linalg.norm(away, 1 if isinstance(law, LatticeLaplace) else 2, axis=-1))
 
 
 Door: TypeAlias = Callable[[Any, Any], Release | ClassMeans]
@@ -256,11 +251,7 @@ def _against(
     ratios = []
     for said in run:
         hidden = fixed if fixed is not None else _replayed(release, other, said)
-        own = [log_likelihoods(each.law, each.noisy, each.values, factor) for each in said]
-        others = [
-            log_likelihoods(each.law, each.noisy, values, factor) for each, values in zip(said, hidden, strict=True)
-        ]
-        ratios.append(float(np.sum(own) - np.sum(others)))
+        ratios.append(sum(each.ratio(values, factor) for each, values in zip(said, hidden, strict=True)))
     return np.array(ratios)
 
 

@@ -81,17 +81,14 @@ class Neighbours:
         one, other = (records.total(look).integers for records in sets)
         return one, other
 
+    @property
+    def records(self) -> tuple[Array, Array]:
+        return self.first, self.second
+
     @cached_property
     def means(self) -> tuple[Array, Array]:
         """The Fréchet means, as a release computes them."""
         one, other = (host(frechet_mean(self.ball.manifold, each).point) for each in (self.first, self.second))
-        return one, other
-
-    @cached_property
-    def coordinates(self) -> tuple[np.ndarray, np.ndarray]:
-        """The means in orthonormal coordinates at the centre."""
-        center = host(self.ball.center)
-        one, other = (self.ball.manifold.log_coordinates(center, mean) for mean in self.means)
         return one, other
 
     @cached_property
