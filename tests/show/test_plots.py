@@ -39,6 +39,21 @@ def test_every_release_has_a_picture_on_the_axes_given_and_a_caption_that_promis
     assert "released" in caption_of(example(name))
 
 
+@pytest.mark.parametrize(
+    ("budgets", "caption", "scale"),
+    [
+        ([dpm.PureDP(0.5), dpm.PureDP(1.0)], "ε", "log"),
+        ([dpm.PureDP(1.0), dpm.ApproxDP(1.0, 1e-6), dpm.GaussianDP(0.5)], "budget", "linear"),
+    ],
+)
+def test_pictures_of_plans_have_a_line_per_mechanism(budgets, caption, scale):
+    table = dpm.plan(dpm.Ball(dpm.Sphere(2), NORTH, np.pi / 8), 300, budgets)
+    ax = plot_error_vs_epsilon(table, ax=Figure().add_subplot())
+    lines = [line for line in ax.lines if line.get_label() != "radius of the domain"]
+    assert len(lines) == len({(row.mechanism, row.numerics) for row in table.rows if row.available})
+    assert (ax.get_xlabel(), ax.get_xscale(), ax.get_yscale()) == (caption, scale, "log")
+
+
 def test_without_axes_there_is_a_new_figure():
     before = set(plt.get_fignums())
     assert isinstance(plot_release(example("sphere2")), Axes)
