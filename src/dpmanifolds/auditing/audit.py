@@ -1,15 +1,5 @@
 """The audit of a mechanism: attack it on the worst known neighbours, and hold the result against its promise.
 
->>> import numpy as np
->>> from dpmanifolds import Ball, PureDP, Sphere
->>> from dpmanifolds.auditing import audit
->>> ball = Ball(Sphere(2), np.array([0.0, 0.0, 1.0]), radius=np.pi / 8)
->>> report = audit("wrapped-laplace", ball, 100, PureDP(1.0), draws=2000, rng=0)
->>> report.claimed, report.flagged
-(1.0, False)
->>> report.lower_bound > 0.4
-True
-
 A release is one draw per call. An audit needs 100,000 of them: here the same noise is drawn around the same exact sum
 as often as wanted, and what comes after it (estimate, exp) runs over a whole array of draws. The tests hold it against
 `private_mean` and `Mechanism.release` on the same bits. How a mechanism draws many and what its likelihood is, it says

@@ -1,13 +1,5 @@
 """What a promise lets an attacker do, and what an attack's error rates say against it.
 
->>> from dpmanifolds.auditing import Claim
->>> from dpmanifolds.privacy import Guarantee
->>> claim = Claim.of(Guarantee.pure(1.0))
->>> claim.name, claim.value
-('ε', 1.0)
->>> round(float(claim.implied(false_alarms=0.1, misses=0.6)), 6)
-1.386294
-
 A test that tells two neighbours apart with false alarms α and misses β contradicts every promise that is stronger than
 what `implied` says: ε ≥ ln((1 − δ − β)/α) for (ε, δ)-DP, μ ≥ Φ⁻¹(1 − α) − Φ⁻¹(β) for Gaussian DP, and
 ρ ≥ sup_a D_a(1 − β ‖ α)/a over orders a ≥ 1 for zCDP, D_a the Rényi divergence of the test's two coins.

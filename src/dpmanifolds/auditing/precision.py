@@ -1,14 +1,5 @@
 """The attack on low-order bits: floating-point noise tells more than real numbers would.
 
->>> import numpy as np
->>> from dpmanifolds.auditing import precision_attack
->>> rng = np.random.default_rng(0)
->>> means = 0.0, 0.1
->>> naive = [mean + rng.laplace(scale=0.1, size=(4000, 1)) for mean in means]
->>> found = precision_attack(*naive, epsilon=1.0, offsets=means)
->>> found.separated, found.bound > 3
-(True, True)
-
 A sum x + y of floats is rounded to the grid of its size, and the noise y itself has a grid of its own. So some sums can
 come from one neighbour only: "the output minus x is a multiple of 2^−k" has a fair probability under one neighbour and
 probability 0 under the other (Mironov 2012). The attack tries all k, all entries of the output and the offsets 0, x and

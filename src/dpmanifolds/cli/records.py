@@ -17,7 +17,7 @@ from dpmanifolds.data._array_files import FileRecords, is_store
 from dpmanifolds.data._fif import fif_channels
 from dpmanifolds.data._files import DEFAULT_LIMIT
 from dpmanifolds.data._tables import columns_from_matrices
-from dpmanifolds.data.readers import as_records, open_points, table_columns
+from dpmanifolds.data.readers import as_records, open_store, table_columns
 from dpmanifolds.domains import Ball
 from dpmanifolds.errors import ArgumentError, NotOnManifoldError
 from dpmanifolds.manifolds import SPD, Manifold, PlanarShapes, Power, manifold_from_name
@@ -30,6 +30,7 @@ from dpmanifolds.statistics import ball_from_reference
 __all__ = ["Loaded", "ball_from", "budget_from", "load", "persons"]
 
 _FILES = "files"
+_FORWARDED = ("key", "layout", "record_axis", "mask", "missing")
 _NUMBER = r"[-+]?(?:\d+\.?\d*|\.\d+)(?:[eE][-+]?\d+)?"
 _TYPES = ("eeg", "mag", "grad", "seeg", "ecog", "dbs")
 
@@ -109,19 +110,12 @@ def _table(path: Path, records: Records, manifold: Manifold, person: str | None)
     columns = None if records.columns is None else _listed(records.columns)
     if columns is None and person is not None:
         columns = [name for name in table_columns(path) if name != person]
-    points = open_points(
-        path,
-        manifold=None,
-        key=records.key,
-        columns=columns,
-        layout=records.layout,
-        header="auto",
-        record_axis=records.record_axis,
-        mask=records.mask,
-        picks=None,
-        missing=records.missing,
-        max_bytes=DEFAULT_LIMIT,
-    )
+    points: np.ndarray | FileRecords
+    if is_store(path):
+        points = open_store(path, records.key, records.record_axis, records.layout)
+    else:
+        how: dict[str, Any] = {name: getattr(records, name) for name in _FORWARDED}
+        points = read_points(path, columns=columns, **how)
     if isinstance(manifold, SPDBase) and len(points.shape) == 2 and points.shape[1] == manifold.dim > 1:
         raise ArgumentError(
             f"{path.name} has {points.shape[1]} columns, a triangle of a {manifold.k}×{manifold.k} matrix: pass "

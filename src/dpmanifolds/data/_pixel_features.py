@@ -1,10 +1,5 @@
 """Features of the pixels of a block of images, in buffers that are used again for the next block.
 
->>> import numpy as np
->>> from dpmanifolds.data._pixel_features import PixelFeatures
->>> PixelFeatures(count=2, height=4, width=5, channels=1).covariances(np.full((2, 4, 5), 0.5)).shape
-(2, 9, 9)
-
 For images that live on an accelerator the same stencils run on whole arrays, block by block.
 """
 

@@ -1,14 +1,5 @@
 """Covariance descriptors: an image of any size becomes one small positive definite matrix.
 
->>> import numpy as np
->>> from dpmanifolds.data import DescriptorDomain, image_descriptors
->>> images = np.random.default_rng(0).integers(0, 256, size=(5, 28, 28), dtype=np.uint8)
->>> points = image_descriptors(images)
->>> points.shape
-(5, 9, 9)
->>> DescriptorDomain(channels=1).contains(points).tolist()
-[True, True, True, True, True]
-
 Images in Dask are described lazily, a task per chunk, nothing computed until a release asks for it. A task gives each
 image its descriptor, whatever the others are; what is no image becomes a descriptor of NaN, because a task that raises
 may have its arguments, images among them, written to the log of its worker.

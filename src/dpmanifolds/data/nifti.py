@@ -1,22 +1,4 @@
-"""Diffusion tensors from and to NIfTI files (.nii and .nii.gz, versions 1 and 2), without further packages.
-
->>> import struct, tempfile
->>> from pathlib import Path
->>> import numpy as np
->>> from dpmanifolds.data import read_tensors
->>> header = bytearray(352)
->>> struct.pack_into("<i", header, 0, 348)
->>> struct.pack_into("<8h", header, 40, 4, 2, 1, 1, 6, 1, 1, 1)
->>> struct.pack_into("<hh", header, 70, 16, 32)
->>> struct.pack_into("<f", header, 108, 352)
->>> header[344:348] = b"n+1\\0"
->>> voxels = np.array([[1, 0, 0, 1, 0, 1], [3, 1, 0, 2, 0, 1]], dtype="<f4")
->>> with tempfile.TemporaryDirectory() as folder:
-...     path = Path(folder) / "tensors.nii"
-...     _ = path.write_bytes(bytes(header) + voxels.tobytes(order="F"))
-...     read_tensors(path, layout="upper")[1].tolist()
-[[3.0, 1.0, 0.0], [1.0, 2.0, 0.0], [0.0, 0.0, 1.0]]
-"""
+"""Diffusion tensors from and to NIfTI files (.nii and .nii.gz, versions 1 and 2), without further packages."""
 
 from __future__ import annotations
 

@@ -1,10 +1,5 @@
 """The planner page: expected error, budget and radius at the move of a slider, before any data is touched.
 
->>> from dpmanifolds.planning import plan_page
->>> text = plan_page(manifold="sphere:2", n=200, radius=0.5)
->>> text.startswith("<!doctype html>"), len(text) < 1_000_000
-(True, True)
-
 One self-contained file: it opens from disk, loads nothing and sends nothing.
 """
 

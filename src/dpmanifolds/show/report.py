@@ -1,13 +1,4 @@
-"""A release for people: one self-contained HTML page. For programs: release.json (everything), release.npz (arrays).
-
->>> import numpy as np
->>> import dpmanifolds as dpm
->>> from dpmanifolds.show import report_html
->>> ball = dpm.Ball(dpm.SPD(2), np.eye(2), radius=1.0)
->>> page = report_html(dpm.private_mean(dpm.SPD(2).random_point(500, rng=0), ball, dpm.PureDP(1.0)))
->>> "guesses right" in page, "src=" in page
-(True, False)
-"""
+"""A release for people: one self-contained HTML page. For programs: release.json (everything), release.npz (arrays)."""
 
 from __future__ import annotations
 
