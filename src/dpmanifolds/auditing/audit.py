@@ -15,9 +15,9 @@ import numpy as np
 from dpmanifolds._arrays import Array
 from dpmanifolds._points import as_block, host
 from dpmanifolds._validate import positive_integer, positive_number
-from dpmanifolds.auditing.bounds import Claim, lower_bound, profile_bands
+from dpmanifolds.auditing.bounds import Claim, lower_bound
 from dpmanifolds.auditing.neighbours import Neighbours, worst_neighbours
-from dpmanifolds.auditing.report import AuditReport, profile_points, score_histogram
+from dpmanifolds.auditing.report import AuditReport
 from dpmanifolds.domains import Ball
 from dpmanifolds.noise import as_generator
 from dpmanifolds.privacy import Budget
@@ -59,24 +59,20 @@ def audit(
     draws = positive_integer("draws", draws, at_least=200)
     factor = positive_number("noise_factor", noise_factor)
     chosen = choose(mean_facts(domain, n), budget, mechanism=mechanism, numerics=numerics).mechanism
-    claim = Claim.of(chosen.guarantee)
     if pair is None:
         pair = worst_of(worst_neighbours(domain, n, rng=0), chosen)
     source = None if rng is None else as_generator(rng)
-    first, second = attack(chosen, pair, draws, source, factor)
-    return AuditReport(
+    return AuditReport.from_scores(
+        *attack(chosen, pair, draws, source, factor),
+        chosen.guarantee,
+        confidence,
         mechanism=chosen.name,
         numerics=chosen.numerics,
         domain=repr(domain.manifold),
         n=n,
-        claim=claim,
-        bound=lower_bound(first, second, claim, confidence),
-        confidence=confidence,
         draws=draws,
         noise_factor=factor,
         pair=pair.description,
-        profile=profile_bands(first, second, chosen.guarantee, profile_points(chosen.guarantee), confidence),
-        histogram=score_histogram(first, second),
     )
 
 

@@ -44,8 +44,7 @@ from typing import Any, TypeAlias
 import numpy as np
 
 from dpmanifolds._validate import positive_integer, positive_number
-from dpmanifolds.auditing.bounds import Claim, lower_bound, profile_bands
-from dpmanifolds.auditing.report import AuditReport, profile_points, score_histogram
+from dpmanifolds.auditing.report import AuditReport
 from dpmanifolds.errors import ArgumentError, DPManifoldsError
 from dpmanifolds.noise import LatticeGaussian, LatticeLaplace, RoundedGaussian, RoundedLaplace, as_generator
 from dpmanifolds.releases import ClassMeans, Release, tangent, variance
@@ -187,21 +186,18 @@ def audit_release(
         if calls is not None:
             runs = _continued(runs, draws, factor, source)
         scores = _scores(release, (first, second), runs, factor)
-    claim = Claim.of(made.guarantee)
     last = made.releases[-1] if isinstance(made, ClassMeans) else made
-    return AuditReport(
+    return AuditReport.from_scores(
+        *scores,
+        made.guarantee,
+        confidence,
         mechanism=last.mechanism,
         numerics=last.numerics,
         domain=repr(last.domain.manifold),
         n=last.n,
-        claim=claim,
-        bound=lower_bound(*scores, claim, confidence),
-        confidence=confidence,
         draws=draws,
         noise_factor=factor,
         pair=description,
-        profile=profile_bands(*scores, made.guarantee, profile_points(made.guarantee), confidence),
-        histogram=score_histogram(*scores),
     )
 
 
