@@ -11,17 +11,15 @@ from __future__ import annotations
 import math
 from collections.abc import Iterable
 from dataclasses import dataclass
-from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike
 
-from dpmanifolds._points import count_records, leaves
 from dpmanifolds._validate import number_between
 from dpmanifolds.auditing.bounds import Claim, upper_rate
 from dpmanifolds.errors import ArgumentError
 
-__all__ = ["PrecisionReport", "numbers_of", "precision_attack"]
+__all__ = ["PrecisionReport", "precision_attack"]
 
 _STEPS = np.arange(8, 66)
 _CHOOSING_ERROR = 1e-5
@@ -51,12 +49,6 @@ class PrecisionReport:
     def separated(self) -> bool:
         """Whether low-order bits show more than is promised."""
         return self.bound > self.claim.value
-
-
-def numbers_of(points: Any) -> np.ndarray:
-    """Every real number in points (count, …), as (count, entries)."""
-    flat = [np.asarray(part).reshape((count_records(points), -1)) for part in leaves(points)]
-    return np.concatenate([np.hstack([part.real, part.imag]) if np.iscomplexobj(part) else part for part in flat], 1)
 
 
 def precision_attack(
