@@ -69,13 +69,11 @@ _SENTENCES = (
     (f"{_WORDS['smallest']} must be below largest", "--eigenvalues must be LOW HIGH, the smaller number first"),
     ("path must be a file that can be read; got", "there is no file to read:"),
     ("Check them with dpmanifolds.validate", "Check them (dpmanifolds.validate in Python tells which)"),
-    ("Check the records with dpmanifolds.validate and the loss at", "Check the records, and the loss at"),
     ("Pass a larger max_bytes if that is right, or split the file", "Split the file"),
     ("pass key,", "pass --key,"),
     ("Check the axis order, or the size given to the manifold", "Check --record-axis, and the size in --manifold"),
     ("allow overwriting (overwrite=True, --overwrite)", "pass --overwrite"),
     ("; write it with Release.to_json.", ". Name the release.json that a command wrote."),
-    ("Use smaller step sizes, longest_step= or within=", "Use a smaller --step-size"),
     ("use manifold.project to put it there", "check its numbers"),
     ("below manifold.max_radius", "of a smaller --radius"),
 )
