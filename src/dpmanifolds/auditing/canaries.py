@@ -1,11 +1,5 @@
 """Descent audited in one run: many planted records at once, each told apart by its own direction.
 
->>> from dpmanifolds import ApproxDP
->>> from dpmanifolds.auditing import audit_descent
->>> report = audit_descent(ApproxDP(8.0, 1e-5), steps=5, canaries=400, rng=0)
->>> report.flagged, report.lower_bound > 1.0
-(False, True)
-
 Every record is a canary: a coin decides whether its gradient is +C·e_i or −C·e_i, and the attacker, who sees all
 iterates, guesses the coins. Under (ε, δ)-DP for replaced records the number of right guesses is hardly above that of a
 coin with probability e^ε/(1 + e^ε) (Steinke, Nasr and Jagielski 2023, Theorem 5.2, whose proof needs neighbours that

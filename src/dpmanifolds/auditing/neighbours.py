@@ -1,14 +1,5 @@
 """Pairs of data sets that differ in one record and move a sum, or the Fréchet mean, as far as it goes.
 
->>> import numpy as np
->>> from dpmanifolds import Ball, Sphere
->>> from dpmanifolds.auditing.neighbours import worst_neighbours
->>> from dpmanifolds.privacy import sensitivity_of_mean
->>> ball = Ball(Sphere(2), np.array([0.0, 0.0, 1.0]), radius=np.pi / 8)
->>> pair = max(worst_neighbours(ball, 30, rng=0), key=lambda pair: pair.moved)
->>> round(pair.moved / float(sensitivity_of_mean(ball, 30)), 3)
-0.998
-
 A sum of integers moves by its whole 2R when a record moves from one point of the edge, or from beyond it, to the
 opposite one, wherever the others stand. For the Fréchet mean: in a plane of the largest curvature κ > 0 the other
 records stand at ±r·e₂, and the last one moves from r·e₁ to −r·e₁, which attains Theorem S1 as n grows. Where κ ≤ 0 the
@@ -76,17 +67,14 @@ class Neighbours:
         one, other = (records.total(look).integers for records in sets)
         return one, other
 
+    @property
+    def records(self) -> tuple[Array, Array]:
+        return self.first, self.second
+
     @cached_property
     def means(self) -> tuple[Array, Array]:
         """The Fréchet means, as a release computes them."""
         one, other = (host(frechet_mean(self.ball.manifold, each).point) for each in (self.first, self.second))
-        return one, other
-
-    @cached_property
-    def coordinates(self) -> tuple[np.ndarray, np.ndarray]:
-        """The means in orthonormal coordinates at the centre."""
-        center = host(self.ball.center)
-        one, other = (self.ball.manifold.log_coordinates(center, mean) for mean in self.means)
         return one, other
 
     @cached_property

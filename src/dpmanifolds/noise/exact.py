@@ -92,6 +92,10 @@ class RoundedGaussian:
         source = BitStream(as_generator(rng))
         return saturated_sum(steps, _draw(steps.size, _rational(self.scale), source, radial=False))
 
+    def log_density(self, offsets: np.ndarray) -> np.ndarray:
+        """ln of the density of noise (..., dim), up to a constant."""
+        return np.asarray(-np.sum(np.square(offsets / float(self.scale)), axis=-1) / 2)
+
     def mu(self, l2_steps: float) -> float:
         """An upper bound, tight to rounding, of the μ at which values that move by up to `l2_steps` are released."""
         return _ratio_up(l2_steps, self.scale)
@@ -120,6 +124,10 @@ class RoundedLaplace:
         steps = whole_steps(values, self.dim)
         source = BitStream(as_generator(rng))
         return saturated_sum(steps, _draw(steps.size, _rational(self.scale), source, radial=True))
+
+    def log_density(self, offsets: np.ndarray) -> np.ndarray:
+        """ln of the density of noise (..., dim), up to a constant."""
+        return np.asarray(-np.linalg.norm(offsets / float(self.scale), axis=-1))
 
     def epsilon(self, l2_steps: float) -> float:
         """An upper bound, tight to rounding, of the ε at which values that move by up to `l2_steps` are released."""

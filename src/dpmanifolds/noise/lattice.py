@@ -69,6 +69,10 @@ class LatticeGaussian:
         variance = exact_scale(self.scale, _LARGEST_SCALE) ** 2
         return saturated_sum(steps, [discrete_gaussian(variance, source) for _ in range(self.dim)])
 
+    def log_density(self, offsets: np.ndarray) -> np.ndarray:
+        """ln of the density of noise (..., dim), up to a constant."""
+        return np.asarray(-np.sum(np.square(offsets / float(self.scale)), axis=-1) / 2)
+
     def rho(self, l2_steps: float) -> float:
         """OpenDP's privacy map, rounded up: ρ of zCDP for values that move by up to `l2_steps` in ℓ2."""
         return float(_gaussian(int(self.dim), float(self.scale)).map(_distance("l2_steps", l2_steps)))
@@ -102,6 +106,10 @@ class LatticeLaplace:
         source = BitStream(as_generator(rng))
         scale = exact_scale(self.scale, _LARGEST_SCALE)
         return saturated_sum(steps, [discrete_laplace(scale, source) for _ in range(self.dim)])
+
+    def log_density(self, offsets: np.ndarray) -> np.ndarray:
+        """ln of the density of noise (..., dim), up to a constant."""
+        return np.asarray(-np.linalg.norm(offsets / float(self.scale), ord=1, axis=-1))
 
     def epsilon(self, l1_steps: float) -> float:
         """OpenDP's privacy map, rounded up: ε for values that move by up to `l1_steps` in ℓ1."""

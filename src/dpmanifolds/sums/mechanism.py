@@ -338,6 +338,23 @@ class Mechanism(ABC):
 
     error_metric: ClassVar[str] = "coordinates"
     """"coordinates": tangent coordinates at the centre; "distance": geodesic distance."""
+    stays_inside: ClassVar[bool] = False
+    """Whether the law lives on the domain alone."""
+
+    @abstractmethod
+    def draw_many(self, statistic: Array, count: int, *, records: Array | None = None, rng: Any = None) -> Array:
+        """Releases (count, …) of one statistic, each of which spends the guarantee: for audits."""
+
+    @abstractmethod
+    def log_likelihood(self, released: Array, statistic: Array, *, records: Array | None = None) -> np.ndarray:
+        """ln of the density of releases (count, …) of this statistic, up to a constant: for audits.
+
+        Exact where a release was not moved into the domain; any score makes a valid attack.
+        """
+
+    def weakened(self, factor: float) -> Self:
+        """The same with so much of its noise: it does not keep its guarantee, and shows audits that find it out."""
+        return replace(self, scale=self.scale * factor)
 
 
 def edge_factor(domain: Domain) -> float:

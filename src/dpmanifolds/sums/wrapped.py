@@ -34,7 +34,7 @@ from dpmanifolds.distributions import FlatGaussian, FlatLaplace
 from dpmanifolds.domains import Ball
 from dpmanifolds.errors import ArgumentError, ScaleOutOfRangeError
 from dpmanifolds.manifolds import Euclidean
-from dpmanifolds.noise import LatticeGaussian, LatticeLaplace, RoundedGaussian, RoundedLaplace
+from dpmanifolds.noise import LatticeGaussian, LatticeLaplace, RoundedGaussian, RoundedLaplace, as_generator
 from dpmanifolds.privacy import (
     Budget,
     Guarantee,
@@ -122,15 +122,12 @@ class WrappedMechanism(Mechanism):
         return np.asarray(coordinates * (wanted / np.maximum(lengths, 1e-300))[..., None])
 
     def draw(self, statistic: Array, *, records: Array | None = None, rng: Any = None) -> Draw:
-        domain = self.facts.domain
         if self.facts.shape is not None:
             raise ArgumentError(
                 "this mechanism adds noise to a sum of integers, one vector for each record (noisy_mean), and not to a "
                 "point: that moves by more. Use private_mean, or the mechanism 'direct'."
             )
-        coordinates = domain.manifold.log_coordinates(host(domain.center), host(statistic))
-        values = np.rint(coordinates / self.step).astype(np.int64)
-        noisy = self._noisy(values, rng) * self.step
+        noisy = self._noisy(np.rint(self._coordinates(statistic)).astype(np.int64), rng) * self.step
         return Draw(self.point_of(noisy), noisy)
 
     def point_of(self, coordinates: np.ndarray) -> Array:
@@ -159,12 +156,26 @@ class WrappedMechanism(Mechanism):
 
     @cached_property
     @abstractmethod
-    def _noise(self) -> Any:
-        """The law of integers that is added to integers."""
+    def noise(self) -> RoundedGaussian | RoundedLaplace | LatticeGaussian | LatticeLaplace:
+        """The law of the integers that are added, in whole steps."""
 
     def _noisy(self, values: np.ndarray, rng: Any) -> np.ndarray:
-        """Integers plus integer noise."""
-        return np.asarray(self._noise.release(values, rng))
+        return self.noise.release(values, rng)
+
+    def _coordinates(self, points: Array) -> np.ndarray:
+        center = host(self.facts.domain.center)
+        return np.asarray(self.facts.domain.manifold.log_coordinates(center, host(points)) / self.step)
+
+    def draw_many(self, statistic: Array, count: int, *, records: Array | None = None, rng: Any = None) -> Array:
+        values = np.rint(self._coordinates(statistic)).astype(np.int64)
+        source = None if rng is None else as_generator(rng)
+        return self.point_of(np.stack([self._noisy(values, source) for _ in range(count)]) * self.step)
+
+    def log_likelihood(self, released: Array, statistic: Array, *, records: Array | None = None) -> np.ndarray:
+        return self.noise.log_density(self._coordinates(released) - self._coordinates(statistic))
+
+    def weakened(self, factor: float) -> Self:
+        return replace(self, scale=self.scale * factor, sigma_steps=self._steps * factor)
 
     def _with_edge(self, mean: float, radius_90: float, *, simulated: bool = False) -> ExpectedError:
         domain = self.facts.domain
@@ -262,7 +273,7 @@ class WrappedGaussianMechanism(WrappedMechanism):
         return cls._on(lattice, sigma, facts, guarantee, numerics)
 
     @cached_property
-    def _noise(self) -> LatticeGaussian | RoundedGaussian:
+    def noise(self) -> RoundedGaussian | LatticeGaussian:
         return (LatticeGaussian if self.numerics == "lattice" else RoundedGaussian)(self.dim, self._steps)
 
     @cached_property
@@ -311,7 +322,7 @@ class WrappedLaplaceMechanism(WrappedMechanism):
         return cls._on(lattice, sigma, facts, guarantee, numerics)
 
     @cached_property
-    def _noise(self) -> LatticeLaplace | RoundedLaplace:
+    def noise(self) -> RoundedLaplace | LatticeLaplace:
         return (LatticeLaplace if self.numerics == "lattice" else RoundedLaplace)(self.dim, self._steps)
 
     @property

@@ -9,7 +9,7 @@ import pytest
 
 import dpmanifolds as dpm
 from dpmanifolds.data import read_affine, read_nifti, read_tensors, write_nifti
-from dpmanifolds.data.nifti_space import columns_from_matrices
+from dpmanifolds.data._tables import columns_from_matrices
 
 AFFINE = np.array([[-2.0, 0.0, 0.1, 90.0], [0.0, 2.0, 0.0, -126.0], [0.1, 0.0, 2.5, -72.0], [0.0, 0.0, 0.0, 1.0]])
 

@@ -1,4 +1,4 @@
-"""What the commands print: results on the standard output, everything else on the standard error."""
+"""What is printed: results on the standard output, everything else on the standard error; tables of facts and plans."""
 
 from __future__ import annotations
 
@@ -12,8 +12,7 @@ from rich.padding import Padding
 from rich.table import Table
 from rich.text import Text
 
-from dpmanifolds.cli._words import in_flags
-from dpmanifolds.planning._show import remarks as plan_remarks
+from dpmanifolds.show.words import in_flags
 
 if TYPE_CHECKING:
     from dpmanifolds.ledger import Ledger
@@ -87,7 +86,7 @@ def plan_notes(plan: Plan) -> list[str]:
         if row.available and row.note:
             notes.setdefault(row.note, []).append(f"{row.mechanism} ({row.numerics})")
     listed = [f"{', '.join(dict.fromkeys(names))}: {note}." for note, names in notes.items()]
-    return [in_flags(each, {"numerics": "--numerics"}) for each in (*listed, *plan_remarks(plan))]
+    return [in_flags(each, {"numerics": "--numerics"}) for each in (*listed, *plan.remarks)]
 
 
 def progress(items: list[T], words: str) -> Iterable[T]:

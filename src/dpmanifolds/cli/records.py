@@ -1,31 +1,37 @@
-"""Records from files, as points of a manifold. Nothing read here is ever printed."""
+"""Records from files, as points of a manifold, and the balls and budgets that were typed. No record is ever printed."""
 
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass, replace
+import re
+from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
 from dpmanifolds._validate import positive_number
-from dpmanifolds.cli._options import Place, Records
-from dpmanifolds.cli._show import progress
+from dpmanifolds.cli.options import Budgeting, Place, Records
 from dpmanifolds.data import read_affine, read_labels, read_nifti, read_points, read_tensors, read_tps, write_nifti
+from dpmanifolds.data._array_files import FileRecords, is_store
 from dpmanifolds.data._fif import fif_channels
 from dpmanifolds.data._files import DEFAULT_LIMIT
-from dpmanifolds.data._zarr import FileRecords, is_store
-from dpmanifolds.data.nifti_space import columns_from_matrices
-from dpmanifolds.data.readers import as_records, open_points, table_columns
-from dpmanifolds.errors import ArgumentError
+from dpmanifolds.data._tables import columns_from_matrices
+from dpmanifolds.data.readers import as_records, open_store, table_columns
+from dpmanifolds.domains import Ball
+from dpmanifolds.errors import ArgumentError, NotOnManifoldError
 from dpmanifolds.manifolds import SPD, Manifold, PlanarShapes, Power, manifold_from_name
 from dpmanifolds.manifolds.spd import SPDBase
+from dpmanifolds.privacy.budget import Budget, budget_of
 from dpmanifolds.records.persons import Persons, persons_of
+from dpmanifolds.show.tables import progress
+from dpmanifolds.statistics import ball_from_reference
 
-__all__ = ["Loaded", "load", "persons"]
+__all__ = ["Loaded", "ball_from", "budget_from", "load", "persons"]
 
 _FILES = "files"
+_FORWARDED = ("key", "layout", "record_axis", "mask", "missing")
+_NUMBER = r"[-+]?(?:\d+\.?\d*|\.\d+)(?:[eE][-+]?\d+)?"
 _TYPES = ("eeg", "mag", "grad", "seeg", "ecog", "dbs")
 
 
@@ -104,19 +110,12 @@ def _table(path: Path, records: Records, manifold: Manifold, person: str | None)
     columns = None if records.columns is None else _listed(records.columns)
     if columns is None and person is not None:
         columns = [name for name in table_columns(path) if name != person]
-    points = open_points(
-        path,
-        manifold=None,
-        key=records.key,
-        columns=columns,
-        layout=records.layout,
-        header="auto",
-        record_axis=records.record_axis,
-        mask=records.mask,
-        picks=None,
-        missing=records.missing,
-        max_bytes=DEFAULT_LIMIT,
-    )
+    points: np.ndarray | FileRecords
+    if is_store(path):
+        points = open_store(path, records.key, records.record_axis, records.layout)
+    else:
+        how: dict[str, Any] = {name: getattr(records, name) for name in _FORWARDED}
+        points = read_points(path, columns=columns, **how)
     if isinstance(manifold, SPDBase) and len(points.shape) == 2 and points.shape[1] == manifold.dim > 1:
         raise ArgumentError(
             f"{path.name} has {points.shape[1]} columns, a triangle of a {manifold.k}×{manifold.k} matrix: pass "
@@ -248,3 +247,96 @@ def _names(path: Path, count: int) -> np.ndarray:
             f"--group-by must name a person for each of the {count} records, one per line; it has {len(lines)} lines."
         )
     return np.array(lines)
+
+
+def ball_from(place: Place, manifold: Manifold) -> Ball:
+    """The public ball that the options describe, in exactly one of five ways.
+
+    On a map of m copies, the centre and the radius are those of one copy: the ball of the map has √m times the radius.
+    """
+    ways = {
+        "--radius (with --center)": place.radius is not None,
+        "--eigenvalues": place.eigenvalues is not None,
+        "--bounds": place.bounds is not None,
+        "--positive-orthant": place.positive_orthant,
+        "--reference": place.reference is not None,
+    }
+    given = [name for name, taken in ways.items() if taken]
+    if len(given) != 1:
+        listed = ", ".join(ways)
+        told = "none was" if not given else f"{' and '.join(given)} were"
+        raise ArgumentError(
+            f"give the public ball in one way of {listed}; {told} given. Choose it without the records."
+        )
+    if place.center is not None and place.radius is None:
+        raise ArgumentError(f"--center goes with --radius; {given[0]} brings its own centre. Leave one of them out.")
+    if place.reference is not None or manifold.single is manifold:
+        return _ball_of_one(place, manifold)
+    one = _ball_of_one(place, manifold.single)
+    center = np.broadcast_to(np.asarray(one.center), manifold.point_shape).copy()
+    return Ball(manifold, center, one.radius * math.sqrt(manifold.copies))
+
+
+def _ball_of_one(place: Place, manifold: Manifold) -> Ball:
+    if place.eigenvalues is not None:
+        return Ball.from_eigenvalues(manifold, *place.eigenvalues)
+    if place.bounds is not None:
+        table = read_points(place.bounds)
+        if table.ndim != 2 or len(table) != 2:
+            raise ArgumentError(f"--bounds must be a file of two rows, lower and upper; it has shape {table.shape}.")
+        return Ball.from_bounds(manifold, *table)
+    if place.positive_orthant:
+        return Ball.positive_orthant(manifold)
+    if place.reference is not None:
+        return ball_from_reference(manifold, read_points(place.reference, manifold=manifold))
+    center = _center_from(place.center, manifold)
+    try:
+        manifold.as_points(center, "--center")
+    except ArgumentError as problem:
+        raise ArgumentError(f"--center is no point: {problem.message}") from None
+    try:
+        return Ball(manifold, center, 0.0 if place.radius is None else place.radius)
+    except NotOnManifoldError:
+        raise NotOnManifoldError(
+            f"--center is no point of {manifold!r}, whose points are {manifold.words}. Check its numbers "
+            "and the file it came from."
+        ) from None
+
+
+def _center_from(text: str | None, manifold: Manifold) -> Any:
+    natural = manifold.natural_center
+    if text is None or text in ("identity", "origin"):
+        if natural is not None:
+            return natural
+        wanted = "--center is needed" if text is None else f"--center {text} names no point here"
+        raise ArgumentError(
+            f'{wanted}: {manifold!r} has no middle of its own. Give numbers such as "0,0,1", or a file with one '
+            "point, from public knowledge."
+        )
+    multiple = re.fullmatch(rf"({_NUMBER})\s*\*\s*I", text.strip())
+    if multiple:
+        if natural is None or not manifold.has_units or np.ndim(natural) != 2:
+            raise ArgumentError(f"--center {text!r} is a matrix; {manifold!r} has no such points.")
+        return float(multiple[1]) * np.asarray(natural)
+    if re.fullmatch(rf"\s*{_NUMBER}(\s*,\s*{_NUMBER})*\s*", text):
+        return manifold.typed_point(np.array([float(number) for number in text.split(",")]))
+    if not Path(text).is_file():
+        raise ArgumentError(
+            f'--center must be identity, origin, a multiple such as "4.5e-4*I", numbers such as "0,0,1", or a file; '
+            f"got {text!r}."
+        )
+    array = read_points(text)
+    shape = manifold.record_shapes[-1]
+    return array.reshape(shape) if array.dtype.kind != "c" and array.size == math.prod(shape) else array.squeeze()
+
+
+def budget_from(budgeting: Budgeting) -> Budget:
+    """The budget of exactly one kind."""
+    kinds = {"--epsilon": budgeting.epsilon, "--mu": budgeting.mu, "--rho": budgeting.rho}
+    given = [name for name, value in kinds.items() if value is not None]
+    if len(given) != 1:
+        told = "none was given" if not given else f"{' and '.join(given)} were given"
+        raise ArgumentError(f"give the budget in one way: --epsilon (with or without --delta), --mu or --rho; {told}.")
+    if budgeting.delta is not None and budgeting.epsilon is None:
+        raise ArgumentError(f"--delta goes with --epsilon; {given[0]} needs none. Leave one of them out.")
+    return budget_of(**asdict(budgeting))

@@ -13,10 +13,8 @@ import numpy as np
 import typer
 
 from dpmanifolds._points import has_parts
-from dpmanifolds.cli._options import Accounting, Budgeting, Place, Records, Saving
-from dpmanifolds.cli._places import ball_from, budget_from
-from dpmanifolds.cli._records import Loaded, load, persons
-from dpmanifolds.cli._show import aside, facts, left_in_words, plan_table, result, say, working
+from dpmanifolds.cli.options import Accounting, Budgeting, Place, Records, Saving
+from dpmanifolds.cli.records import Loaded, ball_from, budget_from, load, persons
 from dpmanifolds.domains import Ball
 from dpmanifolds.errors import ArgumentError, DPManifoldsError
 from dpmanifolds.ledger import Ledger
@@ -24,10 +22,11 @@ from dpmanifolds.planning import Plan
 from dpmanifolds.privacy import Budget, Guarantee
 from dpmanifolds.releases import Release
 from dpmanifolds.show import save_release
-from dpmanifolds.show.files import new_files
-from dpmanifolds.show.words import percent
+from dpmanifolds.show.report import new_files
+from dpmanifolds.show.tables import aside, facts, left_in_words, plan_table, result, say, working
+from dpmanifolds.show.words import guess_of, percent
 
-__all__ = ["Job", "account_of", "asked_budget", "confirm", "finish", "guess_of", "prepare"]
+__all__ = ["Job", "account_of", "asked_budget", "confirm", "finish", "prepare"]
 
 
 @dataclass(frozen=True, eq=False)
@@ -43,6 +42,7 @@ class Job:
     saving: Saving
     terms: dict[str, Any]
     """unit, ledger, dataset and rng, as the entry points take them."""
+    on_invalid: str
 
     @property
     def counted(self) -> str:
@@ -69,9 +69,8 @@ def prepare(records: Records, place: Place, budgeting: Budgeting, accounting: Ac
             f"(--group-by), or say with --unit {terms['unit']} that none has more than one."
         )
     terms["unit"] = terms["unit"] or kind
-    if known is None:
-        return Job(loaded, ball, budget, None, len(loaded.points), saving, terms)
-    return Job(loaded, ball, budget, known.numbers, known.count, saving, terms)
+    numbers, count = (None, len(loaded.points)) if known is None else (known.numbers, known.count)
+    return Job(loaded, ball, budget, numbers, count, saving, terms, records.on_invalid)
 
 
 def _same_file(a: Path, b: Path) -> bool:
@@ -124,11 +123,6 @@ def account_of(accounting: Accounting, saving: Saving) -> dict[str, Any]:
     return {"unit": unit, "ledger": ledger, "dataset": accounting.dataset, "rng": None}
 
 
-def guess_of(budget: Budget) -> float:
-    """The largest probability of guessing right which of two values a record has."""
-    return (1 + float(Guarantee((budget.term,)).delta(0.0))) / 2
-
-
 @contextmanager
 def confirm(job: Job, what: str, *, plan: Plan | None = None, remarks: Sequence[str] = ()) -> Iterator[None]:
     """Show what is about to be spent and what it buys, and ask; without a terminal, --yes must have been given.
@@ -159,12 +153,16 @@ def confirm(job: Job, what: str, *, plan: Plan | None = None, remarks: Sequence[
 
 def _show_job(job: Job, what: str, plan: Plan | None, remarks: Sequence[str]) -> None:
     console, terms = aside(), job.terms
+    guess = percent(guess_of(Guarantee((job.budget.term,))))
     say(console, f"About to release the private {what} of {job.counted}", style="bold")
     rows = [
         ("records", job.loaded.manifold.words),
         ("domain", repr(job.ball)),
         ("budget", f"{job.budget.in_words()}, replace-one, neighbours differ in one {terms['unit']}"),
-        ("attacker", f"guesses right in at most {percent(guess_of(job.budget))} of cases (50 % by a coin)"),
+        (
+            "attacker",
+            f"guesses right in at most {guess} of cases (50 % by a coin)",
+        ),
     ]
     if terms["ledger"] is not None:
         told = left_in_words(terms["ledger"], terms["dataset"])
