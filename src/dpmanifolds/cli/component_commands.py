@@ -153,9 +153,10 @@ def descend(
     from dpmanifolds._validate import choice
     from dpmanifolds.cli._show import aside
     from dpmanifolds.cli._spend import confirm, finish, prepare
-    from dpmanifolds.descent import FrechetMeanLoss, FrechetMedianLoss, GeometricSteps, private_descent
+    from dpmanifolds.descent import GeometricSteps
+    from dpmanifolds.descent.losses import FrechetMeanLoss, FrechetMedianLoss
     from dpmanifolds.errors import ArgumentError
-    from dpmanifolds.releases import release_of_descent
+    from dpmanifolds.releases import private_descent
 
     choice("--loss", loss, ("mean", "median"))
     if records.on_invalid != "raise":
@@ -166,20 +167,18 @@ def descend(
     )
     family = FrechetMeanLoss if loss == "mean" else FrechetMedianLoss
     with confirm(job, f"{loss} by descent", remarks=[f"{steps} steps of size {step_size:g}"]):
-        outcome = private_descent(
+        release = private_descent(
             family(job.ball),
             job.loaded.points if job.groups is None else np.asarray(job.loaded.points),
-            job.ball.manifold,
-            start=job.ball.center,
-            budget=job.budget,
+            job.ball,
+            job.budget,
             steps=steps,
             step_size=sizes,
             batch_size=batch_size,
-            within=job.ball,
             group_by=job.groups,
             output="last" if loss == "mean" else "weighted-average",
             state=state,
             progress=aside().is_terminal and not saving.quiet,
             **job.terms,
         )
-    finish(job, release_of_descent(outcome, job.ball, job.budget, statistic=loss, n=job.n))
+    finish(job, release)

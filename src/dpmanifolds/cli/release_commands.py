@@ -124,7 +124,7 @@ def median(
     """
     from dpmanifolds.cli._show import working
     from dpmanifolds.cli._spend import confirm, finish, prepare
-    from dpmanifolds.descent.median import median_schedule
+    from dpmanifolds.descent.step_sizes import median_schedule
     from dpmanifolds.releases import private_median
 
     job = prepare(records, place, budgeting, accounting, saving)

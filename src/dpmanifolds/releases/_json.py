@@ -9,7 +9,7 @@ import numpy as np
 from dpmanifolds._arrays import Array
 from dpmanifolds._points import has_parts
 from dpmanifolds.data import DescriptorDomain
-from dpmanifolds.domains import Ball, Domain
+from dpmanifolds.domains import Ball, Domain, WholeSpace
 from dpmanifolds.errors import ArgumentError
 from dpmanifolds.manifolds import manifold_from_json
 
@@ -45,9 +45,11 @@ def point_from_json(data: Any) -> Array:
 
 
 def domain_to_json(domain: Domain) -> dict[str, Any]:
-    """A ball, the domain of image descriptors, or a user's own domain, of which only the description is kept."""
+    """A ball, all of a manifold, the domain of image descriptors; others are refused."""
     if isinstance(domain, Ball):
         described: dict[str, Any] = {"kind": "ball", "center": point_to_json(domain.center), "radius": domain.radius}
+    elif isinstance(domain, WholeSpace):
+        described = {"kind": "all", "center": point_to_json(domain.center)}
     elif isinstance(domain, DescriptorDomain):
         return {"kind": "descriptors", "channels": domain.channels, "eta": domain.eta}
     else:
@@ -62,6 +64,8 @@ def domain_from_json(data: Any) -> Domain:
     """What `domain_to_json` wrote."""
     if data["kind"] == "ball":
         return Ball(manifold_from_json(data["manifold"]), point_from_json(data["center"]), data["radius"])
+    if data["kind"] == "all":
+        return WholeSpace(manifold_from_json(data["manifold"]), point_from_json(data["center"]))
     if data["kind"] == "descriptors":
         return DescriptorDomain(data["channels"], data["eta"])
     raise ArgumentError(f"no domain is of the kind {data['kind']!r}.")

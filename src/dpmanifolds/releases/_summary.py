@@ -19,6 +19,8 @@ def summary_of(release: Release) -> str:
     stages = ""
     if release.stages:
         stages = f"  Stages before it: {len(release.stages)}; the promise covers all of them together.\n"
+    if release.descent is not None:
+        stages += f"  By descent: {release.descent}.\n"
     warning = ""
     if release.reproducible:
         warning = (

@@ -19,8 +19,9 @@ from typing import Any
 
 import numpy as np
 
-from dpmanifolds._points import host, leaves
+from dpmanifolds._points import host, leaves, on_host
 from dpmanifolds._validate import choice
+from dpmanifolds.descent.descent import DescentDetails
 from dpmanifolds.domains import Ball, Domain
 from dpmanifolds.errors import ArgumentError, DPManifoldsError
 from dpmanifolds.manifolds import Manifold
@@ -65,7 +66,7 @@ class Release:
     statistic: str
     """What was released: "mean", "median", "variance", "value", …"""
     value: Any
-    """A point of the manifold (NumPy), or a number."""
+    """A point of the manifold (NumPy; of `private_descent` in the library of the records), or a number."""
     guarantee: Guarantee
     """What is promised, in full; of all `stages` together."""
     budget: Budget
@@ -96,6 +97,8 @@ class Release:
     """The public point that records were looked at from, where that is not the centre of the domain."""
     stages: tuple[Release, ...] = ()
     """Earlier releases that this one was built on; the guarantee pays for them too."""
+    descent: DescentDetails | None = None
+    """Steps, batches and noise, where the value was descended to; `domain` is then where iterates were kept."""
     version: str = field(default="")
 
     @property
@@ -116,6 +119,11 @@ class Release:
     @property
     def clipping_statement(self) -> str:
         """What clipping did; how many records it touched is private."""
+        if self.descent is not None:
+            return (
+                f"The gradient of every record was shortened to the public norm {self.descent.clip_norm:.4g}. How many "
+                "were is private and not told."
+            )
         where = f"within {self.domain.radius:.4g} of the public centre" if isinstance(self.domain, Ball) else "domain"
         return (
             f"Every record was clipped onto the public domain ({where}). How many were moved is private and not told."
@@ -161,7 +169,7 @@ class Release:
             "schema": _SCHEMA,
             "version": self.version,
             "statistic": self.statistic,
-            "value": {"number": value} if isinstance(value, float) else {"point": point_to_json(value)},
+            "value": {"number": value} if isinstance(value, float) else {"point": point_to_json(on_host(value))},
             "coordinates": None if self.coordinates is None else self.coordinates.tolist(),
             "base": None if self.base is None else point_to_json(self.base),
             "guarantee": json.loads(self.guarantee.to_json()),
@@ -179,6 +187,7 @@ class Release:
             "reason": self.reason,
             "reproducible": self.reproducible,
             "stages": [stage._as_dict() for stage in self.stages],
+            "descent": None if self.descent is None else asdict(self.descent),
         }
 
     @classmethod
@@ -228,6 +237,7 @@ class Release:
             expected_error=ExpectedError(**error) if error else None,
             reproducible=bool(data["reproducible"]),
             stages=tuple(cls._from_dict(stage) for stage in data["stages"]),
+            descent=None if data.get("descent") is None else DescentDetails(**data["descent"]),
         )
 
 
