@@ -168,8 +168,9 @@ def _as_printed(records: np.ndarray, start: np.ndarray, rng: np.random.Generator
     steps = _steps(n, lipschitz)
     noise = math.sqrt(steps * _LOG) * lipschitz / (n * _BUDGET.epsilon)
     loss = EigenvectorLoss(50, math.sqrt(lipschitz))
-    fixed = {"start": start, "steps": steps, "sigma": noise, "step_size": 0.2, "rng": rng}
-    w = private_descent(loss, records, Sphere(49), None, **fixed).value
+    w = private_descent(
+        loss, records, Sphere(49), None, start=start, steps=steps, sigma=noise, step_size=0.2, rng=rng
+    ).value
     best = float(np.linalg.eigvalsh(records.T @ records)[-1])
     return (best - float(np.sum((records @ w) ** 2))) / (best - float(np.sum((records @ start) ** 2)))
 
@@ -303,8 +304,8 @@ def _descent(
     """A run on ½ρ², whose gradient −log is the one that the paper prints for ρ²."""
 
     def once() -> Any:
-        fixed = {"start": loss.ball.center, "steps": steps, "step_size": step, "rng": rng}
-        return private_descent(loss, records, loss.manifold, budget, sigma=sigma, **fixed).value
+        settings: dict[str, Any] = {"start": loss.ball.center, "steps": steps, "step_size": step, "rng": rng}
+        return private_descent(loss, records, loss.manifold, budget, sigma=sigma, **settings).value
 
     return once
 

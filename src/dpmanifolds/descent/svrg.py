@@ -1,17 +1,5 @@
 """Private descent with variance reduction: full gradients at anchors, cheap corrections between them, all of it paid.
 
->>> import numpy as np
->>> from dpmanifolds import ApproxDP, Ball, SPD
->>> from dpmanifolds.descent import private_svrg
->>> from dpmanifolds.descent.losses import FrechetMeanLoss
->>> ball = Ball(SPD(2), np.eye(2), radius=1.5)
->>> result = private_svrg(
-...     FrechetMeanLoss(ball), SPD(2).random_point(3000, rng=0), SPD(2), ApproxDP(1.0, 1e-6), start=ball.center,
-...     anchors=3, inner=4, step_size=0.4, smoothness=2.0, batch_size=300, rng=0,
-... )
->>> result.guarantee.fits(ApproxDP(1.0, 1e-6)), len(result.guarantee.terms)
-(True, 2)
-
 At each of S anchors w̃ the full gradient is released, ζ̃ = ∇F(w̃) + N(0, σ_a²I), with sensitivity 2C/n. At each of the m
 inner steps after it, with Γ the parallel transport from w̃ to w, the step goes along
 
@@ -70,7 +58,12 @@ _SHORTER = 64
 
 @dataclass(frozen=True, eq=False)
 class SVRGResult:
-    """The last point and the public numbers behind it."""
+    """The last point and the public numbers behind it.
+
+    >>> from dpmanifolds.descent import SVRGResult
+    >>> list(SVRGResult.__dataclass_fields__)
+    ['point', 'guarantee', 'manifold', 'anchor_plan', 'inner_plan', 'reproducible', 'lost_steps']
+    """
 
     point: Array
     guarantee: Guarantee
@@ -162,6 +155,18 @@ def private_svrg(
     errors are as in `private_descent`, and so are the integers behind the promise.
     Where the draw of an anchor was lost in a crash, its inner steps go on from the anchor before. `callback(w)` sees
     each iterate.
+
+    >>> import numpy as np
+    >>> from dpmanifolds import ApproxDP, Ball, SPD
+    >>> from dpmanifolds.descent import private_svrg
+    >>> from dpmanifolds.descent.losses import FrechetMeanLoss
+    >>> ball = Ball(SPD(2), np.eye(2), radius=1.5)
+    >>> result = private_svrg(
+    ...     FrechetMeanLoss(ball), SPD(2).random_point(3000, rng=0), SPD(2), ApproxDP(1.0, 1e-6), start=ball.center,
+    ...     anchors=3, inner=4, step_size=0.4, smoothness=2.0, batch_size=300, rng=0,
+    ... )
+    >>> result.guarantee.fits(ApproxDP(1.0, 1e-6)), len(result.guarantee.terms)
+    (True, 2)
     """
     manifold = manifold_of(domain)
     loss = as_loss(loss, manifold)

@@ -1,10 +1,9 @@
 """Several private sums in a row, from one generator: who takes part in a sum, and the noise on its integers.
 
->>> import numpy as np
 >>> from dpmanifolds.sums.noisy import NoiseSource
 >>> source = NoiseSource.of(0)
 >>> source.poisson_batch(10, rate=0.3).tolist(), source.fixed_batch(10, size=3).tolist()
-([2, 3, 4], [0, 2, 6])
+([1, 2, 3], [2, 6, 7])
 
 All of it is drawn on the driver: batches before the pass over the records, noise once after it.
 """
