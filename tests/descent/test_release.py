@@ -90,10 +90,19 @@ def test_details_are_those_of_the_run():
     assert (whole.batch_size, whole.sampling) == (None, None)
 
 
-def test_without_a_budget_the_gaussian_promise_stands_in_its_place():
+def test_without_a_budget_the_gaussian_promise_is_what_was_spent():
     release = run(budget=None, sigma=0.1)
-    assert release.budget == release.guarantee.as_gaussian() == release.spent
-    assert release.budget.mu == pytest.approx(2 * 2.0 * np.sqrt(3) / (400 * 0.1))
+    assert release.budget is None
+    assert release.spent.mu == pytest.approx(2 * 2.0 * np.sqrt(3) / (400 * 0.1))
+
+
+def test_a_run_almost_without_noise_ends_and_claims_nothing():
+    release = run(budget=None, sigma=1e-12)
+    assert "no promise" in repr(release)
+    assert "no promise" in release.summary()
+    assert dpm.Release.from_json(release.to_json()) == release
+    with pytest.raises(dpm.ArgumentError, match="promises nothing"):
+        _ = release.spent
 
 
 def test_the_loss_names_the_statistic():

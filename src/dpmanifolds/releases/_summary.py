@@ -34,7 +34,7 @@ def summary_of(release: Release) -> str:
         f"  The private {release.statistic}{counted} on {release.manifold!r}.\n"
         f"{stages}"
         f"\nThe promise\n"
-        f"  {release.spent!r}, {promise.adjacency}; neighbours differ in one {promise.unit}.\n"
+        f"  {release.promise}, {promise.adjacency}; neighbours differ in one {promise.unit}.\n"
         f"  Someone who knows everyone else's record, and wonders which of two values one {promise.unit} has, guesses\n"
         f"  right with a probability of at most {guess:.1%} after seeing this release; without it, 50 %.\n"
         f"  It holds whatever else that someone knows or will learn, and whatever is computed from the release.\n"

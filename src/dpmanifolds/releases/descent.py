@@ -85,7 +85,7 @@ def private_descent(
     told otherwise; or a manifold, to go anywhere on it from `start`.
 
     Give two of `budget`, `steps` and `sigma` (σ on the mean gradient), None for the third: it is solved for, and the
-    guarantee fits the budget; without one the release tells the guarantee's μ in its place. `clip_norm` is C; without
+    guarantee fits the budget; without one `Release.spent` is the guarantee's μ. `clip_norm` is C; without
     it the loss's own proven bound is used. `batch_size` b: random batches of mean size b, each record with probability
     b/n ("poisson", the sum divided by b whatever came), or exactly b ("without-replacement"). Budgets in μ or ρ gain
     nothing from random batches: no number below that of the full batch is known for these, so give them (ε, δ).
@@ -178,7 +178,7 @@ def private_descent(
         statistic=loss.statistic,
         value=return_point(point, held, private_count),
         guarantee=plan.guarantee,
-        budget=plan.guarantee.as_gaussian() if budget is None else budget,
+        budget=budget,
         mechanism="noisy gradient descent",
         theorem="B1 and the composition of its steps (docs/proofs/descent.md)",
         numerics="rounded",

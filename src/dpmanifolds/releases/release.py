@@ -69,8 +69,8 @@ class Release:
     """A point of the manifold (NumPy; of `private_descent` in the library of the records), or a number."""
     guarantee: Guarantee
     """What is promised, in full; of all `stages` together."""
-    budget: Budget
-    """What was asked for."""
+    budget: Budget | None
+    """What was asked for; None for a descent with a `sigma` of one's own."""
     mechanism: str
     theorem: str
     """Why the promise holds."""
@@ -113,8 +113,16 @@ class Release:
 
     @property
     def spent(self) -> Budget:
-        """The guarantee, read as the kind of budget that was asked for."""
-        return self.budget.read(self.guarantee)
+        """The guarantee, read as the kind of budget that was asked for; its μ where none was."""
+        return self.guarantee.as_gaussian() if self.budget is None else self.budget.read(self.guarantee)
+
+    @property
+    def promise(self) -> str:
+        """What was spent, in one line; so little noise that no budget holds it promises nothing."""
+        try:
+            return repr(self.spent)
+        except ArgumentError:
+            return "no promise of use"
 
     @property
     def clipping_statement(self) -> str:
@@ -148,7 +156,7 @@ class Release:
         error = "" if self.expected_error is None else f", error {self.expected_error.mean:.3g} on average"
         seeded = ", reproducible (not for real records)" if self.reproducible else ""
         return (
-            f"Release({self.statistic} on {self.manifold!r}, {self.spent!r}, {self.mechanism} ({self.numerics}), "
+            f"Release({self.statistic} on {self.manifold!r}, {self.promise}, {self.mechanism} ({self.numerics}), "
             f"n={self.n}{error}{seeded})"
         )
 
@@ -173,7 +181,7 @@ class Release:
             "coordinates": None if self.coordinates is None else self.coordinates.tolist(),
             "base": None if self.base is None else point_to_json(self.base),
             "guarantee": json.loads(self.guarantee.to_json()),
-            "budget": self.budget.to_dict(),
+            "budget": None if self.budget is None else self.budget.to_dict(),
             "mechanism": self.mechanism,
             "theorem": self.theorem,
             "numerics": self.numerics,
@@ -228,7 +236,7 @@ class Release:
             coordinates=None if data["coordinates"] is None else np.asarray(data["coordinates"], dtype=np.float64),
             base=None if data.get("base") is None else point_from_json(data["base"]),
             guarantee=Guarantee.from_json(json.dumps(data["guarantee"])),
-            budget=Budget.from_dict(data["budget"]),
+            budget=None if data["budget"] is None else Budget.from_dict(data["budget"]),
             sensitivity=Sensitivity(**data["sensitivity"]),
             scale=float(data["scale"]),
             step=None if data["step"] is None else float(data["step"]),
