@@ -62,6 +62,7 @@ ROOMS = (
     "ledger",
     "estimators",
     "descent",
+    "descent.losses",
     "statistics",
     "sums",
     "intrinsic",

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:
     from dpmanifolds.auditing.audit import audit
     from dpmanifolds.data import DescriptorDomain, image_descriptors, read_points, square_root_map
-    from dpmanifolds.descent import private_descent
+    from dpmanifolds.descent import losses
     from dpmanifolds.distributions import RiemannianGaussian, RiemannianLaplace, WrappedGaussian, WrappedLaplace
     from dpmanifolds.domains import Ball, Domain, validate
     from dpmanifolds.errors import (
@@ -78,6 +78,7 @@ if TYPE_CHECKING:
         confidence_region,
         population_region,
         private_class_means,
+        private_descent,
         private_mean,
         private_median,
         private_variance,
@@ -148,6 +149,7 @@ __all__ = [
     "frechet_mean",
     "frechet_median",
     "image_descriptors",
+    "losses",
     "plan",
     "population_region",
     "private_class_means",
@@ -187,6 +189,8 @@ _ROOMS = (
 
 def __getattr__(name: str) -> Any:
     """Load a public name from its room on first use, so that importing the package stays light."""
+    if name == "losses":
+        return importlib.import_module(f"{__name__}.descent.losses")
     if name in __all__:
         for room in _ROOMS:
             module = importlib.import_module(f"{__name__}.{room}")

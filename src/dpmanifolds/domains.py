@@ -25,7 +25,7 @@ from dpmanifolds.manifolds import Euclidean, Manifold, Sphere
 from dpmanifolds.manifolds.base import check_manifold
 from dpmanifolds.manifolds.spd import SPDBase
 
-__all__ = ["Ball", "Domain", "ValidationReport", "validate"]
+__all__ = ["Ball", "Domain", "ValidationReport", "WholeSpace", "validate"]
 
 
 class Domain(ABC):
@@ -189,6 +189,35 @@ class Ball(Domain):
         center = np.full(size, manifold.sphere_radius / math.sqrt(size))
         angle = math.atan(math.sqrt(manifold.dim))
         return cls(manifold, center, angle * manifold.sphere_radius * (1 + 1e-12))
+
+
+@dataclass(frozen=True, eq=False)
+class WholeSpace(Domain):
+    """All of a manifold: no promise at all, and a public point of it. A descent may go anywhere; no sum is bounded.
+
+    >>> from dpmanifolds import Sphere
+    >>> from dpmanifolds.domains import WholeSpace
+    >>> WholeSpace(Sphere(2), [0.0, 0.0, 1.0])
+    all of Sphere(2, 1.0)
+    """
+
+    manifold: Manifold
+    center: Array
+    radius = math.inf
+
+    def __repr__(self) -> str:
+        return f"all of {self.manifold!r}"
+
+    @property
+    def diameter(self) -> float:
+        return math.inf
+
+    def clip(self, points: Array) -> Array:
+        """Points as they are."""
+        return points
+
+    def contains(self, points: Array) -> Array:
+        return np.ones(self.manifold.batch_shape(points), dtype=bool)
 
 
 @dataclass(frozen=True)

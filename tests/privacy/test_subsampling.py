@@ -281,8 +281,8 @@ def test_a_plan_below_the_grids_mass_at_infinity_takes_no_more_noise_than_dp_acc
     """951, the full batch's, where 9.54 is enough."""
     from dpmanifolds.descent import plan_descent
 
-    plan = plan_descent(n=10**5, clip=1.0, batch_size=1000, steps=20_000, budget=ApproxDP(2.0, 1e-12))
-    assert 9.4 < plan.noise * 1000 < 9.54
+    plan = plan_descent(n=10**5, clip_norm=1.0, batch_size=1000, steps=20_000, budget=ApproxDP(2.0, 1e-12))
+    assert 9.4 < plan.sigma * 1000 < 9.54
 
 
 def test_rare_and_large_losses_do_not_fall_back_to_the_full_batch():

@@ -49,5 +49,5 @@ def test_points_and_laplace_steps_of_added_records_are_charged_together():
 
 
 def test_the_sensitivity_of_a_gradient_is_rounded_up():
-    plan = plan_descent(n=3, clip=1.0, steps=2, noise=1.0)
+    plan = plan_descent(n=3, clip_norm=1.0, steps=2, sigma=1.0)
     assert Fraction(float(plan.sensitivity)) >= Fraction(2, 3)

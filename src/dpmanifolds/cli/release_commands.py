@@ -129,7 +129,7 @@ def median(
     dpmanifolds median tensors.csv --layout upper --manifold spd:3 --eigenvalues 1e-5 1e-2 --epsilon 1 --delta 1e-6
     """
     from dpmanifolds.cli.spend import prepare
-    from dpmanifolds.descent.median import median_schedule
+    from dpmanifolds.descent.step_sizes import median_schedule
     from dpmanifolds.releases import private_median
 
     job = prepare(records, place, budgeting, accounting, saving)
@@ -287,9 +287,10 @@ def descend(
 
     from dpmanifolds._validate import choice
     from dpmanifolds.cli.spend import confirm, finish, prepare
-    from dpmanifolds.descent import FrechetMeanLoss, FrechetMedianLoss, GeometricSteps, private_descent
+    from dpmanifolds.descent import GeometricSteps
+    from dpmanifolds.descent.losses import FrechetMeanLoss, FrechetMedianLoss
     from dpmanifolds.errors import ArgumentError
-    from dpmanifolds.releases import release_of_descent
+    from dpmanifolds.releases import private_descent
     from dpmanifolds.show.tables import aside
 
     choice("--loss", loss, ("mean", "median"))
@@ -301,20 +302,18 @@ def descend(
     )
     family = FrechetMeanLoss if loss == "mean" else FrechetMedianLoss
     with confirm(job, f"{loss} by descent", remarks=[f"{steps} steps of size {step_size:g}"]):
-        outcome = private_descent(
+        release = private_descent(
             family(job.ball),
             job.loaded.points if job.groups is None else np.asarray(job.loaded.points),
-            job.ball.manifold,
-            start=job.ball.center,
-            budget=job.budget,
+            job.ball,
+            job.budget,
             steps=steps,
             step_size=sizes,
             batch_size=batch_size,
-            within=job.ball,
             group_by=job.groups,
             output="last" if loss == "mean" else "weighted-average",
             state=state,
             progress=aside().is_terminal and not saving.quiet,
             **job.terms,
         )
-    finish(job, release_of_descent(outcome, job.ball, job.budget, statistic=loss, n=job.n))
+    finish(job, release)

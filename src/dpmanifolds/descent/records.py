@@ -2,7 +2,7 @@
 
 >>> import numpy as np
 >>> from dpmanifolds import Ball, SPD
->>> from dpmanifolds.descent import FrechetMeanLoss
+>>> from dpmanifolds.descent.losses import FrechetMeanLoss
 >>> loss = FrechetMeanLoss(Ball(SPD(2), np.eye(2), 2.0))
 >>> held = hold_records(loss, SPD(2).random_point(900, rng=0), group_by=np.repeat(np.arange(300), 3))
 >>> held.count

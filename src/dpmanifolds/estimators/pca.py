@@ -27,7 +27,8 @@ from sklearn.utils.validation import check_is_fitted
 
 from dpmanifolds._arrays import Array, to_numpy
 from dpmanifolds._validate import choice, positive_integer, positive_number, record_numbers
-from dpmanifolds.descent import DescentResult, PCALoss, StepRule, private_descent
+from dpmanifolds.descent import StepRule
+from dpmanifolds.descent.losses import PCALoss
 from dpmanifolds.domains import Domain
 from dpmanifolds.errors import ArgumentError
 from dpmanifolds.estimators._base import Asked, PrivateTransformer, rows_of
@@ -35,7 +36,7 @@ from dpmanifolds.manifolds import Grassmann
 from dpmanifolds.manifolds._symmetric import from_upper_triangle
 from dpmanifolds.privacy import Budget
 from dpmanifolds.privacy.budget import checked_budget
-from dpmanifolds.releases import Release
+from dpmanifolds.releases import Release, private_descent
 from dpmanifolds.releases.second_moment import private_second_moment, private_tangent_moment
 from dpmanifolds.releases.statistic import ON_INVALID, check_domain
 
@@ -51,8 +52,8 @@ class _SubspaceSteps(StepRule):
 
     radius: float
 
-    def sizes(self, steps: int, noise: float, dim: int) -> np.ndarray:
-        first = min(10 / self.radius**2, 0.5 / (noise * math.sqrt(dim)))
+    def sizes(self, steps: int, sigma: float, dim: int) -> np.ndarray:
+        first = min(10 / self.radius**2, 0.5 / (sigma * math.sqrt(dim)))
         return np.geomspace(first, first / 10, steps)
 
 
@@ -88,7 +89,7 @@ class PrivatePCA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Asked):  # t
     mean_: np.ndarray
     """The public centre."""
     solver_: str
-    release_: Release | DescentResult
+    release_: Release
 
     def __init__(
         self,
@@ -159,12 +160,12 @@ class PrivatePCA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Asked):  # t
         default = _PURE_STEPS if self.budget.bounded_loss else _STEPS
         # any public start will do, as long as no principal direction is likely to be orthogonal to it
         start = space.project(np.random.default_rng(0).standard_normal(space.point_shape))
-        result = private_descent(
+        self.release_ = private_descent(
             PCALoss(space, radius),
             table - self.mean_,
             space,
+            self.budget,
             start=start,
-            budget=self.budget,
             steps=default if self.steps is None else self.steps,
             step_size=_SubspaceSteps(radius),
             retraction=True,
@@ -172,9 +173,8 @@ class PrivatePCA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Asked):  # t
             state=self.state,
             **self._terms(),
         )
-        self.components_ = np.ascontiguousarray(result.point.T)
+        self.components_ = np.ascontiguousarray(self.release_.value.T)
         self.explained_variance_ = None
-        self.release_ = result
 
     def transform(self, X: Any) -> np.ndarray:
         """Coordinates along the components (n, n_components), 0 at the centre. Not private: it shows the records."""

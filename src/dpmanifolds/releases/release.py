@@ -20,10 +20,11 @@ from typing import Any
 import numpy as np
 
 from dpmanifolds._arrays import Array
-from dpmanifolds._points import has_parts, host
+from dpmanifolds._points import has_parts, host, on_host
 from dpmanifolds._validate import choice
 from dpmanifolds.data import DescriptorDomain
-from dpmanifolds.domains import Ball, Domain
+from dpmanifolds.descent.descent import DescentDetails
+from dpmanifolds.domains import Ball, Domain, WholeSpace
 from dpmanifolds.errors import ArgumentError, DPManifoldsError
 from dpmanifolds.manifolds import Manifold, manifold_from_json
 from dpmanifolds.privacy import Budget, Guarantee, Sensitivity
@@ -67,11 +68,11 @@ class Release:
     statistic: str
     """What was released: "mean", "median", "variance", "value", …"""
     value: Any
-    """A point of the manifold (NumPy), or a number."""
+    """A point of the manifold (NumPy; of `private_descent` in the library of the records), or a number."""
     guarantee: Guarantee
     """What is promised, in full; of all `stages` together."""
-    budget: Budget
-    """What was asked for."""
+    budget: Budget | None
+    """What was asked for; None for a descent with a `sigma` of one's own."""
     mechanism: str
     theorem: str
     """Why the promise holds."""
@@ -98,6 +99,8 @@ class Release:
     """The public point that records were looked at from, where that is not the centre of the domain."""
     stages: tuple[Release, ...] = ()
     """Earlier releases that this one was built on; the guarantee pays for them too."""
+    descent: DescentDetails | None = None
+    """Steps, batches and noise, where the value was descended to; `domain` is then where iterates were kept."""
     version: str = field(default_factory=_this_version)
     """Of the package that made it."""
 
@@ -113,12 +116,25 @@ class Release:
 
     @property
     def spent(self) -> Budget:
-        """The guarantee, read as the kind of budget that was asked for."""
-        return self.budget.read(self.guarantee)
+        """The guarantee, read as the kind of budget that was asked for; its μ where none was."""
+        return self.guarantee.as_gaussian() if self.budget is None else self.budget.read(self.guarantee)
+
+    @property
+    def promise(self) -> str:
+        """What was spent, in one line; so little noise that no budget holds it promises nothing."""
+        try:
+            return repr(self.spent)
+        except ArgumentError:
+            return "no promise of use"
 
     @property
     def clipping_statement(self) -> str:
         """What clipping did; how many records it touched is private."""
+        if self.descent is not None:
+            return (
+                f"The gradient of every record was shortened to the public norm {self.descent.clip_norm:.4g}. How many "
+                "were is private and not told."
+            )
         where = f"within {self.domain.radius:.4g} of the public centre" if isinstance(self.domain, Ball) else "domain"
         return (
             f"Every record was clipped onto the public domain ({where}). How many were moved is private and not told."
@@ -143,7 +159,7 @@ class Release:
         error = "" if self.expected_error is None else f", error {self.expected_error.mean:.3g} on average"
         seeded = ", reproducible (not for real records)" if self.reproducible else ""
         return (
-            f"Release({self.statistic} on {self.manifold!r}, {self.spent!r}, {self.mechanism} ({self.numerics}), "
+            f"Release({self.statistic} on {self.manifold!r}, {self.promise}, {self.mechanism} ({self.numerics}), "
             f"n={self.n}{error}{seeded})"
         )
 
@@ -164,11 +180,11 @@ class Release:
             "schema": _SCHEMA,
             "version": self.version,
             "statistic": self.statistic,
-            "value": {"number": value} if isinstance(value, float) else {"point": point_to_json(value)},
+            "value": {"number": value} if isinstance(value, float) else {"point": point_to_json(on_host(value))},
             "coordinates": None if self.coordinates is None else self.coordinates.tolist(),
             "base": None if self.base is None else point_to_json(self.base),
             "guarantee": json.loads(self.guarantee.to_json()),
-            "budget": self.budget.to_dict(),
+            "budget": None if self.budget is None else self.budget.to_dict(),
             "mechanism": self.mechanism,
             "theorem": self.theorem,
             "numerics": self.numerics,
@@ -182,6 +198,7 @@ class Release:
             "reason": self.reason,
             "reproducible": self.reproducible,
             "stages": [stage._as_dict() for stage in self.stages],
+            "descent": None if self.descent is None else asdict(self.descent),
         }
 
     @classmethod
@@ -222,7 +239,7 @@ class Release:
             coordinates=None if data["coordinates"] is None else np.asarray(data["coordinates"], dtype=np.float64),
             base=None if data.get("base") is None else point_from_json(data["base"]),
             guarantee=Guarantee.from_json(json.dumps(data["guarantee"])),
-            budget=Budget.from_dict(data["budget"]),
+            budget=None if data["budget"] is None else Budget.from_dict(data["budget"]),
             sensitivity=Sensitivity(**data["sensitivity"]),
             scale=float(data["scale"]),
             step=None if data["step"] is None else float(data["step"]),
@@ -231,6 +248,7 @@ class Release:
             expected_error=ExpectedError(**error) if error else None,
             reproducible=bool(data["reproducible"]),
             stages=tuple(cls._from_dict(stage) for stage in data["stages"]),
+            descent=None if data.get("descent") is None else DescentDetails(**data["descent"]),
         )
 
 
@@ -280,6 +298,8 @@ def _summarize(release: Release) -> str:
     stages = ""
     if release.stages:
         stages = f"  Stages before it: {len(release.stages)}; the promise covers all of them together.\n"
+    if release.descent is not None:
+        stages += f"  By descent: {release.descent}.\n"
     warning = ""
     if release.reproducible:
         warning = (
@@ -293,7 +313,7 @@ def _summarize(release: Release) -> str:
         f"  The private {release.statistic}{counted} on {release.manifold!r}.\n"
         f"{stages}"
         f"\nThe promise\n"
-        f"  {release.spent!r}, {promise.adjacency}; neighbours differ in one {promise.unit}.\n"
+        f"  {release.promise}, {promise.adjacency}; neighbours differ in one {promise.unit}.\n"
         f"  Someone who knows everyone else's record, and wonders which of two values one {promise.unit} has, guesses\n"
         f"  right with a probability of at most {guess:.1%} after seeing this release; without it, 50 %.\n"
         f"  It holds whatever else that someone knows or will learn, and whatever is computed from the release.\n"
@@ -336,6 +356,8 @@ def domain_to_json(domain: Domain) -> dict[str, Any]:
     """A ball, the domain of image descriptors, or a user's own domain, of which only the description is kept."""
     if isinstance(domain, Ball):
         described: dict[str, Any] = {"kind": "ball", "center": point_to_json(domain.center), "radius": domain.radius}
+    elif isinstance(domain, WholeSpace):
+        described = {"kind": "all", "center": point_to_json(domain.center)}
     elif isinstance(domain, DescriptorDomain):
         return {"kind": "descriptors", "channels": domain.channels, "eta": domain.eta}
     else:
@@ -350,6 +372,8 @@ def domain_from_json(data: Any) -> Domain:
     """What `domain_to_json` wrote."""
     if data["kind"] == "ball":
         return Ball(manifold_from_json(data["manifold"]), point_from_json(data["center"]), data["radius"])
+    if data["kind"] == "all":
+        return WholeSpace(manifold_from_json(data["manifold"]), point_from_json(data["center"]))
     if data["kind"] == "descriptors":
         return DescriptorDomain(data["channels"], data["eta"])
     raise ArgumentError(f"no domain is of the kind {data['kind']!r}.")

@@ -1,51 +1,68 @@
-"""Leading eigenvectors and subspaces of the second moment (1/n)Σxxᵀ, as losses on the sphere, Grassmann and Stiefel.
+"""Losses of vectors: leading eigenvectors and subspaces of the second moment (1/n)Σxxᵀ, covariances of Gaussians.
 
 >>> import numpy as np
->>> from dpmanifolds.descent import EigenvectorLoss
+>>> from dpmanifolds.descent.losses import EigenvectorLoss
 >>> loss = EigenvectorLoss(dimension=3, radius=1.0)
 >>> loss.manifold, loss.bound
 (Sphere(2, 1.0), 1.0)
 >>> loss.value(np.array([1.0, 0.0, 0.0]), np.array([[0.6, 0.8, 0.0]]))
 -0.36
 
-Records are vectors, shortened to a public norm `radius` R. Centre them by a public (or privately released) mean first
-if the covariance is wanted. The gradient of a record is an outer product, so its integers are two short vectors and no
-row is ever formed (`sums.outer`). Noise is added to the ambient matrix and projected with it: isotropic noise stays so.
+Centre records by a public (or privately released) mean first if the covariance is wanted. For eigenvectors and
+subspaces they are shortened to a public norm `radius` R. The gradient of a record is an outer product, so its integers
+are two short vectors and no row is ever formed (`sums.outer`). Noise is added to the ambient matrix and projected with
+it: isotropic noise stays so.
 """
 
 from __future__ import annotations
 
+from abc import abstractmethod
 from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 
-from dpmanifolds._arrays import Array, namespace, norm, transpose
+from dpmanifolds._arrays import Array, eye, namespace, norm, transpose
 from dpmanifolds._points import has_parts
 from dpmanifolds._validate import positive_integer, positive_number
-from dpmanifolds.descent.losses.loss import OuterLoss, clip_factors, like_point, row_product
+from dpmanifolds.descent.losses.loss import Loss, OuterLoss, clip_factors, like_point, row_product
 from dpmanifolds.errors import ArgumentError
-from dpmanifolds.manifolds import Grassmann, Manifold, Sphere, Stiefel
+from dpmanifolds.manifolds import Grassmann, Manifold, SPDAffineInvariant, Sphere, Stiefel
+from dpmanifolds.manifolds._symmetric import upper_triangle
 
-__all__ = ["EigenvectorLoss", "PCALoss"]
+__all__ = ["EigenvectorLoss", "GaussianCovarianceLoss", "PCALoss"]
 
 
-class _VectorLoss(OuterLoss):
-    """Records are vectors, shortened to a public norm."""
+class _VectorLoss(Loss):
+    """Records are vectors."""
 
-    radius: float
     any_company = True
 
     @property
+    @abstractmethod
+    def width(self) -> int:
+        """How many numbers a record has."""
+
+    @property
     def filler(self) -> np.ndarray:
-        return np.zeros(self.shape[0])
+        return np.zeros(self.width)
 
     def form(self, records: Any) -> Array:
         array = super().form(records)
-        if has_parts(array) or array.ndim != 2 or array.shape[1] != self.shape[0]:
-            raise ArgumentError(f"records must have shape (n, {self.shape[0]}).")
+        if has_parts(array) or array.ndim != 2 or array.shape[1] != self.width:
+            raise ArgumentError(f"records must have shape (n, {self.width}).")
         return array
+
+
+class _SecondMomentLoss(_VectorLoss, OuterLoss):
+    """They are shortened to a public norm."""
+
+    radius: float
+
+    @property
+    def width(self) -> int:
+        return self.shape[0]
 
     def bring(self, block: Array) -> tuple[Array, Array]:
         block, broken = super().bring(block)
@@ -58,13 +75,13 @@ class _VectorLoss(OuterLoss):
 
 
 @dataclass(frozen=True)
-class EigenvectorLoss(_VectorLoss):
+class EigenvectorLoss(_SecondMomentLoss):
     """f(w, x) = −(xᵀw)² on the unit sphere: its minimum is the leading eigenvector of the second moment.
 
     grad f = −2(xᵀw)(x − (xᵀw)w), of length 2ab with a² + b² = |x|², so at most R².
 
     >>> import numpy as np
-    >>> from dpmanifolds.descent import EigenvectorLoss
+    >>> from dpmanifolds.descent.losses import EigenvectorLoss
     >>> loss = EigenvectorLoss(dimension=2, radius=1.0)
     >>> loss.gradients(np.array([1.0, 0.0]), np.array([[0.6, 0.8]])).round(6).tolist()
     [[-0.96]]
@@ -107,7 +124,7 @@ class EigenvectorLoss(_VectorLoss):
 
 
 @dataclass(frozen=True)
-class PCALoss(_VectorLoss):
+class PCALoss(_SecondMomentLoss):
     """f(W, x) = −½|Wᵀx|² on p-dimensional subspaces (Grassmann) or frames (Stiefel): principal subspaces.
 
     grad f = −(I − WWᵀ)x(Wᵀx)ᵀ in both metrics, of length |Wᵀx|·|x − WWᵀx| ≤ R²/2.
@@ -148,3 +165,49 @@ class PCALoss(_VectorLoss):
         frame = like_point(w, records)
         inside = product(records, frame)
         return records - product(inside, transpose(frame)), -inside
+
+
+@dataclass(frozen=True)
+class GaussianCovarianceLoss(_VectorLoss):
+    """f(Σ, x) = ½(log det Σ + xᵀΣ⁻¹x), geodesically convex in the affine-invariant metric.
+
+    grad f = ½(Σ − xxᵀ); with Σ = LLᵀ and y = L⁻¹x its coordinates are those of ½(I − yyᵀ), of squared length
+    ¼(k − 2|y|² + |y|⁴). It grows with |y|²: give `clip_norm`. At the true Σ a typical length is k/2.
+
+    >>> import numpy as np
+    >>> from dpmanifolds.descent.losses import GaussianCovarianceLoss
+    >>> loss = GaussianCovarianceLoss(k=2)
+    >>> loss.value(np.eye(2), np.array([[2.0, 0.0]])), loss.manifold
+    (2.0, SPD(2, metric='affine-invariant'))
+    """
+
+    k: int
+
+    def __post_init__(self) -> None:
+        positive_integer("k", self.k)
+
+    @property
+    def manifold(self) -> Manifold:  # type: ignore[override]
+        """SPD(k) with the affine-invariant metric."""
+        return SPDAffineInvariant(self.k)
+
+    @property
+    def width(self) -> int:
+        return self.k
+
+    def value(self, w: Array, records: Array) -> float:
+        xp = namespace(records)
+        factor, seen = _whiten(w, records)
+        half_log_det = float(xp.sum(xp.log(xp.linalg.diagonal(factor))))
+        return half_log_det + float(xp.sum(seen * seen) / (2 * records.shape[0]))
+
+    def gradients(self, w: Array, records: Array) -> Array:
+        _, seen = _whiten(w, records)
+        return upper_triangle((eye(self.k, seen) - seen[:, :, None] * seen[:, None, :]) / 2)
+
+
+def _whiten(w: Array, records: Array) -> tuple[Array, Array]:
+    """L and the rows L⁻¹x, w = LLᵀ."""
+    xp = namespace(records)
+    factor = xp.linalg.cholesky(like_point(w, records))
+    return factor, row_product(records, transpose(xp.linalg.inv(factor)))
