@@ -65,7 +65,6 @@ ROOMS = (
     "statistics",
     "sums",
     "intrinsic",
-    "distributions",
     "noise",
     "data",
     "auditing",

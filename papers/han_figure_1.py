@@ -19,8 +19,8 @@ from typing import Any
 import numpy as np
 
 from dpmanifolds.descent import EigenvectorLoss, FrechetMeanLoss, private_descent
-from dpmanifolds.distributions import laplace_law
 from dpmanifolds.domains import Ball
+from dpmanifolds.intrinsic import laplace_law
 from dpmanifolds.manifolds import SPD, Manifold, Sphere
 from dpmanifolds.privacy import ApproxDP, full_batch_descent, mu_for
 from dpmanifolds.sums import calibrate, mean_facts

@@ -16,7 +16,6 @@ from dpmanifolds.domains import Ball
 from dpmanifolds.errors import ArgumentError, NotOnManifoldError
 from dpmanifolds.manifolds import Manifold
 from dpmanifolds.privacy.budget import Budget, budget_of
-from dpmanifolds.statistics import ball_from_reference
 
 __all__ = ["ball_from", "budget_from"]
 
@@ -62,7 +61,7 @@ def _ball_of_one(place: Place, manifold: Manifold) -> Ball:
     if place.positive_orthant:
         return Ball.positive_orthant(manifold)
     if place.reference is not None:
-        return ball_from_reference(manifold, read_points(place.reference, manifold=manifold))
+        return Ball.from_sample(manifold, read_points(place.reference, manifold=manifold))
     center = _center_from(place.center, manifold)
     try:
         manifold.as_points(center, "--center")

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import math
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from dpmanifolds._arrays import Array, namespace, sinc
+from dpmanifolds._arrays import Array, log_sinc, namespace, sinc
 from dpmanifolds.errors import ArgumentError
 from dpmanifolds.noise import as_generator
 
@@ -14,6 +16,7 @@ if TYPE_CHECKING:
     from dpmanifolds.manifolds.base import Manifold
 
 __all__ = [
+    "RootSystem",
     "check_gradient",
     "default_tolerance",
     "frame_products",
@@ -68,3 +71,48 @@ def check_gradient(manifold: Manifold, gradient: Any) -> None:
         raise ArgumentError(
             f"a Euclidean gradient on {manifold!r} has shape (..., {', '.join(map(str, expected))}); got {shape}."
         )
+
+
+@dataclass(frozen=True)
+class RootSystem:
+    """The roots of a space of compact type, a(θ_i ± θ_j) m-fold and aθ_i l-fold, and its cut locus θ_1 = limit.
+
+    The angles θ of a tangent vector at the identity are its singular values, each `angle_copies` times.
+    """
+
+    rank: int
+    scale: float
+    pair_multiplicity: int
+    single_multiplicity: int
+    limit: float
+    angle_copies: int
+
+    @property
+    def polar_roots(self) -> tuple[tuple[int, float], ...] | None:
+        """Rank one is isotropic."""
+        return ((self.count, self.scale),) if self.rank == 1 else None
+
+    @property
+    def count(self) -> int:
+        """The number of positive roots with multiplicity: dimension − rank."""
+        return self.rank * ((self.rank - 1) * self.pair_multiplicity + self.single_multiplicity)
+
+    @property
+    def frequency(self) -> float:
+        """κ with mean of y² over the roots = κ²R²: Σ (θ_i−θ_j)² + (θ_i+θ_j)² = 2(rank−1)R² and Σ θ_i² = R²."""
+        total = 2 * (self.rank - 1) * self.pair_multiplicity + self.single_multiplicity
+        # a circle has no roots
+        return self.scale * math.sqrt(total / self.count) if self.count else self.scale
+
+    @property
+    def reach(self) -> float:
+        """The largest distance between two points."""
+        return self.limit * math.sqrt(self.rank)
+
+    def log_jacobian(self, angles: np.ndarray) -> np.ndarray:
+        """log J at angles (n, rank)."""
+        rows, columns = np.triu_indices(self.rank, 1)
+        sums, gaps = angles[:, rows] + angles[:, columns], angles[:, rows] - angles[:, columns]
+        pairs = np.sum(log_sinc(self.scale * sums) + log_sinc(self.scale * gaps), axis=1)
+        singles = np.sum(log_sinc(self.scale * angles), axis=1)
+        return np.asarray(self.pair_multiplicity * pairs + self.single_multiplicity * singles)

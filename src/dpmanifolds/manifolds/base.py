@@ -12,7 +12,7 @@ from dpmanifolds._arrays import Array, like, namespace, root, to_numpy
 from dpmanifolds._points import leaves
 from dpmanifolds._validate import numeric_array, record_numbers, shown
 from dpmanifolds.errors import ArgumentError, ScaleOutOfRangeError
-from dpmanifolds.manifolds._common import check_gradient, frame_products, number_rules
+from dpmanifolds.manifolds._common import RootSystem, check_gradient, frame_products, number_rules
 from dpmanifolds.manifolds._guards import guard_methods
 from dpmanifolds.manifolds.names import register
 from dpmanifolds.noise import as_generator
@@ -61,6 +61,13 @@ class Manifold(ABC):
 
     is_model_space: bool = False
     """Whether it is, up to isometry, flat, a sphere, a circle (of exact injectivity radius) or hyperbolic space."""
+
+    polar_roots: tuple[tuple[int, float], ...] | None = None
+    """Where distance says everything, as directions are alike: the (m, a) for which spheres of radius s below
+    `injectivity_radius`, the cut locus, have an area ∝ ∏ (sin(as)/a)^m, or sinh in negative curvature."""
+
+    root_system: RootSystem | None = None
+    """That of a compact symmetric space whose distances depend on angles: rotations, subspaces."""
 
     has_chart: bool = False
     """Whether it is a `FlatManifold`: one chart maps all of it isometrically onto R^dim."""

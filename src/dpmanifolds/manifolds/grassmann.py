@@ -8,7 +8,7 @@ from typing import Any
 from dpmanifolds._arrays import Array, contract, eye, log_sinc, namespace, norm, root, safe_divide, sym, transpose
 from dpmanifolds._validate import positive_integer
 from dpmanifolds.errors import ArgumentError
-from dpmanifolds.manifolds._common import normal_array
+from dpmanifolds.manifolds._common import RootSystem, normal_array
 from dpmanifolds.manifolds._derivatives import differentiated_by, matrix_exponential
 from dpmanifolds.manifolds._orthonormal import blocks, complete_basis, orthonormal_belongs, orthonormalize
 from dpmanifolds.manifolds._spectral import matrix_form
@@ -44,6 +44,8 @@ class Grassmann(Manifold):
         self.dim = self.p * (self.n - self.p)
         self.point_shape = (self.n, self.p)
         self.is_model_space = self.dim == 1
+        self.root_system = RootSystem(self.rank, 1.0, 1, abs(self.n - 2 * self.p), math.pi / 2, angle_copies=1)
+        self.polar_roots = self.root_system.polar_roots
         if self.dim == 1:
             self.curvature_bounds = (0.0, 0.0)
         else:

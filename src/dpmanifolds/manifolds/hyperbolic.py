@@ -56,6 +56,7 @@ class Hyperbolic(Manifold):
         value = self.curvature if self.dim > 1 else 0.0
         self.curvature_bounds = (value, value)
         self.scale_length = 1 / math.sqrt(-self.curvature)
+        self.polar_roots = ((self.dim - 1, 1 / self.scale_length),)
 
     @property
     def parameters(self) -> tuple[Any, ...]:

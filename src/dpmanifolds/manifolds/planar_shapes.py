@@ -69,6 +69,8 @@ class PlanarShapes(Manifold):
         self.curvature_bounds = (4.0, 4.0) if self.k == 3 else (1.0, 4.0)
         self.injectivity_radius = math.pi / 2
         self.is_model_space = self.k == 3
+        # CP^m, m = k − 2: (sin s)^{2m−2}·sin(2s)/2
+        self.polar_roots = ((self.dim - 2, 1.0), (1, 2.0))
 
     @property
     def average_curvature(self) -> float:

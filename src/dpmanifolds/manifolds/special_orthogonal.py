@@ -9,7 +9,7 @@ import numpy as np
 
 from dpmanifolds._arrays import Array, contract, gather, like, log_sinc, namespace, norm, root, sym, transpose
 from dpmanifolds._validate import positive_integer
-from dpmanifolds.manifolds._common import normal_array
+from dpmanifolds.manifolds._common import RootSystem, normal_array
 from dpmanifolds.manifolds._derivatives import differentiated_by, frozen, matrix_exponential
 from dpmanifolds.manifolds._orthonormal import (
     exp_skew,
@@ -49,6 +49,8 @@ class SpecialOrthogonal(Manifold):
         self.dim = self.n * (self.n - 1) // 2
         self.point_shape = (self.n, self.n)
         self.is_model_space = self.dim == 1
+        self.root_system = RootSystem(self.n // 2, 0.5, 2, 2 * (self.n % 2), math.pi, angle_copies=2)
+        self.polar_roots = self.root_system.polar_roots
         self.curvature_bounds = {2: (0.0, 0.0), 3: (0.25, 0.25)}.get(self.n, (0.0, 0.5))
 
     @property

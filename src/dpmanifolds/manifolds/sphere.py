@@ -8,7 +8,8 @@ from typing import Any
 import numpy as np
 
 from dpmanifolds._arrays import Array, dot, log_sinc, namespace, norm, row_norm, safe_divide
-from dpmanifolds._validate import positive_integer, positive_number
+from dpmanifolds._validate import numeric_array, positive_integer, positive_number
+from dpmanifolds.errors import ArgumentError, NotOnManifoldError
 from dpmanifolds.manifolds._common import default_tolerance, great_circle, normal_array
 from dpmanifolds.manifolds._derivatives import differentiated_by
 from dpmanifolds.manifolds._householder import (
@@ -46,6 +47,7 @@ class Sphere(Manifold):
         self.curvature_bounds = (upper, upper)
         self.sphere_radius = 1 / math.sqrt(self.curvature)
         self.injectivity_radius = math.pi * self.sphere_radius
+        self.polar_roots = ((self.dim - 1, 1 / self.sphere_radius),)
 
     @property
     def parameters(self) -> tuple[Any, ...]:
@@ -58,6 +60,53 @@ class Sphere(Manifold):
     @property
     def picture(self) -> str:  # type: ignore[override]
         return "sphere" if self.dim == 2 else "vector"
+
+    def from_compositions(self, compositions: Any) -> Array:
+        """√(parts / their sum): points for rows (..., d+1) of parts, counts or proportions, some of them zero.
+
+        Twice the distance on the unit sphere is the Fisher–Rao distance of the proportions. All points lie in
+        `Ball.positive_orthant`, which is public. Rows with a negative part, a part that is not finite, or nothing but
+        zeros are refused, with an error that depends on records and is outside any guarantee.
+
+        >>> from dpmanifolds import Sphere
+        >>> Sphere(2).from_compositions([[10, 0, 30], [1, 1, 2]]).round(3).tolist()
+        [[0.5, 0.0, 0.866], [0.5, 0.5, 0.707]]
+        """
+        parts = numeric_array("compositions", compositions)
+        xp = namespace(parts)
+        if xp.isdtype(parts.dtype, "complex floating") or parts.shape[-1:] != self.point_shape:
+            raise ArgumentError(
+                f"compositions must be real numbers of shape (..., {self.dim + 1}) for {self!r}; got dtype "
+                f"{parts.dtype}, shape {tuple(parts.shape)}."
+            )
+        if not bool(xp.all(xp.isfinite(parts))):
+            raise NotOnManifoldError("parts of a composition must be finite; repair or drop such rows first.")
+        if bool(xp.any(parts < 0)):
+            raise NotOnManifoldError("parts of a composition must not be negative; repair or drop such rows first.")
+        if 0 in parts.shape:
+            return parts
+        largest = xp.max(parts, axis=-1, keepdims=True)
+        if bool(xp.any(largest == 0)):
+            raise NotOnManifoldError("a composition of zeros alone has no proportions; drop such rows first.")
+        # divided by the largest first, so that neither sums nor squares leave the range of numbers
+        return self.project(xp.sqrt(parts / largest))
+
+    def to_compositions(self, points: Any) -> Array:
+        """The squares of the coordinates, scaled to sum 1: the composition that a point stands for.
+
+        Defined for every point: noise may lead out of the positive orthant, and x and −x stand for the same one.
+
+        >>> from dpmanifolds import Sphere
+        >>> Sphere(1).to_compositions([0.6, -0.8]).round(2).tolist()
+        [0.36, 0.64]
+        """
+        coordinates = self.as_points(points)
+        xp = namespace(coordinates)
+        squares = coordinates * coordinates
+        total = xp.sum(squares, axis=-1, keepdims=True)
+        if not bool(xp.all(xp.isfinite(total) & (total > 0))):
+            raise NotOnManifoldError("must be finite and of positive length.", argument="points")
+        return squares / total
 
     def typed_point(self, numbers: np.ndarray) -> np.ndarray:
         """A direction, whatever its length."""

@@ -6,7 +6,7 @@ manifolds). With y over the roots a(θ_i ± θ_j), each m-fold, and aθ_i, each 
 
 >>> import numpy as np
 >>> from dpmanifolds import SpecialOrthogonal
->>> from dpmanifolds.distributions import RiemannianLaplace
+>>> from dpmanifolds.intrinsic import RiemannianLaplace
 >>> law = RiemannianLaplace(SpecialOrthogonal(3), np.eye(3), sigma=0.2)
 >>> law.sample(2, rng=0).shape
 (2, 3, 3)
@@ -17,8 +17,7 @@ manifolds). With y over the roots a(θ_i ± θ_j), each m-fold, and aθ_i, each 
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
-from functools import cached_property, partial, singledispatch
+from functools import cached_property, partial
 from typing import Any
 
 import numpy as np
@@ -26,82 +25,28 @@ from numpy.typing import ArrayLike
 from scipy import optimize, special
 
 from dpmanifolds._arrays import log_sinc
-from dpmanifolds._validate import positive_number
-from dpmanifolds.distributions._arguments import checked_order
-from dpmanifolds.distributions._rejection import collect
-from dpmanifolds.distributions.base import TangentLaw, gaussian_law, laplace_law
-from dpmanifolds.distributions.flat import log_sphere_area
-from dpmanifolds.distributions.quadrature import LogConcaveIntegral
-from dpmanifolds.distributions.radial import ExponentialKernel, Kernel, QuadraticKernel, RadialDensity, RadialLaw, Root
+from dpmanifolds._validate import checked_order, positive_number
 from dpmanifolds.errors import ArgumentError, ScaleOutOfRangeError
-from dpmanifolds.manifolds import Grassmann, Manifold, SpecialOrthogonal
+from dpmanifolds.intrinsic.law import TangentLaw, identity_of, log_sphere_area
+from dpmanifolds.intrinsic.proposals import collect
+from dpmanifolds.manifolds import Manifold
 from dpmanifolds.noise import uniform_directions
+from dpmanifolds.privacy.radial import (
+    ExponentialKernel,
+    Kernel,
+    LogConcaveIntegral,
+    QuadraticKernel,
+    RadialDensity,
+    Root,
+)
 
-__all__ = ["RootSystem", "RootSystemLaw", "root_system"]
+__all__ = ["RootSystemLaw", "compact_gaussian", "compact_laplace"]
 
 _SMALLEST_ACCEPTANCE = 2e-4
 _PILOT = 1 << 11
 _BLOCK = 1 << 21
 _ROWS = 1 << 12
 _ANGLE_NODES, _ANGLE_WEIGHTS = np.polynomial.legendre.leggauss(64)
-
-
-@dataclass(frozen=True)
-class RootSystem:
-    """The roots of a space of compact type, a(θ_i ± θ_j) m-fold and aθ_i l-fold, and its cut locus θ_1 = limit."""
-
-    rank: int
-    scale: float
-    pair_multiplicity: int
-    single_multiplicity: int
-    limit: float
-
-    @property
-    def count(self) -> int:
-        """The number of positive roots with multiplicity: dimension − rank."""
-        return self.rank * ((self.rank - 1) * self.pair_multiplicity + self.single_multiplicity)
-
-    @property
-    def frequency(self) -> float:
-        """κ with mean of y² over the roots = κ²R²: Σ (θ_i−θ_j)² + (θ_i+θ_j)² = 2(rank−1)R² and Σ θ_i² = R²."""
-        total = 2 * (self.rank - 1) * self.pair_multiplicity + self.single_multiplicity
-        # a circle has no roots
-        return self.scale * math.sqrt(total / self.count) if self.count else self.scale
-
-    @property
-    def reach(self) -> float:
-        """The largest distance between two points."""
-        return self.limit * math.sqrt(self.rank)
-
-    def log_jacobian(self, angles: np.ndarray) -> np.ndarray:
-        """log J at angles (n, rank)."""
-        rows, columns = np.triu_indices(self.rank, 1)
-        sums, gaps = angles[:, rows] + angles[:, columns], angles[:, rows] - angles[:, columns]
-        pairs = np.sum(log_sinc(self.scale * sums) + log_sinc(self.scale * gaps), axis=1)
-        singles = np.sum(log_sinc(self.scale * angles), axis=1)
-        return np.asarray(self.pair_multiplicity * pairs + self.single_multiplicity * singles)
-
-
-@singledispatch
-def root_system(manifold: Manifold) -> RootSystem:
-    """The roots of SpecialOrthogonal(n) or Grassmann(n, p), in its metric.
-
-    >>> from dpmanifolds import Grassmann
-    >>> from dpmanifolds.distributions.compact import root_system
-    >>> root_system(Grassmann(5, 2)).count
-    4
-    """
-    raise ArgumentError(f"{manifold!r} is neither a rotation group nor a Grassmann manifold.")
-
-
-@root_system.register
-def _(manifold: SpecialOrthogonal) -> RootSystem:
-    return RootSystem(manifold.n // 2, 0.5, 2, 2 * (manifold.n % 2), math.pi)
-
-
-@root_system.register
-def _(manifold: Grassmann) -> RootSystem:
-    return RootSystem(manifold.rank, 1.0, 1, abs(manifold.n - 2 * manifold.p), math.pi / 2)
 
 
 class RootSystemLaw(TangentLaw):
@@ -117,18 +62,17 @@ class RootSystemLaw(TangentLaw):
     a double integral; beyond, normaliser and distribution of the distance are not computed.
 
     >>> from dpmanifolds import Grassmann
-    >>> from dpmanifolds.distributions import laplace_law
+    >>> from dpmanifolds.intrinsic import laplace_law
     >>> law = laplace_law(Grassmann(5, 2), 0.1)
     >>> round(law.distance_moment(1), 6)
     0.561286
     """
 
-    manifold: SpecialOrthogonal | Grassmann
-
-    def __init__(self, manifold: SpecialOrthogonal | Grassmann, sigma: float, kernel: Kernel, name: str) -> None:
+    def __init__(self, manifold: Manifold, sigma: float, kernel: Kernel, name: str) -> None:
         super().__init__(manifold, sigma)
-        self.manifold = manifold
-        self._kernel, self._roots = kernel, root_system(manifold)
+        if manifold.root_system is None:
+            raise ArgumentError(f"{manifold!r} is neither a rotation group nor a Grassmann manifold.")
+        self._kernel, self._roots = kernel, manifold.root_system
         trial = np.random.default_rng(0)
         rates = [float(np.mean(np.exp(-propose(_PILOT, trial)[1]))) for propose in (self._near, self._uniform)]
         self.acceptance = max(rates)
@@ -147,11 +91,9 @@ class RootSystemLaw(TangentLaw):
 
     def _angles(self, coordinates: np.ndarray) -> np.ndarray:
         """Angles (n, rank), largest first."""
-        if isinstance(self.manifold, SpecialOrthogonal):
-            skew = self.manifold.from_coordinates(np.eye(self.manifold.n), coordinates)
-            return np.asarray(np.linalg.svd(skew, compute_uv=False)[:, : 2 * self._roots.rank : 2])
-        blocks = coordinates.reshape((-1, self.manifold.n - self.manifold.p, self.manifold.p))
-        return np.asarray(np.linalg.svd(blocks, compute_uv=False))
+        copies = self._roots.angle_copies
+        vectors = self.manifold.from_coordinates(identity_of(self.manifold), coordinates)
+        return np.asarray(np.linalg.svd(vectors, compute_uv=False)[:, : copies * self._roots.rank : copies])
 
     def _near(self, count: int, rng: np.random.Generator) -> tuple[np.ndarray, np.ndarray]:
         """Coordinates, and minus the log of the probability to accept them."""
@@ -165,8 +107,7 @@ class RootSystemLaw(TangentLaw):
 
     def _uniform(self, count: int, rng: np.random.Generator) -> tuple[np.ndarray, np.ndarray]:
         """Coordinates, and minus the log of the probability to accept them."""
-        rows, columns = self.manifold.point_shape
-        base = np.eye(rows, columns)
+        base = identity_of(self.manifold)
         points = self.manifold.random_point(count, rng=rng)
         coordinates = self.manifold.to_coordinates(base, self.manifold.log(base, points))
         return coordinates, -self._kernel.difference(np.linalg.norm(coordinates, axis=1), 0.0)
@@ -249,21 +190,11 @@ class RootSystemLaw(TangentLaw):
         return np.asarray((self.manifold.dim - 1) * np.log(radius) + np.log(width[:, 0] * (weight @ _ANGLE_WEIGHTS)))
 
 
-def _law(manifold: SpecialOrthogonal | Grassmann, sigma: float, kernel: Kernel, name: str) -> TangentLaw:
-    """Rank one is isotropic: the radius says everything, and its density is e^k·sin(as)^{d−1} up to the cut locus."""
-    roots = root_system(manifold)
-    if roots.rank == 1:
-        return RadialLaw(manifold, sigma, kernel, (Root(roots.count, roots.scale),), roots.limit)
-    return RootSystemLaw(manifold, sigma, kernel, name)
+def compact_laplace(manifold: Manifold, sigma: float) -> RootSystemLaw:
+    """Density ∝ e^{−R/σ}."""
+    return RootSystemLaw(manifold, sigma, ExponentialKernel(1 / positive_number("sigma", sigma)), "Laplace")
 
 
-@laplace_law.register(SpecialOrthogonal)
-@laplace_law.register(Grassmann)
-def _(manifold: SpecialOrthogonal | Grassmann, sigma: float) -> TangentLaw:
-    return _law(manifold, sigma, ExponentialKernel(1 / positive_number("sigma", sigma)), "Laplace")
-
-
-@gaussian_law.register(SpecialOrthogonal)
-@gaussian_law.register(Grassmann)
-def _(manifold: SpecialOrthogonal | Grassmann, sigma: float) -> TangentLaw:
-    return _law(manifold, sigma, QuadraticKernel(0.0, positive_number("sigma", sigma)), "Gaussian")
+def compact_gaussian(manifold: Manifold, sigma: float) -> RootSystemLaw:
+    """Density ∝ e^{−R²/2σ²}."""
+    return RootSystemLaw(manifold, sigma, QuadraticKernel(0.0, positive_number("sigma", sigma)), "Gaussian")

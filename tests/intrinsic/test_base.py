@@ -20,7 +20,8 @@ from dpmanifolds import (
     Sphere,
     Stiefel,
 )
-from dpmanifolds.distributions import (
+from dpmanifolds.errors import ConvergenceError, NotAvailableError, ScaleOutOfRangeError
+from dpmanifolds.intrinsic import (
     RiemannianGaussian,
     RiemannianLaplace,
     WrappedGaussian,
@@ -28,9 +29,8 @@ from dpmanifolds.distributions import (
     gaussian_law,
     laplace_law,
 )
-from dpmanifolds.distributions.quadrature import LogConcaveIntegral
-from dpmanifolds.errors import ConvergenceError, NotAvailableError, ScaleOutOfRangeError
-from tests.distributions.checks import FALSE_ALARM, distance_p_value
+from dpmanifolds.privacy.radial import LogConcaveIntegral
+from tests.intrinsic.checks import FALSE_ALARM, distance_p_value
 
 NORTH = np.array([0.0, 0.0, 1.0])
 EVERY_LAW = pytest.mark.parametrize("law", [RiemannianLaplace, RiemannianGaussian, WrappedLaplace, WrappedGaussian])

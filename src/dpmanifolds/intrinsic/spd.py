@@ -1,12 +1,12 @@
 """Laws on positive definite matrices with the affine-invariant metric.
 
 Seen from its footpoint, the law of X = log_η(draw) has density ∝ e^{−|X|/σ}·J(X) or e^{−|X|²/2σ²}·J(X) on the symmetric
-matrices, J = ∏_{i<j} sinh(y_ij)/y_ij. The Gaussian is drawn by `_spd_eigenvalues`; the Laplace law is a mixture of
+matrices, J = ∏_{i<j} sinh(y_ij)/y_ij. The Gaussian is drawn by `spd_eigenvalues`; the Laplace law is a mixture of
 Gaussians, as e^{−R/σ} = ∫₀^∞ e^{−R²/2v}·e^{−v/2σ²}/(σ√(2πv)) dv.
 
 >>> import numpy as np
 >>> from dpmanifolds import SPD
->>> from dpmanifolds.distributions import RiemannianGaussian
+>>> from dpmanifolds.intrinsic import RiemannianGaussian
 >>> law = RiemannianGaussian(SPD(3), np.eye(3), sigma=0.5)
 >>> law.sample(4, rng=0).shape
 (4, 3, 3)
@@ -26,23 +26,21 @@ import numpy as np
 from numpy.typing import ArrayLike
 from scipy import optimize
 
-from dpmanifolds.distributions._arguments import checked_order, checked_probabilities, float_or_array
-from dpmanifolds.distributions._spd_eigenvalues import LARGEST_COST, cost, draw_coordinates
-from dpmanifolds.distributions._spd_partition import (
+from dpmanifolds._validate import checked_order, checked_probabilities, float_or_array
+from dpmanifolds.errors import ScaleOutOfRangeError
+from dpmanifolds.intrinsic.law import TangentLaw, log_sphere_area
+from dpmanifolds.intrinsic.spd_eigenvalues import LARGEST_COST, cost, draw_coordinates
+from dpmanifolds.intrinsic.spd_partition import (
     available_below,
     log_mean_jacobian,
+    log_mean_over_sphere,
     log_no_meeting,
     no_meeting_slope,
     squared_half_sum,
 )
-from dpmanifolds.distributions._spd_radius import log_mean_over_sphere
-from dpmanifolds.distributions.base import TangentLaw, gaussian_law, laplace_law
-from dpmanifolds.distributions.flat import FlatGaussian, FlatLaplace, log_sphere_area
-from dpmanifolds.distributions.quadrature import LogConcaveIntegral
-from dpmanifolds.distributions.radial import ExponentialKernel, Kernel, QuadraticKernel
-from dpmanifolds.errors import ScaleOutOfRangeError
 from dpmanifolds.manifolds import SPDAffineInvariant
 from dpmanifolds.noise import LogConcaveSampler
+from dpmanifolds.privacy.radial import ExponentialKernel, Kernel, LogConcaveIntegral, QuadraticKernel
 
 __all__ = ["SPDGaussian", "SPDLaplace", "largest_laplace_scale"]
 
@@ -56,9 +54,9 @@ _COST_NODES = 97
 def largest_laplace_scale(k: int) -> float:
     """σ_c = √(12/(k(k²−1))): the Laplace law on SPD(k) exists for smaller σ only; infinite for k = 1.
 
-    J grows like e^{R/σ_c} in the direction of equally spaced eigenvalues, and no faster (E3 of `_spd_envelopes`).
+    J grows like e^{R/σ_c} in the direction of equally spaced eigenvalues, and no faster (E3 of `spd_eigenvalues`).
 
-    >>> from dpmanifolds.distributions.spd import largest_laplace_scale
+    >>> from dpmanifolds.intrinsic.spd import largest_laplace_scale
     >>> [round(largest_laplace_scale(k), 4) for k in (2, 3, 4, 5)]
     [1.4142, 0.7071, 0.4472, 0.3162]
     """
@@ -68,7 +66,7 @@ def largest_laplace_scale(k: int) -> float:
 class _SPDLaw(TangentLaw):
     """What both laws share: the distribution of the distance R, of density ∝ kernel(R)·R^{d−1}·A(R).
 
-    A is the mean of J over the sphere of radius R (`_spd_radius`), so that everything about the distance is a
+    A is the mean of J over the sphere of radius R (`spd_partition`), so that everything about the distance is a
     one-dimensional integral for every k. `NotAvailableError` where float64 does not resolve A: for Laplace laws within
     about 1e−5 of the critical scale, and for k > 47 at some of the scales that cannot be drawn either.
     """
@@ -130,11 +128,11 @@ class _SPDLaw(TangentLaw):
 class SPDGaussian(_SPDLaw):
     """Density ∝ e^{−|X|²/2σ²}·J(X) on symmetric matrices, for every σ at which drawing is practical.
 
-    Normaliser (2πσ²)^{d/2}·f(σ²), f as in `_spd_partition`. Practical means at most 20,000 expected proposals for
+    Normaliser (2πσ²)^{d/2}·f(σ²), f as in `spd_partition`. Practical means at most 20,000 expected proposals for
     a draw, known from k and σ: every σ for k ≤ 25; for k = 30 all but about (0.64, 0.79), for k = 50 all but (0.37, 1).
 
     >>> from dpmanifolds import SPD
-    >>> from dpmanifolds.distributions.spd import SPDGaussian
+    >>> from dpmanifolds.intrinsic.spd import SPDGaussian
     >>> round(SPDGaussian(SPD(20), 1.0).distance_moment(2), 4)
     738.4449
     """
@@ -170,12 +168,12 @@ class SPDLaplace(_SPDLaw):
     """Density ∝ e^{−|X|/σ}·J(X) on symmetric matrices, for σ < σ_c = √(12/(k(k²−1))).
 
     As a mixture of Gaussians of variance v it gives v the density ∝ v^{(d−1)/2}·e^{−v/2σ²}·f(v), which by the formula
-    of `_spd_partition` is ∝ v^{(k−1)/2}·e^{−v(1/σ²−1/σ_c²)/2}·P(v). As log P is concave it is log-concave, so that v
+    of `spd_partition` is ∝ v^{(k−1)/2}·e^{−v(1/σ²−1/σ_c²)/2}·P(v). As log P is concave it is log-concave, so that v
     is drawn exactly by `LogConcaveSampler`; then X is Gaussian of variance v. Practical (as for the Gaussian) for
     every σ < σ_c up to k = 25, and up to 0.75·σ_c for k = 30, 0.7·σ_c for k = 50.
 
     >>> from dpmanifolds import SPD
-    >>> from dpmanifolds.distributions.spd import SPDLaplace
+    >>> from dpmanifolds.intrinsic.spd import SPDLaplace
     >>> law = SPDLaplace(SPD(2), 0.5)
     >>> round(law.log_normalizer, 6), round(law.distance_moment(1), 6)
     (1.323556, 1.692144)
@@ -263,13 +261,3 @@ def _refuse(law: _SPDLaw, name: str) -> NoReturn:
         f"{LARGEST_COST:g} proposals. Use a smaller (or much larger) sigma, or Wrapped{name}, which is drawn at any "
         "scale."
     )
-
-
-@laplace_law.register
-def _(manifold: SPDAffineInvariant, sigma: float) -> TangentLaw:
-    return SPDLaplace(manifold, sigma) if manifold.k > 1 else FlatLaplace(manifold, sigma)
-
-
-@gaussian_law.register
-def _(manifold: SPDAffineInvariant, sigma: float) -> TangentLaw:
-    return SPDGaussian(manifold, sigma) if manifold.k > 1 else FlatGaussian(manifold, sigma)

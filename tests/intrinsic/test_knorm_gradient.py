@@ -26,11 +26,9 @@ from dpmanifolds import (
     SpecialOrthogonal,
     Sphere,
 )
-from dpmanifolds.distributions._ball_proposals import ball_proposal
-from dpmanifolds.distributions._gradient_bounds import acceptance_bound
-from dpmanifolds.distributions._rejection import collect
-from dpmanifolds.distributions.knorm_gradient import KNormGradientLaw
-from tests.distributions.checks import COUNT, FALSE_ALARM
+from dpmanifolds.intrinsic.knorm_gradient import KNormGradientLaw, acceptance_bound
+from dpmanifolds.intrinsic.proposals import ball_proposal, collect
+from tests.intrinsic.checks import COUNT, FALSE_ALARM
 
 NORTH = np.array([0.0, 0.0, 1.0])
 

@@ -10,7 +10,7 @@ import pytest
 from scipy import stats
 
 from dpmanifolds import SPD, ArgumentError, Euclidean, Hyperbolic, Power, Product, Sphere
-from dpmanifolds.distributions import (
+from dpmanifolds.intrinsic import (
     FlatGaussian,
     FlatLaplace,
     RiemannianGaussian,
@@ -18,7 +18,7 @@ from dpmanifolds.distributions import (
     gaussian_law,
     laplace_law,
 )
-from tests.distributions.checks import (
+from tests.intrinsic.checks import (
     FALSE_ALARM,
     check_direction,
     check_distance_law,

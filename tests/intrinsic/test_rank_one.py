@@ -11,15 +11,15 @@ import pytest
 from scipy import stats
 
 from dpmanifolds import Euclidean, Hyperbolic, Manifold, PlanarShapes, Sphere
-from dpmanifolds.distributions import (
+from dpmanifolds.errors import ScaleOutOfRangeError
+from dpmanifolds.intrinsic import (
     RiemannianGaussian,
     RiemannianLaplace,
     critical_scale,
     gaussian_law,
     laplace_law,
 )
-from dpmanifolds.errors import ScaleOutOfRangeError
-from tests.distributions.checks import (
+from tests.intrinsic.checks import (
     FALSE_ALARM,
     check_direction,
     check_distance_law,

@@ -14,22 +14,29 @@ import pytest
 from scipy import integrate, special, stats
 
 from dpmanifolds import SPD
-from dpmanifolds.distributions import RiemannianGaussian, RiemannianLaplace, gaussian_law, laplace_law
-from dpmanifolds.distributions import _spd_eigenvalues as eigenvalues
-from dpmanifolds.distributions._spd_envelopes import envelope, tangents
-from dpmanifolds.distributions._spd_partition import (
+from dpmanifolds.errors import NotAvailableError, ScaleOutOfRangeError
+from dpmanifolds.intrinsic import (
+    FlatGaussian,
+    FlatLaplace,
+    RiemannianGaussian,
+    RiemannianLaplace,
+    gaussian_law,
+    laplace_law,
+)
+from dpmanifolds.intrinsic import spd_eigenvalues as eigenvalues
+from dpmanifolds.intrinsic.law import log_sphere_area
+from dpmanifolds.intrinsic.spd import SPDGaussian, SPDLaplace, largest_laplace_scale
+from dpmanifolds.intrinsic.spd_eigenvalues import envelope, tangents
+from dpmanifolds.intrinsic.spd_partition import (
     available_below,
     log_mean_jacobian,
+    log_mean_over_sphere,
     log_no_meeting,
     no_meeting_slope,
 )
-from dpmanifolds.distributions._spd_radius import log_mean_over_sphere
-from dpmanifolds.distributions.flat import FlatGaussian, FlatLaplace, log_sphere_area
-from dpmanifolds.distributions.spd import SPDGaussian, SPDLaplace, largest_laplace_scale
-from dpmanifolds.errors import NotAvailableError, ScaleOutOfRangeError
 from dpmanifolds.manifolds._symmetric import from_upper_triangle
-from tests.distributions.checks import COUNT, FALSE_ALARM, check_equivariance, distances
-from tests.distributions.grid_checks import check_distance_law
+from tests.intrinsic.checks import COUNT, FALSE_ALARM, check_equivariance, distances
+from tests.intrinsic.grid_checks import check_distance_law
 
 
 def pairwise_log_jacobian(spectra: np.ndarray) -> np.ndarray:

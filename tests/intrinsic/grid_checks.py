@@ -8,8 +8,8 @@ from __future__ import annotations
 import numpy as np
 from scipy import stats
 
-from dpmanifolds.distributions import TangentLaw
-from tests.distributions.checks import FALSE_ALARM, MakeLaw, distances
+from dpmanifolds.intrinsic import TangentLaw
+from tests.intrinsic.checks import FALSE_ALARM, MakeLaw, distances
 
 
 def distance_p_value(drawn: np.ndarray, law: TangentLaw) -> float:

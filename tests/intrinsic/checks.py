@@ -11,7 +11,7 @@ from collections.abc import Callable
 import numpy as np
 from scipy import stats
 
-from dpmanifolds.distributions import RiemannianLaw, TangentLaw
+from dpmanifolds.intrinsic import RiemannianLaw, TangentLaw
 
 COUNT = 20_000
 FALSE_ALARM = 1e-6

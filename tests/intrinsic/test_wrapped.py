@@ -9,9 +9,9 @@ import pytest
 from scipy import stats
 
 from dpmanifolds import SPD, Euclidean, Grassmann, Hyperbolic, Power, Product, SpecialOrthogonal, Sphere, Stiefel
-from dpmanifolds.distributions import RiemannianGaussian, WrappedGaussian, WrappedLaplace
 from dpmanifolds.errors import NotAvailableError
-from tests.distributions.checks import FALSE_ALARM, check_direction, check_distance_law
+from dpmanifolds.intrinsic import RiemannianGaussian, WrappedGaussian, WrappedLaplace
+from tests.intrinsic.checks import FALSE_ALARM, check_direction, check_distance_law
 
 WRAPPED = pytest.mark.parametrize("wrapped", [WrappedLaplace, WrappedGaussian])
 HADAMARD = [Euclidean(2), Hyperbolic(3), Hyperbolic(2, -4.0), SPD(3), SPD(2, "log-cholesky")]

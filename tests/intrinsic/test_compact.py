@@ -14,12 +14,12 @@ from scipy import integrate, stats
 
 from dpmanifolds import ArgumentError, Grassmann, SpecialOrthogonal, Sphere
 from dpmanifolds._arrays import log_sinc
-from dpmanifolds.distributions import RiemannianGaussian, RiemannianLaplace, gaussian_law, laplace_law
-from dpmanifolds.distributions.compact import RootSystemLaw, root_system
-from dpmanifolds.distributions.flat import log_sphere_area
 from dpmanifolds.errors import NotAvailableError, ScaleOutOfRangeError
-from tests.distributions.checks import COUNT, FALSE_ALARM, check_direction, check_equivariance
-from tests.distributions.grid_checks import check_distance_law
+from dpmanifolds.intrinsic import RiemannianGaussian, RiemannianLaplace, gaussian_law, laplace_law
+from dpmanifolds.intrinsic.compact import RootSystemLaw, compact_laplace
+from dpmanifolds.intrinsic.law import log_sphere_area
+from tests.intrinsic.checks import COUNT, FALSE_ALARM, check_direction, check_equivariance
+from tests.intrinsic.grid_checks import check_distance_law
 
 RANK_ONE = [SpecialOrthogonal(2), SpecialOrthogonal(3), Grassmann(2, 1), Grassmann(5, 1), Grassmann(5, 4)]
 RANK_TWO = [SpecialOrthogonal(4), SpecialOrthogonal(5), Grassmann(4, 2), Grassmann(5, 2), Grassmann(7, 5)]
@@ -45,7 +45,7 @@ def angles_of(law: RootSystemLaw, seed: int = 0, count: int = COUNT) -> np.ndarr
 
 @pytest.mark.parametrize("manifold", [*RANK_ONE, *RANK_TWO, *HIGHER], ids=repr)
 def test_roots_give_the_jacobian_of_the_manifold_and_its_radial_bound(manifold):
-    roots = root_system(manifold)
+    roots = manifold.root_system
     assert roots.count == manifold.dim - roots.rank
     base = np.eye(*manifold.point_shape)
     coordinates = np.random.default_rng(0).standard_normal((2000, manifold.dim))
@@ -66,7 +66,7 @@ def test_roots_give_the_jacobian_of_the_manifold_and_its_radial_bound(manifold):
 
 def test_only_rotations_and_subspaces_have_roots_here():
     with pytest.raises(ArgumentError, match="neither"):
-        root_system(Sphere(2))
+        compact_laplace(Sphere(2), 0.1)
 
 
 @LAWS
