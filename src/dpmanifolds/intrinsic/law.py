@@ -11,10 +11,11 @@ from numpy.typing import ArrayLike
 
 from dpmanifolds._arrays import Array, as_array, namespace
 from dpmanifolds._points import has_parts
-from dpmanifolds._validate import positive_integer, positive_number
-from dpmanifolds.errors import ArgumentError, NotAvailableError, NotOnManifoldError, ScaleOutOfRangeError
+from dpmanifolds._validate import positive_integer
+from dpmanifolds.errors import ArgumentError, NotAvailableError, NotOnManifoldError
 from dpmanifolds.manifolds import Manifold
 from dpmanifolds.noise import as_generator
+from dpmanifolds.noise.norms import checked_scale
 
 __all__ = [
     "PointLaw",
@@ -26,8 +27,6 @@ __all__ = [
     "log_sphere_area",
     "size_of",
 ]
-
-_SMALLEST_SCALE, _LARGEST_SCALE = 1e-100, 1e100
 
 Size: TypeAlias = int | tuple[int, ...]
 """How many draws: a number, or the shape of leading axes."""
@@ -84,12 +83,7 @@ class TangentLaw(ABC):
 
     def __init__(self, manifold: Manifold, sigma: float) -> None:
         self.manifold = manifold
-        self.sigma = positive_number("sigma", sigma)
-        if not _SMALLEST_SCALE <= self.sigma <= _LARGEST_SCALE:
-            raise ScaleOutOfRangeError(
-                f"sigma must lie between {_SMALLEST_SCALE:g} and {_LARGEST_SCALE:g} for its square to be a float64; "
-                f"got {self.sigma:g}."
-            )
+        self.sigma = checked_scale(sigma)
 
     @property
     @abstractmethod

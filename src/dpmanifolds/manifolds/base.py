@@ -14,6 +14,7 @@ from dpmanifolds._validate import numeric_array, record_numbers, shown
 from dpmanifolds.errors import ArgumentError, ScaleOutOfRangeError
 from dpmanifolds.manifolds._common import RootSystem, check_gradient, frame_products, number_rules
 from dpmanifolds.manifolds._guards import guard_methods
+from dpmanifolds.manifolds.linearization import Linearization, linearize_by_average, weighted_sum
 from dpmanifolds.manifolds.names import register
 from dpmanifolds.noise import as_generator
 
@@ -382,6 +383,21 @@ class Manifold(ABC):
         frame = self.from_coordinates(base, like(np.eye(self.dim), base))
         bent = self.acceleration(base, vector, frame)
         return self.from_coordinates(base, frame_products(hessian, frame) + frame_products(gradient, bent))
+
+    def linearize(self, base: Array, points: Array, weights: Array, hessian: bool) -> Linearization:
+        """The sums of Taylor terms of ½ρ² that lead to a mean; without `hessian` second order may be left out.
+
+        Unless a manifold knows its own Hessian, that of its average curvature leads the steps (`linearization`).
+        """
+        return linearize_by_average(self, base, points, weights, hessian)
+
+    def ambient_moment(self, points: Array, weights: Array) -> Array:
+        """What is summed over records for a start of the steps to a mean: the arrays, unless more is needed."""
+        return weighted_sum(points, weights)
+
+    def point_of_moment(self, moment: Array) -> Array:
+        """That start: the point which belongs to the moment of all records, weights summing to one."""
+        return self.project(moment)
 
     def geodesic(self, a: Array, b: Array, t: Array | float) -> Array:
         """The point at time t on the shortest geodesic from a (t=0) to b (t=1); `t` broadcasts with leading axes."""

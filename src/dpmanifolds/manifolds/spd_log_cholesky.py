@@ -7,11 +7,12 @@ from typing import Any
 
 import numpy as np
 
-from dpmanifolds._arrays import Array, gather, is_numpy, like, namespace, sym, transpose
+from dpmanifolds._arrays import Array, contract, gather, is_numpy, like, namespace, norm, sym, transpose
 from dpmanifolds.manifolds._common import normal_array
-from dpmanifolds.manifolds._lapack import call_each
+from dpmanifolds.manifolds._logarithms import call_each
 from dpmanifolds.manifolds.euclidean import FlatManifold
-from dpmanifolds.manifolds.spd import SPDBase
+from dpmanifolds.manifolds.linearization import FlatSums, weighted_sum
+from dpmanifolds.manifolds.spd import SPDBase, not_positive
 
 __all__ = ["SPDLogCholesky"]
 
@@ -98,6 +99,19 @@ class SPDLogCholesky(SPDBase, FlatManifold):
         both = first * second
         bend = self._join(both[..., : self.k] * diagonal, 0 * both[..., self.k :])
         return 2 * sym(bend @ transpose(factor) + moves[0] @ transpose(moves[1]))
+
+    def chart_sums(self, block: Array, weights: Array) -> FlatSums:
+        """The factorisation moves x by k·tr(x) units, which moves L by at most ‖L‖·‖x⁻¹‖ times that."""
+        xp = namespace(block)
+        try:
+            factor = xp.linalg.cholesky(block)
+            inverse = xp.linalg.inv(factor)
+        except np.linalg.LinAlgError:
+            raise not_positive() from None
+        chart = self.chart_of_factor(factor)
+        condition = contract(factor, factor) * contract(inverse, inverse)
+        error = self.k * condition * (1 + xp.sqrt(contract(factor, factor)))
+        return FlatSums(weighted_sum(chart, weights), weighted_sum(norm(chart), weights), weighted_sum(error, weights))
 
     def random_point(self, size: tuple[int, ...] | int = (), *, rng: Any = None) -> Array:
         return self.inverse_chart(normal_array(rng, size, (self.dim,)))

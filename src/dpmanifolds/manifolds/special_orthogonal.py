@@ -7,7 +7,20 @@ from typing import Any
 
 import numpy as np
 
-from dpmanifolds._arrays import Array, contract, gather, like, log_sinc, namespace, norm, root, sym, transpose
+from dpmanifolds._arrays import (
+    Array,
+    astype_complex,
+    contract,
+    gather,
+    like,
+    log_sinc,
+    namespace,
+    norm,
+    root,
+    sym,
+    transpose,
+    x_cot_x,
+)
 from dpmanifolds._validate import positive_integer
 from dpmanifolds.manifolds._common import RootSystem, normal_array
 from dpmanifolds.manifolds._derivatives import differentiated_by, frozen, matrix_exponential
@@ -20,8 +33,9 @@ from dpmanifolds.manifolds._orthonormal import (
     smooth_polar_factor,
     square_root,
 )
-from dpmanifolds.manifolds._spectral import matrix_form
+from dpmanifolds.manifolds._symmetric import matrix_form
 from dpmanifolds.manifolds.base import Manifold
+from dpmanifolds.manifolds.linearization import HessianBlock, Linearization, first_order, no_center, spread_weights
 
 __all__ = ["SpecialOrthogonal"]
 
@@ -162,6 +176,32 @@ class SpecialOrthogonal(Manifold):
         other = like(np.diag(np.arange(1.0, self.n + 1)), point)
         nearest = smooth_polar_factor(xp.where(negative, other, point))
         return xp.where(negative, self._mirrored(xp.where(negative, point, other)), nearest)
+
+    def linearize(self, base: Array, points: Array, weights: Array, hessian: bool) -> Linearization:
+        """Hess Ω = U (g((θ_a−θ_b)/2) ∘ U*ΩU) U* with the log's eigenvectors U and eigenvalues iθ."""
+        xp = namespace(base, points)
+        coordinates, result = first_order(self, base, points, weights, points.shape[-2])
+        if not hessian:
+            return result
+        skew = transpose(base) @ self.from_coordinates(base, coordinates)
+        angles, vectors = xp.linalg.eigh(-0.5j * astype_complex(skew - transpose(skew)))
+        factor = x_cot_x((angles[..., :, None] - angles[..., None, :]) / 2)
+        factor = astype_complex(spread_weights(weights, factor.ndim) * factor)
+        adjoint = xp.conj(transpose(vectors))
+
+        def operator(vector: Array) -> Array:
+            direction = astype_complex(transpose(base) @ self.from_coordinates(base, vector))
+            turned = vectors @ (factor * (adjoint @ direction @ vectors)) @ adjoint
+            return self.to_coordinates(base, base @ xp.real(xp.sum(turned, axis=0)))
+
+        result.blocks = [HessianBlock(operator, 2 * 16 * math.prod(points.shape))]
+        return result
+
+    def point_of_moment(self, moment: Array) -> Array:
+        xp = namespace(moment)
+        if bool(xp.any(xp.linalg.svdvals(moment)[..., -1] < 1e-8)):
+            raise no_center()
+        return self.project(moment)
 
     def random_point(self, size: tuple[int, ...] | int = (), *, rng: Any = None) -> Array:
         draw = normal_array(rng, size, self.point_shape)

@@ -7,20 +7,31 @@ from typing import Any
 
 import numpy as np
 
-from dpmanifolds._arrays import Array, dot, log_sinc, namespace, norm, row_norm, safe_divide
+from dpmanifolds._arrays import Array, dot, eps, log_sinc, namespace, norm, row_norm, safe_divide, transpose
 from dpmanifolds._validate import numeric_array, positive_integer, positive_number
 from dpmanifolds.errors import ArgumentError, NotOnManifoldError
-from dpmanifolds.manifolds._common import default_tolerance, great_circle, normal_array
+from dpmanifolds.manifolds._common import arc_ratio, cos_root, default_tolerance, great_circle, normal_array, sinc_root
 from dpmanifolds.manifolds._derivatives import differentiated_by
-from dpmanifolds.manifolds._householder import (
+from dpmanifolds.manifolds._orthonormal import (
     complement_to_coordinates,
     coordinates_to_complement,
     reflect_to_axis,
 )
-from dpmanifolds.manifolds._smooth import arc_ratio, cos_root, sinc_root
 from dpmanifolds.manifolds.base import Manifold
+from dpmanifolds.manifolds.linearization import (
+    HessianBlock,
+    Linearization,
+    certificate_step,
+    identity_plus,
+    no_center,
+    outer_sum,
+    spread_weights,
+    weighted_sum,
+)
 
 __all__ = ["Sphere"]
+
+_LARGEST_DENSE = 16
 
 
 class Sphere(Manifold):
@@ -208,5 +219,77 @@ class Sphere(Manifold):
     def project(self, point: Array) -> Array:
         return self.sphere_radius * point / norm(point)[..., None]
 
+    def linearize(self, base: Array, points: Array, weights: Array, hessian: bool) -> Linearization:
+        """Hess = g·I + (1 − g)·uuᵀ, g = θ cot θ, without forming a single logarithm.
+
+        With c = κ·x·base = cos θ and f = θ/sin θ the logarithms sum to Σ w f x − (Σ w f c)·base, and the projections of
+        Σ w (1−g)/sin²θ · κxxᵀ are those of Σ w (1−g) uuᵀ. A tiny number added above and below keeps both quotients at
+        their limits (1 and ⅓) for θ = 0.
+        """
+        xp = namespace(base, points)
+        cosine = self.curvature * (points @ base if base.ndim == 1 else dot(points, base))
+        squared_sine = xp.abs((1 - cosine) * (1 + cosine))
+        sine = xp.sqrt(squared_sine)
+        angle = xp.atan2(sine, cosine)
+        tiny = float(xp.finfo(sine.dtype).smallest_normal)
+        factor = (angle + tiny) / (sine + tiny)
+        slowest = factor * cosine
+        w = spread_weights(weights, factor.ndim)
+        across = weighted_sum(slowest, weights)
+        ambient = _sum_over_records(w * factor, points) - across[..., None] * base
+        unit = 16 * eps(points) * math.sqrt(max(points.shape[-1], 4)) * self.sphere_radius
+        result = Linearization(
+            value=weighted_sum(angle * angle, weights) / (2 * self.curvature),
+            pull=self.to_coordinates(base, ambient),
+            convexity=_sphere_convexity(self, angle, sine, cosine, weights),
+            rounding=unit * weighted_sum(1 + factor, weights),
+            farthest=self.sphere_radius * xp.max(angle, axis=0),
+            covered=float(xp.sum(weights)),
+        )
+        if not hessian:
+            return result
+        slack = math.sqrt(eps(sine)) / 100
+        share = self.curvature * w * (1 - slowest + slack / 3) / (squared_sine + slack)
+        if self.dim <= _LARGEST_DENSE or base.ndim > 1:
+            rows = self.to_coordinates(base[..., None, :], outer_sum(points, share))
+            matrix = self.to_coordinates(base[..., None, :], transpose(rows))
+            result.hessian = identity_plus(across, matrix)
+        else:
+
+            def operator(vector: Array) -> Array:
+                seen = points @ self.from_coordinates(base, vector)
+                return across * vector + self.to_coordinates(base, (share * seen) @ points)
+
+            result.blocks = [HessianBlock(operator, 8 * math.prod(points.shape))]
+        return result
+
+    def point_of_moment(self, moment: Array) -> Array:
+        xp = namespace(moment)
+        if bool(xp.any(norm(moment) < 1e-8 * self.sphere_radius)):
+            raise no_center()
+        return self.project(moment)
+
     def random_point(self, size: tuple[int, ...] | int = (), *, rng: Any = None) -> Array:
         return self.project(normal_array(rng, size, self.point_shape))
+
+
+def _sphere_convexity(manifold: Sphere, angle: Array, sine: Array, cosine: Array, weights: Array) -> Array:
+    """Σ w g(θ + δ₀) by the addition theorem, minus infinity beyond π; 1 on the flat circle."""
+    xp = namespace(angle)
+    if manifold.dim == 1:
+        return weighted_sum(xp.ones_like(angle), weights)
+    step = certificate_step(manifold, angle) / manifold.sphere_radius
+    shift = math.tan(step)
+    denominator = sine + shift * cosine
+    inside = denominator > 0
+    values = (angle + step) * (cosine - shift * sine) / xp.where(inside, denominator, xp.ones_like(sine))
+    if not bool(xp.all(inside)):
+        values = xp.where(inside, values, xp.full_like(values, -math.inf))
+    return weighted_sum(values, weights)
+
+
+def _sum_over_records(weights: Array, points: Array) -> Array:
+    """Σ_i w_i x_i for weights (n, *batch) and vectors (n, *batch, d)."""
+    if weights.ndim == 1:
+        return weights @ points
+    return namespace(points).sum(weights[..., None] * points, axis=0)

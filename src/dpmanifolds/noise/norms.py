@@ -15,20 +15,40 @@ import numpy as np
 from numpy.typing import ArrayLike
 from scipy import special
 
-from dpmanifolds._validate import checked_order, checked_probabilities, float_or_array
+from dpmanifolds._validate import checked_order, checked_probabilities, float_or_array, positive_number
+from dpmanifolds.errors import ScaleOutOfRangeError
 
-__all__ = ["GaussianNorm", "LaplaceNorm"]
+__all__ = ["GaussianNorm", "LaplaceNorm", "checked_scale"]
+
+_SMALLEST_SCALE, _LARGEST_SCALE = 1e-100, 1e100
+
+
+def checked_scale(sigma: float) -> float:
+    """The scale of noise, or an error where it or its square is no float64 greater than 0."""
+    sigma = positive_number("sigma", sigma)
+    if not _SMALLEST_SCALE <= sigma <= _LARGEST_SCALE:
+        raise ScaleOutOfRangeError(
+            f"sigma must lie between {_SMALLEST_SCALE:g} and {_LARGEST_SCALE:g} for its square to be a float64; "
+            f"got {sigma:g}."
+        )
+    return sigma
 
 
 @dataclass(frozen=True)
-class LaplaceNorm:
+class _Norm:
+    dim: int
+    sigma: float
+
+    def __post_init__(self) -> None:
+        checked_scale(self.sigma)
+
+
+@dataclass(frozen=True)
+class LaplaceNorm(_Norm):
     """|c| for the density ∝ e^{−|c|/σ} on R^d, which is σ·Gamma(d) (MATH.md section 3).
 
     E|c|^k = σ^k Γ(d+k)/Γ(d); P(|c| ≤ r) is the regularised incomplete gamma function P(d, r/σ).
     """
-
-    dim: int
-    sigma: float
 
     def moment(self, order: float) -> float:
         """E|c|^order, order ≥ 0."""
@@ -46,14 +66,11 @@ class LaplaceNorm:
 
 
 @dataclass(frozen=True)
-class GaussianNorm:
+class GaussianNorm(_Norm):
     """|c| for N(0, σ²I) on R^d, which is σ·χ_d (MATH.md section 3).
 
     E|c|^k = (√2σ)^k Γ((d+k)/2)/Γ(d/2); P(|c| ≤ r) is the regularised incomplete gamma function P(d/2, r²/2σ²).
     """
-
-    dim: int
-    sigma: float
 
     def moment(self, order: float) -> float:
         """E|c|^order, order ≥ 0."""

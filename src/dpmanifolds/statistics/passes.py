@@ -9,24 +9,29 @@ blocks whatever the number of records, and the noise of a release is drawn once,
 >>> frechet_mean(SPD(2), blocks).point.round(9)
 array([[2., 0.],
        [0., 2.]])
+
+What one pass over the records tells: the mean in spaces with a flat chart, and elsewhere a start for the steps.
 """
 
 from __future__ import annotations
 
 import math
+import operator
 from collections.abc import Callable
 from dataclasses import dataclass, field
-from typing import Any, TypeVar
+from typing import Any, TypeVar, cast
 
 import numpy as np
 
-from dpmanifolds._arrays import Array, like
-from dpmanifolds.errors import ArgumentError
-from dpmanifolds.manifolds import Manifold
+from dpmanifolds._arrays import Array, eps, like, namespace
+from dpmanifolds.errors import ArgumentError, NotOnManifoldError
+from dpmanifolds.manifolds import FlatManifold, Manifold, SPDLogEuclidean
+from dpmanifolds.manifolds.linearization import FlatSums
 from dpmanifolds.records.prepare import check_block, record_weights
 from dpmanifolds.records.source import ArraySource, Part, Source, source_of
+from dpmanifolds.statistics.kernels.device import fits_device, log_sums, longest_device_sum
 
-__all__ = ["Preparation", "Records", "records_of"]
+__all__ = ["Preparation", "Records", "extrinsic_mean", "flat_mean", "records_of"]
 
 State = TypeVar("State")
 
@@ -146,3 +151,64 @@ def records_of(manifold: Manifold, points: Any, *, sample_weight: Any = None) ->
         source.refuse_single_use()
         records.weights = record_weights(sample_weight, records.reference, source.counted())
     return records
+
+
+def flat_mean(records: Records) -> tuple[Array, float]:
+    """chart⁻¹(Σ w chart(x)), and a bound on its rounding error (ℓ2 over the copies of a power)."""
+    manifold = cast(FlatManifold, records.manifold.single)
+    known = records.source.count is not None
+    fused = _device_sums(manifold, records)
+    total, size, rounding = fused or records.reduce(_FlatPart(manifold), FlatSums.plus)
+    if not known:
+        scale = 1 / records.source.counted()
+        total, size, rounding = total * scale, size * scale, rounding * scale
+    xp = namespace(total)
+    if not bool(xp.all(xp.isfinite(total))):
+        raise NotOnManifoldError(
+            "the records lead to numbers that are not finite; check them with dpmanifolds.validate."
+        )
+    terms = longest_device_sum(records.source.counted()) if fused else records.longest_sum
+    rounding = rounding + terms * size
+    point = manifold.inverse_chart(total)
+    error = eps(total) * float(xp.sqrt(xp.sum(rounding * rounding)))
+    return like(point, records.reference) if fused else point, error
+
+
+def _device_sums(manifold: FlatManifold, records: Records) -> FlatSums | None:
+    """The sums by a fused kernel, where there is one; None sends malformed records on to the checks elsewhere."""
+    array = getattr(records.source, "array", None)
+    if not isinstance(manifold, SPDLogEuclidean) or not fits_device(array, manifold.k):
+        return None
+    sums = log_sums(array, records.weights)
+    return None if sums is None else FlatSums(sums.total, sums.size, 4 * manifold.k**2 * sums.spread)
+
+
+@dataclass(frozen=True)
+class _FlatPart:
+    """The sums of one block."""
+
+    manifold: FlatManifold
+
+    def __call__(self, _: int, block: Array, weights: Array) -> FlatSums:
+        return self.manifold.chart_sums(block, weights)
+
+
+def extrinsic_mean(manifold: Manifold, records: Records) -> Array:
+    """A mean of the ambient arrays, brought back to the manifold (weights sum to one)."""
+    moment = records.reduce(_MomentPart(manifold), operator.add)
+    try:
+        return manifold.point_of_moment(moment)
+    except np.linalg.LinAlgError:
+        raise NotOnManifoldError(
+            "the records lead to numbers that are not finite; check them with dpmanifolds.validate."
+        ) from None
+
+
+@dataclass(frozen=True)
+class _MomentPart:
+    """The moment of one block."""
+
+    manifold: Manifold
+
+    def __call__(self, _: int, block: Array, weights: Array) -> Array:
+        return self.manifold.ambient_moment(block, weights)
