@@ -22,6 +22,7 @@ __all__ = [
     "RootSystem",
     "arc_ratio",
     "arsinh_ratio",
+    "capped_exp",
     "check_gradient",
     "cos_root",
     "cosh_root",
@@ -190,3 +191,8 @@ def arc_ratio(s: Array, c: Array) -> Array:
     series = _polynomial(tangent, [(-1) ** j / (2 * j + 1) for j in range(_TERMS)]) / cosine
     sine = xp.sqrt(xp.where(near | (s == 0), one, s))
     return xp.where(near, series, xp.atan2(sine, c) / sine)
+
+
+def capped_exp(value: float) -> float:
+    """e^value, infinite where that is no float."""
+    return math.exp(value) if value < 700 else math.inf

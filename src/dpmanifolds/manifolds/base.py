@@ -11,7 +11,7 @@ import numpy as np
 from dpmanifolds._arrays import Array, like, namespace, root, to_numpy
 from dpmanifolds._points import leaves
 from dpmanifolds._validate import numeric_array, record_numbers, shown
-from dpmanifolds.errors import ArgumentError, ScaleOutOfRangeError
+from dpmanifolds.errors import ArgumentError, NotAvailableError, ScaleOutOfRangeError
 from dpmanifolds.manifolds._common import RootSystem, check_gradient, frame_products, number_rules
 from dpmanifolds.manifolds._guards import guard_methods
 from dpmanifolds.manifolds.linearization import Linearization, linearize_by_average, weighted_sum
@@ -398,6 +398,16 @@ class Manifold(ABC):
     def point_of_moment(self, moment: Array) -> Array:
         """That start: the point which belongs to the moment of all records, weights summing to one."""
         return self.project(moment)
+
+    def mean_rounding(self, center: Array, radius: float, condition: float) -> float:
+        """The largest rounding bound, in units of eps, that `linearize` reports for records and base within `radius`
+        of the centre and of at most this `condition`; `NotAvailableError` where none is proven."""
+        raise NotAvailableError(f"no public bound of the rounding of means is known on {self!r}.")
+
+    @property
+    def rounding_in_double(self) -> float:
+        """What the routines of double precision may add to it."""
+        return 0.0
 
     def geodesic(self, a: Array, b: Array, t: Array | float) -> Array:
         """The point at time t on the shortest geodesic from a (t=0) to b (t=1); `t` broadcasts with leading axes."""

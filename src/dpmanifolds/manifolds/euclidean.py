@@ -151,5 +151,8 @@ class Euclidean(FlatManifold):
     def project(self, point: Array) -> Array:
         return point
 
+    def mean_rounding(self, center: Array, radius: float, condition: float) -> float:
+        return 32 * (float(np.linalg.norm(center)) + radius)
+
     def random_point(self, size: tuple[int, ...] | int = (), *, rng: Any = None) -> Array:
         return normal_array(rng, size, self.point_shape)

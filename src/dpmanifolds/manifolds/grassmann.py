@@ -211,6 +211,9 @@ class Grassmann(Manifold):
         """The leading eigenvectors of the mean projector."""
         return namespace(moment).linalg.eigh(sym(moment))[1][..., -self.p :]
 
+    def mean_rounding(self, center: Array, radius: float, condition: float) -> float:
+        return 16 * self.n * (1 + 2 * radius)
+
     def random_point(self, size: tuple[int, ...] | int = (), *, rng: Any = None) -> Array:
         return self.project(normal_array(rng, size, self.point_shape))
 

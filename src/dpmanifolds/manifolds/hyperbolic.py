@@ -24,7 +24,14 @@ from dpmanifolds._arrays import (
 )
 from dpmanifolds._validate import negative_number, positive_integer
 from dpmanifolds.errors import ArgumentError
-from dpmanifolds.manifolds._common import arsinh_ratio, cosh_root, default_tolerance, normal_array, sinhc_root
+from dpmanifolds.manifolds._common import (
+    arsinh_ratio,
+    capped_exp,
+    cosh_root,
+    default_tolerance,
+    normal_array,
+    sinhc_root,
+)
 from dpmanifolds.manifolds._derivatives import differentiated_by
 from dpmanifolds.manifolds.base import Manifold
 from dpmanifolds.manifolds.linearization import Linearization, around_direction, taylor_sums, weighted_sum
@@ -232,6 +239,13 @@ class Hyperbolic(Manifold):
         size = norm(moment[..., 1:])
         length = xp.sqrt((moment[..., 0] - size) * (moment[..., 0] + size))
         return self.project(self.scale_length * moment / length[..., None])
+
+    def mean_rounding(self, center: Array, radius: float, condition: float) -> float:
+        """A Lorentz point stretches the last place by its time-like coordinate."""
+        scale = self.scale_length
+        farthest = math.acosh(max(float(center[0]) / scale, 1.0)) + radius / scale
+        stretch = capped_exp(2 * farthest)
+        return 16 * math.sqrt(self.dim + 1) * stretch * (scale + 2 * radius)
 
     def random_point(self, size: tuple[int, ...] | int = (), *, rng: Any = None) -> Array:
         tangent = normal_array(rng, size, (self.dim,)) * self.scale_length

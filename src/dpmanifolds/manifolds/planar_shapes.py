@@ -305,6 +305,9 @@ class PlanarShapes(Manifold):
         """The leading eigenvector: the full Procrustes mean."""
         return self.project(namespace(moment).linalg.eigh(moment)[1][..., :, -1])
 
+    def mean_rounding(self, center: Array, radius: float, condition: float) -> float:
+        return 16 * math.sqrt(self.k) * (1 + 2 * radius)
+
     def random_point(self, size: tuple[int, ...] | int = (), *, rng: Any = None) -> Array:
         parts = normal_array(rng, size, (2, self.k))
         return self.project(np.ascontiguousarray(parts[..., 0, :] + 1j * parts[..., 1, :]))

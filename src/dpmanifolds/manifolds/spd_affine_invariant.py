@@ -23,6 +23,7 @@ from dpmanifolds._arrays import (
     sym,
     transpose,
 )
+from dpmanifolds.manifolds._common import capped_exp
 from dpmanifolds.manifolds._derivatives import differentiated_by
 from dpmanifolds.manifolds._logarithms import log_triangle
 from dpmanifolds.manifolds._symmetric import (
@@ -215,6 +216,11 @@ class SPDAffineInvariant(SPDBase):
         if not bool(xp.all(xp.linalg.eigvalsh(relative) > 0)):
             return arithmetic
         return sym(lower @ apply_function(relative, xp.sqrt) @ transpose(lower))
+
+    def mean_rounding(self, center: Array, radius: float, condition: float) -> float:
+        """cond(base) ≤ cond(centre)·e^{√2r}, and a whitened record has condition at most e^{√2·2r}."""
+        values = np.linalg.eigvalsh(center)
+        return 4 * self.k**2 * float(values[-1] / values[0]) * capped_exp(3 * math.sqrt(2) * radius)
 
     def random_point(self, size: tuple[int, ...] | int = (), *, rng: Any = None) -> Array:
         return apply_function(self._random_symmetric(size, rng), np.exp)

@@ -8,13 +8,15 @@ from typing import Any
 import numpy as np
 
 from dpmanifolds._arrays import Array, contract, gather, is_numpy, like, namespace, norm, sym, transpose
-from dpmanifolds.manifolds._common import normal_array
+from dpmanifolds.manifolds._common import capped_exp, normal_array
 from dpmanifolds.manifolds._logarithms import call_each
 from dpmanifolds.manifolds.euclidean import FlatManifold
 from dpmanifolds.manifolds.linearization import FlatSums, weighted_sum
 from dpmanifolds.manifolds.spd import SPDBase, not_positive
 
 __all__ = ["SPDLogCholesky"]
+
+_CELLS = 64
 
 
 class SPDLogCholesky(SPDBase, FlatManifold):
@@ -112,6 +114,29 @@ class SPDLogCholesky(SPDBase, FlatManifold):
         condition = contract(factor, factor) * contract(inverse, inverse)
         error = self.k * condition * (1 + xp.sqrt(contract(factor, factor)))
         return FlatSums(weighted_sum(chart, weights), weighted_sum(norm(chart), weights), weighted_sum(error, weights))
+
+    def mean_rounding(self, center: Array, radius: float, condition: float) -> float:
+        """The largest over how the radius is split between the logarithms of the diagonal (a) and the rest (b).
+
+        L = D(I + N) with ‖N‖ ≤ ‖rest‖·‖D⁻¹‖, and (I + N)⁻¹ = Σ_{p<k} (−N)^p. The j-th largest change of a logarithm is
+        at most a/√j. Cells of a, each at its worst corner.
+        """
+        factor = np.linalg.cholesky(center)
+        diagonal, rest = np.diagonal(factor), float(np.linalg.norm(np.tril(factor, -1)))
+        chart = math.hypot(float(np.linalg.norm(np.log(diagonal))), rest) + radius
+        worst = 0.0
+        for cell in range(_CELLS):
+            below = rest + radius * math.sqrt(1 - (cell / _CELLS) ** 2)
+            ladder = [capped_exp(radius * (cell + 1) / _CELLS / math.sqrt(j)) for j in range(1, self.k + 1)]
+            stretch = math.hypot(*ladder)
+            size = math.hypot(below, stretch * float(diagonal.max()))
+            strict = below * ladder[0] / float(diagonal.min())
+            series = 1.0
+            for _ in range(self.k - 1):
+                series = 1 + strict * series
+            both = size * stretch / float(diagonal.min()) * series
+            worst = max(worst, both * both * (1 + size))
+        return self.k * worst + 32 * chart
 
     def random_point(self, size: tuple[int, ...] | int = (), *, rng: Any = None) -> Array:
         return self.inverse_chart(normal_array(rng, size, (self.dim,)))

@@ -9,8 +9,9 @@ from typing import Any
 import numpy as np
 
 from dpmanifolds._arrays import Array, dot, is_numpy, namespace, stack_last
+from dpmanifolds.manifolds._common import capped_exp
 from dpmanifolds.manifolds._derivatives import call_smoothly
-from dpmanifolds.manifolds._logarithms import log_triangle
+from dpmanifolds.manifolds._logarithms import largest_spread, log_triangle
 from dpmanifolds.manifolds._symmetric import (
     LARGEST_SMALL,
     apply_function,
@@ -75,6 +76,17 @@ class SPDLogEuclidean(SPDBase, FlatManifold):
         k = self.k
         total, size, spread = (_small_sums if k <= LARGEST_SMALL else _large_sums)(k, block, weights)
         return FlatSums(total, size, 4 * k * k * weighted_sum(spread, weights))
+
+    def mean_rounding(self, center: Array, radius: float, condition: float) -> float:
+        """log p is the centre's plus a matrix of norm at most r: the condition grows by at most e^{√2r}."""
+        logs = np.log(np.linalg.eigvalsh(center))
+        condition = min(condition, capped_exp(float(logs[-1] - logs[0]) + math.sqrt(2) * radius))
+        return 4 * self.k**2 * condition + 32 * (float(np.linalg.norm(logs)) + radius)
+
+    @property
+    def rounding_in_double(self) -> float:
+        """Logarithms by products report a bound of their own."""
+        return 4 * self.k**2 * largest_spread(self.k)
 
     def random_point(self, size: tuple[int, ...] | int = (), *, rng: Any = None) -> Array:
         return apply_function(self._random_symmetric(size, rng), np.exp)

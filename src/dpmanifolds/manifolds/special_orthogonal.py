@@ -203,6 +203,9 @@ class SpecialOrthogonal(Manifold):
             raise no_center()
         return self.project(moment)
 
+    def mean_rounding(self, center: Array, radius: float, condition: float) -> float:
+        return 16 * self.n * (1 + 2 * radius)
+
     def random_point(self, size: tuple[int, ...] | int = (), *, rng: Any = None) -> Array:
         draw = normal_array(rng, size, self.point_shape)
         orthogonal, triangle = np.linalg.qr(draw)

@@ -269,6 +269,14 @@ class Sphere(Manifold):
             raise no_center()
         return self.project(moment)
 
+    def mean_rounding(self, center: Array, radius: float, condition: float) -> float:
+        """At the mean avg(θ/sin θ) ≤ 1/cos(√κr) (Theorem S1, step ii); twice that near it."""
+        reach = radius / self.sphere_radius
+        factor = 2 / math.cos(reach)
+        if self.dim == 1:
+            factor = 2 * reach / math.sin(2 * reach) if reach > 1e-8 else 1.0 + reach
+        return 16 * math.sqrt(max(self.dim + 1, 4)) * self.sphere_radius * (1 + factor)
+
     def random_point(self, size: tuple[int, ...] | int = (), *, rng: Any = None) -> Array:
         return self.project(normal_array(rng, size, self.point_shape))
 
