@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from abc import ABC, abstractmethod
-from typing import Any, NoReturn, TypeAlias
+from typing import Any, ClassVar, NoReturn, TypeAlias
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -125,14 +125,17 @@ class PointLaw(ABC):
         self.sigma = self.tangent_law.sigma
         self.footpoint = checked_point(manifold, footpoint, "footpoint")
 
+    _is_gaussian: ClassVar[bool]
+
     @staticmethod
     @abstractmethod
     def _law(manifold: Manifold, sigma: float) -> TangentLaw:
         """The law of the coordinates."""
 
-    @abstractmethod
     def _log_kernel(self, distance: Array) -> Array:
-        """A log-density that depends on the distance alone, up to its constant."""
+        """The log-density, up to its constant: −(ρ/σ)²/2 or −ρ/σ."""
+        scaled = distance / self.sigma
+        return -scaled * scaled / 2 if self._is_gaussian else -scaled
 
     def __repr__(self) -> str:
         return f"{type(self).__name__}({self.manifold!r}, sigma={self.sigma!r})"

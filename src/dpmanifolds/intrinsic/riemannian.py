@@ -198,12 +198,11 @@ class RiemannianLaplace(RiemannianLaw):
     (0.19802, 0.468329)
     """
 
+    _is_gaussian = False
+
     @staticmethod
     def _law(manifold: Manifold, sigma: float) -> TangentLaw:
         return laplace_law(manifold, sigma)
-
-    def _log_kernel(self, distance: Array) -> Array:
-        return -distance / self.sigma
 
 
 class RiemannianGaussian(RiemannianLaw):
@@ -219,10 +218,8 @@ class RiemannianGaussian(RiemannianLaw):
     0.75
     """
 
+    _is_gaussian = True
+
     @staticmethod
     def _law(manifold: Manifold, sigma: float) -> TangentLaw:
         return gaussian_law(manifold, sigma)
-
-    def _log_kernel(self, distance: Array) -> Array:
-        scaled = distance / self.sigma
-        return -scaled * scaled / 2

@@ -140,13 +140,11 @@ class WrappedGaussian(WrappedLaw):
     0.24
     """
 
+    _is_gaussian = True
+
     @staticmethod
     def _law(manifold: Manifold, sigma: float) -> TangentLaw:
         return FlatGaussian(manifold, sigma)
-
-    def _log_kernel(self, distance: Array) -> Array:
-        scaled = distance / self.sigma
-        return -scaled * scaled / 2
 
 
 class WrappedLaplace(WrappedLaw):
@@ -162,9 +160,8 @@ class WrappedLaplace(WrappedLaw):
     0.666964
     """
 
+    _is_gaussian = False
+
     @staticmethod
     def _law(manifold: Manifold, sigma: float) -> TangentLaw:
         return FlatLaplace(manifold, sigma)
-
-    def _log_kernel(self, distance: Array) -> Array:
-        return -distance / self.sigma
