@@ -1,11 +1,10 @@
 """The K-norm gradient law of the Fréchet mean on a ball.
 
-How the gradient of F(x) = (1/2n) Σ ρ²(x, x_i) grows with the distance from the mean, for records of a ball.
-
-Along a geodesic from the mean x̂ of n records of a ball of radius r the Hessian of F is an average of Hessians of
-½ρ²(·, x_i), each at least √κρ·cot(√κρ) for curvature at most κ > 0 (1 for κ ≤ 0), and at most √−κρ·coth(√−κρ) for
-curvature at least κ < 0 (1 for κ ≥ 0), at a distance ρ ≤ ρ(x̂, x_i) + u after a way u, and below 2r. All of it is public
-but the distances; and as x̂ minimises F, their squares average to at most 2F(m₀) ≤ r².
+For records of a ball, the gradient of F(x) = (1/2n) Σ ρ²(x, x_i) grows with the distance from the mean. Along a
+geodesic from the mean x̂ of n records of a ball of radius r the Hessian of F is an average of Hessians of ½ρ²(·, x_i),
+each at least √κρ·cot(√κρ) for curvature at most κ > 0 (1 for κ ≤ 0), and at most √−κρ·coth(√−κρ) for curvature at least
+κ < 0 (1 for κ ≥ 0), at a distance ρ ≤ ρ(x̂, x_i) + u after a way u, and below 2r. All of it is public but the
+distances; and as x̂ minimises F, their squares average to at most 2F(m₀) ≤ r².
 """
 
 from __future__ import annotations

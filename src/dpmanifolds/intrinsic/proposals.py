@@ -5,12 +5,11 @@ is bounded by one, and s^{d−1} times it is log-concave, the radius is drawn ex
 uniformly, and J/bound is left to a rejection. A ball needs no law on the whole space: the rate may be 0, or too
 small for one.
 
-Points of a ball as seen from a point x̂ in it, near its edge too: radii and caps of directions.
-
-A ball of radius r around m₀ fills only a part of the directions at x̂, a = ρ(m₀, x̂), and ever fewer with the distance
-s: in 60 dimensions, from the edge, 2⁻⁶⁰ of the ball around x̂ that reaches as far. So directions are proposed in the cap
-that may lie inside of the ball, and radii in proportion to the size of that cap. In the space of curvature κ, with
-sn = sin, sinh or the identity, a point at distance s in a direction θ away from m₀ lies in the ball if and only if
+Seen from a point x̂ near its edge, a ball needs caps of directions too. A ball of radius r around m₀ fills only a part
+of the directions at x̂, a = ρ(m₀, x̂), and ever fewer with the distance s: in 60 dimensions, from the edge, 2⁻⁶⁰ of the
+ball around x̂ that reaches as far. So directions are proposed in the cap that may lie inside of the ball, and radii in
+proportion to the size of that cap. In the space of curvature κ, with sn = sin, sinh or the identity, a point at
+distance s in a direction θ away from m₀ lies in the ball if and only if
 
     (1 − cos θ)/2 ≤ w_κ(s) = sn((r + s − a)/2)·sn((r − s + a)/2)/(sn a·sn s)
 

@@ -13,10 +13,9 @@ the group by v times it: by −v(k−m)/2 and by v·m/2. So the density is the p
 moved, times ∏_{i≤m<j}(1 − e^{−(r_j−r_i)}) ≤ 1 on r_m < r_{m+1}: draw the two groups, accept with this product. Accepted
 with probability P_k(v)/(P_m(v)·P_{k−m}(v)) (P = `log_no_meeting`): nearly 1 for large v. The eigenvectors are uniform.
 
-Upper bounds of the Jacobian of SPD(k) that depend on the radius alone.
-
-J = ∏_{i<j} sinh(y_ij)/y_ij, y_ij = (r_i − r_j)/2, N = k(k−1)/2 pairs. J does not see the mean of the eigenvalues, so
-let Σr_i = 0 and R² = Σr_i², hence Σ_{i<j} y_ij² = kR²/4. Three bounds (MATH.md section 3):
+*Envelopes*: upper bounds of the Jacobian of SPD(k) that depend on the radius alone. J = ∏_{i<j} sinh(y_ij)/y_ij, y_ij =
+(r_i − r_j)/2, N = k(k−1)/2 pairs. J does not see the mean of the eigenvalues, so let Σr_i = 0 and R² = Σr_i², hence
+Σ_{i<j} y_ij² = kR²/4. Three bounds (MATH.md section 3):
 
 C:  log J ≤ N·log(sinh u/u), u = R/√(2(k−1)). *Proof.* log(sinh√q/√q) = Σ_n log(1 + q/π²n²) is concave in q; Jensen over
     the N pairs, whose mean q is kR²/4N = u². For k = 2 this is an equality.

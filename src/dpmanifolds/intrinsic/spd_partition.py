@@ -18,11 +18,9 @@ The Pfaffian loses its digits for small v. There the same integral is taken in f
 same space, with p even and odd polynomials of sinh(√v x/2), orthonormalised by Stieltjes' procedure: no cancellation is
 left. As even functions meet only odd ones in de Bruijn's formula, the Pfaffian is a determinant of half the size.
 
-The mean of the Jacobian of SPD(k) over spheres, A(R) = E J(R·U) for a uniform direction U.
-
-With f(v) = E J(X), X ~ N(0, v·I_d), z = 1/2v and h(R²) = π^{d/2} R^{d−2} A(R)/Γ(d/2), integrating
-over spheres gives the Laplace transform (π/z)^{d/2}·f(1/2z) = ∫₀^∞ e^{−zs} h(s) ds. Its inverse is Bromwich's integral;
-along the parabola z = z₀(1+iu)² it reads
+*Over spheres* the mean of the Jacobian is A(R) = E J(R·U) for a uniform direction U. With z = 1/2v and h(R²) = π^{d/2}
+R^{d−2} A(R)/Γ(d/2), integrating over spheres gives the Laplace transform (π/z)^{d/2}·f(1/2z) = ∫₀^∞ e^{−zs} h(s) ds.
+Its inverse is Bromwich's integral; along the parabola z = z₀(1+iu)² it reads
 
 A(R) = Γ(d/2)/π · R^{2−d} z₀^{1−d/2} ∫_{−∞}^{∞} (1+iu)^{1−d}·e^{z₀R²(1+iu)²}·f(v₀/(1+iu)²) du,  v₀ = 1/2z₀.
 

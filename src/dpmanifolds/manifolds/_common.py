@@ -1,8 +1,7 @@
 """What several manifolds need to be written down.
 
-Smooth functions of squared lengths, for derivatives: a power series near 0, the closed form elsewhere.
-
-Both sides of every choice are finite with all their derivatives, which automatic differentiation needs.
+Smooth functions of squared lengths, for derivatives, are a power series near 0 and the closed form elsewhere. Both
+sides of every choice are finite with all their derivatives, which automatic differentiation needs.
 """
 
 from __future__ import annotations

@@ -5,11 +5,9 @@
 >>> bool(np.allclose(logs[0], np.diag(np.log([1.0, 2.0, 3.0, 4.0])), atol=1e-15))
 True
 
-Logarithms of positive definite records as coordinates, by whatever way their size and place ask for.
+Records get theirs as coordinates, by whatever way their size and place ask for; a matrix that LAPACK refuses costs the
+others nothing.
 
-LAPACK for many small matrices on the host, where a matrix that it refuses costs the others nothing.
-
->>> import numpy as np
 >>> factors = call_each(np.linalg.cholesky, np.stack([4 * np.eye(2), -np.eye(2)]))
 >>> factors[0].tolist(), bool(np.isnan(factors[1]).all())
 ([[2.0, 0.0], [0.0, 2.0]], True)

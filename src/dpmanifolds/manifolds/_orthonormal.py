@@ -1,6 +1,6 @@
 """Orthonormal frames and rotations: bases, and exponentials and logarithms that keep their digits.
 
-Reflections that turn the orthogonal complement of a vector into coordinates.
+And reflections that turn the orthogonal complement of a vector into coordinates.
 """
 
 from __future__ import annotations

@@ -1,14 +1,11 @@
 """Symmetric matrices: coordinates, functions of matrices and their differentials.
 
-Eigendecomposition of many tiny symmetric matrices at once, one array per entry.
+*Many tiny ones at once, one array per entry.* LAPACK spends most of a 3×3 call on overhead. Cyclic Jacobi rotations on
+arrays of entries keep every processor lane busy, and keep small eigenvalues of positive definite matrices accurate.
 
-LAPACK spends most of a 3×3 call on overhead. Cyclic Jacobi rotations on arrays of entries keep every processor lane
-busy, and keep small eigenvalues of positive definite matrices accurate.
-
-Functions of symmetric matrices, with derivatives that stay right where eigenvalues repeat (Daleckii–Krein).
-
-With A = U diag(λ) Uᵀ: f(A) = U f(λ) Uᵀ, Df(A)[V] = U (f[λᵢ,λⱼ] ∘ UᵀVU) Uᵀ, and D²f(A)[V,W] has the entries
-Σ_k f[λᵢ,λ_k,λⱼ](V_ik W_kj + W_ik V_kj) in the same frame: no difference of eigenvectors ever appears.
+*Derivatives of functions, right where eigenvalues repeat (Daleckii–Krein).* With A = U diag(λ) Uᵀ: f(A) = U f(λ) Uᵀ,
+Df(A)[V] = U (f[λᵢ,λⱼ] ∘ UᵀVU) Uᵀ, and D²f(A)[V,W] has the entries Σ_k f[λᵢ,λ_k,λⱼ](V_ik W_kj + W_ik V_kj) in the same
+frame: no difference of eigenvectors ever appears.
 
 >>> import numpy as np
 >>> matrix_form("log", np.eye(2), np.array([[0.0, 1.0], [1.0, 0.0]])).round(12).tolist()

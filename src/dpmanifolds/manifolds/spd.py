@@ -1,6 +1,6 @@
 """Symmetric positive definite matrices: what the metrics share, and the door to them.
 
-Positive definite records: their decompositions, and the refusal of what is not positive.
+And records of them: their decompositions, and the refusal of what is not positive.
 """
 
 from __future__ import annotations

@@ -18,7 +18,7 @@ from dpmanifolds._validate import positive_integer, shown
 from dpmanifolds.domains import Domain
 from dpmanifolds.errors import ArgumentError
 from dpmanifolds.manifolds import Manifold
-from dpmanifolds.records.blocks import LARGEST_BLOCK
+from dpmanifolds.statistics.passes import longest_sum_of_arrays
 
 __all__ = ["coordinate_rounding", "solver_tolerance"]
 
@@ -94,8 +94,7 @@ def _tolerance(manifold: Manifold, center: Array, extent: _Extent, n: int, preci
         parts = zip(manifold.factors, center, strict=True)
         return math.hypot(*(_tolerance(factor, part, extent, n, precision) for factor, part in parts))
     inner = manifold.single
-    block = min(n, LARGEST_BLOCK)
-    summation = (block + math.ceil(n / block)) * precision * 2 * radius
+    summation = longest_sum_of_arrays(n) * precision * 2 * radius
     target = 1e-10 if precision < 1e-10 else 1e-5
     rounding = max(_roundings(manifold, center, extent))
     if precision == np.finfo(np.float64).eps:

@@ -10,7 +10,7 @@ blocks whatever the number of records, and the noise of a release is drawn once,
 array([[2., 0.],
        [0., 2.]])
 
-What one pass over the records tells: the mean in spaces with a flat chart, and elsewhere a start for the steps.
+What one pass tells is here too: the mean in spaces with a flat chart, and elsewhere a start for the steps.
 """
 
 from __future__ import annotations
@@ -27,11 +27,12 @@ from dpmanifolds._arrays import Array, eps, like, namespace
 from dpmanifolds.errors import ArgumentError, NotOnManifoldError
 from dpmanifolds.manifolds import FlatManifold, Manifold, SPDLogEuclidean
 from dpmanifolds.manifolds.linearization import FlatSums
+from dpmanifolds.records.blocks import LARGEST_BLOCK
 from dpmanifolds.records.prepare import check_block, record_weights
 from dpmanifolds.records.source import ArraySource, Part, Source, source_of
 from dpmanifolds.statistics.kernels.device import fits_device, log_sums, longest_device_sum
 
-__all__ = ["Preparation", "Records", "extrinsic_mean", "flat_mean", "records_of"]
+__all__ = ["Preparation", "Records", "extrinsic_mean", "flat_mean", "longest_sum_of_arrays", "records_of"]
 
 State = TypeVar("State")
 
@@ -129,6 +130,12 @@ class _Task:
     def __call__(self, number: int, first: int, raw: Array) -> Any:
         block = self.preparation(raw)
         return self.part(number, block, uniform_weights(int(block.shape[0]), self.count or 1, block))
+
+
+def longest_sum_of_arrays(count: int) -> int:
+    """How many numbers one total over so many records of NumPy adds up, at most: those of a block, and the blocks."""
+    block = min(count, LARGEST_BLOCK)
+    return block + math.ceil(count / block)
 
 
 def uniform_weights(rows: int, count: int, reference: Array) -> Array:
