@@ -24,7 +24,6 @@ from dpmanifolds import SPD, Ball, GaussianDP, Grassmann, Manifold, Sphere
 from dpmanifolds.descent.losses import EigenvectorLoss, FrechetMeanLoss, FrechetMedianLoss, Loss, PCALoss
 from dpmanifolds.records.blocks import map_blocks
 from dpmanifolds.releases import private_descent
-from dpmanifolds.statistics._linearize import linearize
 
 STEPS = 10
 
@@ -33,7 +32,7 @@ def mean_pass(manifold: Manifold, w: np.ndarray, records: np.ndarray) -> Callabl
     """Σ log_w(x)/n by the non-private pass."""
     weights = np.full(len(records), 1 / len(records))
     return lambda: sum(
-        part.pull for part in map_blocks(lambda _, x, a: linearize(manifold, w, x, a, False), records, weights)
+        part.pull for part in map_blocks(lambda _, x, a: manifold.linearize(w, x, a, False), records, weights)
     )
 
 

@@ -66,7 +66,6 @@ ROOMS = (
     "statistics",
     "sums",
     "intrinsic",
-    "distributions",
     "noise",
     "data",
     "auditing",

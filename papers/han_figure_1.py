@@ -19,8 +19,8 @@ from typing import Any
 import numpy as np
 
 from dpmanifolds.descent.losses import EigenvectorLoss, FrechetMeanLoss
-from dpmanifolds.distributions import laplace_law
 from dpmanifolds.domains import Ball
+from dpmanifolds.intrinsic import laplace_law
 from dpmanifolds.manifolds import SPD, Manifold, Sphere
 from dpmanifolds.privacy import ApproxDP, Budget, full_batch_descent, mu_for
 from dpmanifolds.releases import private_descent

@@ -15,7 +15,7 @@ import numpy as np
 from scipy.special import ndtr
 
 from dpmanifolds._validate import choice, positive_integer, positive_number
-from dpmanifolds.distributions import RiemannianGaussian
+from dpmanifolds.intrinsic import RiemannianGaussian
 from dpmanifolds.manifolds import Manifold
 from dpmanifolds.noise import as_generator
 

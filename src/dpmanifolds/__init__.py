@@ -13,9 +13,8 @@ from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from dpmanifolds.auditing.audit import audit
-    from dpmanifolds.data import DescriptorDomain, image_descriptors, read_points, square_root_map
+    from dpmanifolds.data import DescriptorDomain, image_descriptors, read_points
     from dpmanifolds.descent import losses
-    from dpmanifolds.distributions import RiemannianGaussian, RiemannianLaplace, WrappedGaussian, WrappedLaplace
     from dpmanifolds.domains import Ball, Domain, validate
     from dpmanifolds.errors import (
         ArgumentError,
@@ -39,6 +38,7 @@ if TYPE_CHECKING:
         PrivateTangentSpace,
         UnprotectedScoreWarning,
     )
+    from dpmanifolds.intrinsic import RiemannianGaussian, RiemannianLaplace, WrappedGaussian, WrappedLaplace
     from dpmanifolds.ledger import Ledger
     from dpmanifolds.manifolds import (
         SPD,
@@ -84,7 +84,7 @@ if TYPE_CHECKING:
         private_variance,
         privatize,
     )
-    from dpmanifolds.statistics import MeanResult, ball_from_reference, frechet_mean, frechet_median
+    from dpmanifolds.statistics import MeanResult, frechet_mean, frechet_median
     from dpmanifolds.sums import ExpectedError
 
 __version__ = "0.2.0"
@@ -142,7 +142,6 @@ __all__ = [
     "ZeroConcentratedDP",
     "__version__",
     "audit",
-    "ball_from_reference",
     "compose",
     "confidence_region",
     "convert",
@@ -164,7 +163,6 @@ __all__ = [
     "sensitivity_of_mean_at_center",
     "sensitivity_of_variance",
     "split",
-    "square_root_map",
     "validate",
 ]
 
@@ -174,16 +172,15 @@ _ROOMS = (
     "domains",
     "statistics",
     "data",
-    "distributions",
     "privacy",
     "ledger",
     "sums",
     "descent",
     "releases",
-    "intrinsic",
     "estimators",
     "planning",
     "auditing",
+    "intrinsic",
 )
 
 

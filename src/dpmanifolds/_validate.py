@@ -9,13 +9,17 @@ from contextlib import contextmanager
 from typing import Any
 
 import numpy as np
+from numpy.typing import ArrayLike
 
 from dpmanifolds._arrays import Array, as_array
 from dpmanifolds.errors import ArgumentError, DPManifoldsError
 
 __all__ = [
+    "checked_order",
+    "checked_probabilities",
     "choice",
     "each_record",
+    "float_or_array",
     "has_one_type",
     "hide_records",
     "negative_number",
@@ -211,3 +215,23 @@ def number_between(name: str, value: Any, low: float, high: float) -> float:
     if not low <= number <= high:
         raise ArgumentError(f"must be from {low:g} to {high:g}; got {number}.", argument=name)
     return number
+
+
+def checked_order(order: float) -> float:
+    """The order of a moment, or an error if it is negative or not finite."""
+    if not (math.isfinite(order) and order >= 0):
+        raise ArgumentError(f"the order of a moment must be finite and at least 0; got {order}.")
+    return float(order)
+
+
+def checked_probabilities(probability: ArrayLike) -> np.ndarray:
+    """`probability` as float64, or an error if one is outside [0, 1]."""
+    given = np.asarray(probability, dtype=np.float64)
+    if not np.all((given >= 0) & (given <= 1)):
+        raise ArgumentError("a probability must lie between 0 and 1.")
+    return given
+
+
+def float_or_array(values: Any) -> Any:
+    """A float where a number was asked for, else the array."""
+    return float(values) if np.ndim(values) == 0 else values

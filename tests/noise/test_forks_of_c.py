@@ -12,7 +12,7 @@ SCRIPT = """
 import ctypes, json, os
 import numpy as np
 import dpmanifolds as dpm
-from dpmanifolds.distributions import RiemannianGaussian, RiemannianLaplace, WrappedLaplace
+from dpmanifolds.intrinsic import RiemannianGaussian, RiemannianLaplace, WrappedLaplace
 from dpmanifolds.noise import LatticeGaussian, LatticeLaplace, RoundedGaussian, RoundedLaplace, as_generator
 from dpmanifolds.noise.symmetric import SymmetricGaussian, SymmetricLaplace
 from dpmanifolds.noise.wishart import WishartDifference

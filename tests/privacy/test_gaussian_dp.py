@@ -31,7 +31,7 @@ from dpmanifolds import (
     Sphere,
     Stiefel,
 )
-from dpmanifolds.distributions import RiemannianGaussian
+from dpmanifolds.intrinsic import RiemannianGaussian
 from dpmanifolds.privacy import (
     RiemannianGaussianProfile,
     delta_of_mu,

@@ -25,7 +25,6 @@ from dpmanifolds.manifolds.spd import SPDBase
 from dpmanifolds.privacy.budget import Budget, budget_of
 from dpmanifolds.records.persons import Persons, persons_of
 from dpmanifolds.show.tables import progress
-from dpmanifolds.statistics import ball_from_reference
 
 __all__ = ["Loaded", "ball_from", "budget_from", "load", "persons"]
 
@@ -288,7 +287,7 @@ def _ball_of_one(place: Place, manifold: Manifold) -> Ball:
     if place.positive_orthant:
         return Ball.positive_orthant(manifold)
     if place.reference is not None:
-        return ball_from_reference(manifold, read_points(place.reference, manifold=manifold))
+        return Ball.from_sample(manifold, read_points(place.reference, manifold=manifold))
     center = _center_from(place.center, manifold)
     try:
         manifold.as_points(center, "--center")

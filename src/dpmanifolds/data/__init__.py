@@ -1,6 +1,5 @@
 """From files and images to points of a manifold: readers, descriptors, pre-processing."""
 
-from dpmanifolds.data.compositions import inverse_square_root_map, square_root_map
 from dpmanifolds.data.descriptor_domain import DescriptorDomain
 from dpmanifolds.data.descriptors import feature_names, image_descriptors
 from dpmanifolds.data.nifti import read_affine, read_nifti, read_tensors, write_nifti
@@ -12,13 +11,11 @@ __all__ = [
     "TpsSpecimens",
     "feature_names",
     "image_descriptors",
-    "inverse_square_root_map",
     "read_affine",
     "read_labels",
     "read_nifti",
     "read_points",
     "read_tensors",
     "read_tps",
-    "square_root_map",
     "write_nifti",
 ]

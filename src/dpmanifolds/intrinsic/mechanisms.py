@@ -25,12 +25,12 @@ import numpy as np
 from dpmanifolds._arrays import Array
 from dpmanifolds._points import host, leaves
 from dpmanifolds._validate import choice
-from dpmanifolds.distributions import KNormGradientLaw, TangentLaw, gaussian_law, laplace_law
-from dpmanifolds.distributions._gradient_bounds import acceptance_bound
-from dpmanifolds.distributions.flat import is_euclidean
 from dpmanifolds.domains import Ball
 from dpmanifolds.errors import ArgumentError, NotAvailableError, ScaleOutOfRangeError
 from dpmanifolds.intrinsic.direct import of_frechet_mean
+from dpmanifolds.intrinsic.knorm_gradient import KNormGradientLaw, acceptance_bound
+from dpmanifolds.intrinsic.law import TangentLaw, is_euclidean
+from dpmanifolds.intrinsic.riemannian import gaussian_law, laplace_law
 from dpmanifolds.manifolds import Hyperbolic, Sphere
 from dpmanifolds.noise import as_generator
 from dpmanifolds.privacy import (

@@ -17,11 +17,10 @@ from typing import Any
 import numpy as np
 from scipy.special import log_ndtr
 
-from dpmanifolds.distributions import gaussian_law
-from dpmanifolds.distributions.radial import RadialLaw
 from dpmanifolds.manifolds import Hyperbolic, Sphere
 from dpmanifolds.privacy._loss_quadrature import LogIntegrals, log_direction_shares
 from dpmanifolds.privacy._loss_tails import LossTails, probit_of_log, tail_on_spheres
+from dpmanifolds.privacy.radial import RadialDensity, gaussian_radius
 from dpmanifolds.privacy.rounding import ULP
 
 __all__ = ["HyperbolicLimitPair", "HyperbolicPair", "SpherePair"]
@@ -39,10 +38,9 @@ class _RankOnePair(ABC):
     largest: float
     _cut: float
 
-    def __init__(self, law: Any, sigma: float, sensitivity: float) -> None:
-        assert isinstance(law, RadialLaw)
-        self.dim, self.sigma, self.sensitivity = law.manifold.dim, sigma, sensitivity
-        self._radius = law.radius
+    def __init__(self, dim: int, radius: RadialDensity, sigma: float, sensitivity: float) -> None:
+        self.dim, self.sigma, self.sensitivity = dim, sigma, sensitivity
+        self._radius = radius
         total, error = self._radial(np.zeros(1), self._end(np.zeros(1)))
         self._log_total, self._total_error = float(total[0]), float(error[0])
 
@@ -226,7 +224,7 @@ class SpherePair(_RankOnePair):
     def __init__(self, dim: int, sigma: float, sensitivity: float) -> None:
         self._around = 2 * math.pi - sensitivity
         self.largest = sensitivity * self._around / sigma / sigma / 2
-        super().__init__(gaussian_law(Sphere(dim), sigma), sigma, sensitivity)
+        super().__init__(dim, gaussian_radius(Sphere(dim), sigma), sigma, sensitivity)
 
     def _gap(self, t: np.ndarray) -> np.ndarray:
         """1 − q/(Δ(2π−Δ)): how far the threshold is from the largest loss."""
@@ -268,7 +266,7 @@ class HyperbolicPair(_RankOnePair):
     _cut = math.inf
 
     def __init__(self, dim: int, sigma: float, sensitivity: float) -> None:
-        super().__init__(gaussian_law(Hyperbolic(dim), sigma), sigma, sensitivity)
+        super().__init__(dim, gaussian_radius(Hyperbolic(dim), sigma), sigma, sensitivity)
 
     def _first_width(self, q: np.ndarray, t: np.ndarray) -> np.ndarray:
         return np.full_like(q, math.inf)

@@ -8,7 +8,6 @@ the mean within δ. At the mean avg_i g(ρ_i) ≥ √κr·cot(√κr), so that a
 from __future__ import annotations
 
 import math
-from functools import singledispatch
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -17,26 +16,13 @@ from dpmanifolds._arrays import Array
 from dpmanifolds._points import on_host
 from dpmanifolds._validate import positive_integer, shown
 from dpmanifolds.domains import Domain
-from dpmanifolds.errors import ArgumentError, NotAvailableError
-from dpmanifolds.manifolds import (
-    Euclidean,
-    Grassmann,
-    Hyperbolic,
-    Manifold,
-    PlanarShapes,
-    SPDAffineInvariant,
-    SPDLogCholesky,
-    SPDLogEuclidean,
-    SpecialOrthogonal,
-    Sphere,
-)
-from dpmanifolds.manifolds._logarithms import largest_spread
-from dpmanifolds.records.blocks import LARGEST_BLOCK
+from dpmanifolds.errors import ArgumentError
+from dpmanifolds.manifolds import Manifold
+from dpmanifolds.statistics.passes import longest_sum_of_arrays
 
 __all__ = ["coordinate_rounding", "solver_tolerance"]
 
 _PRECISIONS = ("float32", "float64", "complex64", "complex128")
-_CELLS = 64
 
 
 def solver_tolerance(domain: Domain, n: int, dtype: Any = "float64") -> float:
@@ -80,7 +66,7 @@ def coordinate_rounding(domain: Domain, dtype: Any = "float64") -> float:
     own rounding bounds, each with twice that bound.
     """
     manifold, center, extent = domain.manifold, on_host(domain.center), _extent(domain)
-    return 4 * _precision(dtype) * _point_rounding(manifold, center, extent)
+    return 4 * _precision(dtype) * math.hypot(*_roundings(manifold, center, extent))
 
 
 class _Extent(NamedTuple):
@@ -96,9 +82,9 @@ def _extent(domain: Domain) -> _Extent:
     return _Extent(domain.radius, domain.largest_condition)
 
 
-def _point_rounding(manifold: Manifold, center: Array, extent: _Extent) -> float:
-    """`_largest_rounding`, its factors and copies added in squares."""
-    return math.hypot(*(_largest_rounding(*each, *extent) for each in manifold.factors_of(center)))
+def _roundings(manifold: Manifold, center: Array, extent: _Extent) -> list[float]:
+    """The largest rounding of each factor and copy."""
+    return [factor.mean_rounding(part, *extent) for factor, part in manifold.factors_of(center)]
 
 
 def _tolerance(manifold: Manifold, center: Array, extent: _Extent, n: int, precision: float) -> float:
@@ -108,12 +94,11 @@ def _tolerance(manifold: Manifold, center: Array, extent: _Extent, n: int, preci
         parts = zip(manifold.factors, center, strict=True)
         return math.hypot(*(_tolerance(factor, part, extent, n, precision) for factor, part in parts))
     inner = manifold.single
-    block = min(n, LARGEST_BLOCK)
-    summation = (block + math.ceil(n / block)) * precision * 2 * radius
+    summation = longest_sum_of_arrays(n) * precision * 2 * radius
     target = 1e-10 if precision < 1e-10 else 1e-5
-    rounding = max(_largest_rounding(*each, *extent) for each in manifold.factors_of(center))
+    rounding = max(_roundings(manifold, center, extent))
     if precision == np.finfo(np.float64).eps:
-        rounding += _extra_rounding(inner)
+        rounding += inner.rounding_in_double
     needed = 2 * target + math.sqrt(manifold.copies) * (4 * precision * rounding + summation)
     convexity, reach = _convexity(inner, radius, precision)
     half = needed / convexity if convexity > 0 else math.inf
@@ -137,107 +122,6 @@ def _convexity(manifold: Manifold, radius: float, precision: float) -> tuple[flo
     # a radius below all others underflows here
     near = angle / math.tan(angle) if angle > 0 else 1.0
     return near - 2 * root * step * slope, step
-
-
-@singledispatch
-def _largest_rounding(manifold: Manifold, center: Array, radius: float, condition: float) -> float:
-    """The largest rounding bound, in units of eps, that `frechet_mean` reports for records and base in the ball."""
-    raise NotAvailableError(f"no public bound of the rounding of means is known on {manifold!r}.")
-
-
-@_largest_rounding.register
-def _(manifold: Euclidean, center: Array, radius: float, condition: float) -> float:
-    return 32 * (float(np.linalg.norm(center)) + radius)
-
-
-@_largest_rounding.register
-def _(manifold: SPDLogEuclidean, center: Array, radius: float, condition: float) -> float:
-    """log p is the centre's plus a matrix of norm at most r: the condition grows by at most e^{√2r}."""
-    logs = np.log(np.linalg.eigvalsh(center))
-    condition = min(condition, _exp(float(logs[-1] - logs[0]) + math.sqrt(2) * radius))
-    return 4 * manifold.k**2 * condition + 32 * (float(np.linalg.norm(logs)) + radius)
-
-
-@_largest_rounding.register
-def _(manifold: SPDLogCholesky, center: Array, radius: float, condition: float) -> float:
-    """The largest over how the radius is split between the logarithms of the diagonal (a) and the rest (b).
-
-    L = D(I + N) with ‖N‖ ≤ ‖rest‖·‖D⁻¹‖, and (I + N)⁻¹ = Σ_{p<k} (−N)^p. The j-th largest change of a logarithm is at
-    most a/√j. Cells of a, each at its worst corner.
-    """
-    factor = np.linalg.cholesky(center)
-    diagonal, rest = np.diagonal(factor), float(np.linalg.norm(np.tril(factor, -1)))
-    chart = math.hypot(float(np.linalg.norm(np.log(diagonal))), rest) + radius
-    worst = 0.0
-    for cell in range(_CELLS):
-        below = rest + radius * math.sqrt(1 - (cell / _CELLS) ** 2)
-        ladder = [_exp(radius * (cell + 1) / _CELLS / math.sqrt(j)) for j in range(1, manifold.k + 1)]
-        stretch = math.hypot(*ladder)
-        size = math.hypot(below, stretch * float(diagonal.max()))
-        strict = below * ladder[0] / float(diagonal.min())
-        series = 1.0
-        for _ in range(manifold.k - 1):
-            series = 1 + strict * series
-        both = size * stretch / float(diagonal.min()) * series
-        worst = max(worst, both * both * (1 + size))
-    return manifold.k * worst + 32 * chart
-
-
-@_largest_rounding.register
-def _(manifold: SPDAffineInvariant, center: Array, radius: float, condition: float) -> float:
-    """cond(base) ≤ cond(centre)·e^{√2r}, and a whitened record has condition at most e^{√2·2r}."""
-    values = np.linalg.eigvalsh(center)
-    return 4 * manifold.k**2 * float(values[-1] / values[0]) * _exp(3 * math.sqrt(2) * radius)
-
-
-@_largest_rounding.register
-def _(manifold: Sphere, center: Array, radius: float, condition: float) -> float:
-    """At the mean avg(θ/sin θ) ≤ 1/cos(√κr) (Theorem S1, step ii); twice that near it."""
-    reach = radius / manifold.sphere_radius
-    factor = 2 / math.cos(reach)
-    if manifold.dim == 1:
-        factor = 2 * reach / math.sin(2 * reach) if reach > 1e-8 else 1.0 + reach
-    return 16 * math.sqrt(max(manifold.dim + 1, 4)) * manifold.sphere_radius * (1 + factor)
-
-
-@_largest_rounding.register
-def _(manifold: Hyperbolic, center: Array, radius: float, condition: float) -> float:
-    """A Lorentz point stretches the last place by its time-like coordinate."""
-    scale = manifold.scale_length
-    farthest = math.acosh(max(float(center[0]) / scale, 1.0)) + radius / scale
-    stretch = _exp(2 * farthest)
-    return 16 * math.sqrt(manifold.dim + 1) * stretch * (scale + 2 * radius)
-
-
-@_largest_rounding.register
-def _(manifold: PlanarShapes, center: Array, radius: float, condition: float) -> float:
-    return 16 * math.sqrt(manifold.k) * (1 + 2 * radius)
-
-
-@_largest_rounding.register
-def _(manifold: SpecialOrthogonal, center: Array, radius: float, condition: float) -> float:
-    return 16 * manifold.n * (1 + 2 * radius)
-
-
-@_largest_rounding.register
-def _(manifold: Grassmann, center: Array, radius: float, condition: float) -> float:
-    return 16 * manifold.n * (1 + 2 * radius)
-
-
-@singledispatch
-def _extra_rounding(manifold: Manifold) -> float:
-    """What the routines of double precision may add to it."""
-    return 0.0
-
-
-@_extra_rounding.register
-def _(manifold: SPDLogEuclidean) -> float:
-    """Logarithms by products report a bound of their own."""
-    return 4 * manifold.k**2 * largest_spread(manifold.k)
-
-
-def _exp(value: float) -> float:
-    return math.exp(value) if value < 700 else math.inf
 
 
 def _precision(dtype: Any) -> float:

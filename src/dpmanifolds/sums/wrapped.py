@@ -30,11 +30,10 @@ from scipy import integrate, special
 from dpmanifolds._arrays import Array
 from dpmanifolds._points import host
 from dpmanifolds._validate import choice
-from dpmanifolds.distributions import FlatGaussian, FlatLaplace
 from dpmanifolds.domains import Ball
 from dpmanifolds.errors import ArgumentError, ScaleOutOfRangeError
-from dpmanifolds.manifolds import Euclidean
 from dpmanifolds.noise import LatticeGaussian, LatticeLaplace, RoundedGaussian, RoundedLaplace, as_generator
+from dpmanifolds.noise.norms import GaussianNorm, LaplaceNorm
 from dpmanifolds.privacy import (
     Budget,
     Guarantee,
@@ -278,12 +277,11 @@ class WrappedGaussianMechanism(WrappedMechanism):
 
     @cached_property
     def expected_error(self) -> ExpectedError:
-        law = FlatGaussian(Euclidean(self.facts.domain.manifold.dim), self.scale)
-        return self._with_edge(law.distance_moment(1), law.distance_quantile(0.9))
+        norm = GaussianNorm(self.facts.domain.manifold.dim, self.scale)
+        return self._with_edge(norm.moment(1), norm.quantile(0.9))
 
     def error_quantile(self, probability: float) -> float:
-        law = FlatGaussian(Euclidean(self.facts.domain.manifold.dim), self.scale)
-        return float(law.distance_quantile(probability))
+        return float(GaussianNorm(self.facts.domain.manifold.dim, self.scale).quantile(probability))
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -334,14 +332,14 @@ class WrappedLaplaceMechanism(WrappedMechanism):
         if self.is_coordinatewise:
             mean = self.scale * _mean_norm_of_laplaces(self.dim)
             return self._with_edge(mean, self.error_quantile(0.9), simulated=True)
-        law = FlatLaplace(Euclidean(self.dim), self.scale)
+        norm = LaplaceNorm(self.dim, self.scale)
         share = _share_of_length(self.facts.domain.manifold.dim, self.dim)
-        return self._with_edge(share * law.distance_moment(1), share * law.distance_quantile(0.9))
+        return self._with_edge(share * norm.moment(1), share * norm.quantile(0.9))
 
     def error_quantile(self, probability: float) -> float:
         if self.is_coordinatewise:
             return self.scale * _quantile_of_laplaces(self.dim, probability)
-        return float(FlatLaplace(Euclidean(self.dim), self.scale).distance_quantile(probability))
+        return float(LaplaceNorm(self.dim, self.scale).quantile(probability))
 
 
 def _share_of_length(part: int, dim: int) -> float:

@@ -27,7 +27,7 @@ from array_api_compat import is_jax_array, is_torch_array
 
 from dpmanifolds._arrays import Array, has_doubles, namespace, on_accelerator, to_numpy
 from dpmanifolds.manifolds import Manifold
-from dpmanifolds.manifolds._small_eigen import LARGEST_SMALL
+from dpmanifolds.manifolds._symmetric import LARGEST_SMALL
 from dpmanifolds.manifolds.spd_affine_invariant import SPDAffineInvariant
 from dpmanifolds.manifolds.spd_log_euclidean import SPDLogEuclidean
 from dpmanifolds.statistics.kernels.formulas import Entries, log_coordinates, rotations, sorted_values, whitened
