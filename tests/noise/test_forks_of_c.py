@@ -14,8 +14,7 @@ import numpy as np
 import dpmanifolds as dpm
 from dpmanifolds.distributions import RiemannianGaussian, RiemannianLaplace, WrappedLaplace
 from dpmanifolds.noise import LatticeGaussian, LatticeLaplace, RoundedGaussian, RoundedLaplace, as_generator
-from dpmanifolds.noise.symmetric import SymmetricGaussian, SymmetricLaplace
-from dpmanifolds.noise.wishart import WishartDifference
+from dpmanifolds.noise.symmetric import SymmetricGaussian, SymmetricLaplace, WishartDifference
 from dpmanifolds.descent import FrechetMeanLoss, plan_descent, private_svrg
 from dpmanifolds.descent.noisy_step import draw_batch
 

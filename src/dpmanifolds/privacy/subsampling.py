@@ -19,16 +19,10 @@ from fractions import Fraction
 
 from dpmanifolds._validate import choice, positive_integer, positive_number
 from dpmanifolds.errors import ArgumentError
+from dpmanifolds.privacy.batches import SubsampledGaussianTerm, SubsampledLaplaceTerm, TruncatedGaussianTerm
 from dpmanifolds.privacy.guarantee import ADJACENCIES, Guarantee
 from dpmanifolds.privacy.rounding import down, float_above, up
-from dpmanifolds.privacy.terms import (
-    GaussianTerm,
-    LaplaceTerm,
-    SubsampledGaussianTerm,
-    SubsampledLaplaceTerm,
-    Term,
-    TruncatedGaussianTerm,
-)
+from dpmanifolds.privacy.terms import GaussianTerm, LaplaceTerm, Term
 
 __all__ = ["fixed_size_descent", "full_batch_descent", "poisson_descent", "tree_aggregation"]
 

@@ -19,7 +19,7 @@ from dpmanifolds._validate import choice, hide_records
 from dpmanifolds.domains import Domain
 from dpmanifolds.errors import ConvergenceError
 from dpmanifolds.manifolds import Manifold
-from dpmanifolds.privacy import Budget, solver_tolerance
+from dpmanifolds.privacy import Budget
 from dpmanifolds.records.persons import Persons, persons_of
 from dpmanifolds.records.prepare import check_block, record_array
 from dpmanifolds.records.source import source_of
@@ -28,6 +28,7 @@ from dpmanifolds.releases.entry import ON_INVALID, Account
 from dpmanifolds.releases.release import Release, release_of
 from dpmanifolds.releases.tangent import TangentMean
 from dpmanifolds.statistics import MeanResult, frechet_mean
+from dpmanifolds.statistics.solver_error import solver_tolerance
 from dpmanifolds.sums import choose, mean_facts
 from dpmanifolds.sums.steps import is_flat
 

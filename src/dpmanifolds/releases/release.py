@@ -25,7 +25,6 @@ from dpmanifolds.domains import Ball, Domain
 from dpmanifolds.errors import ArgumentError, DPManifoldsError
 from dpmanifolds.manifolds import Manifold
 from dpmanifolds.privacy import Budget, Guarantee, Sensitivity
-from dpmanifolds.privacy.advisories import advisories_for
 from dpmanifolds.releases._json import (
     domain_from_json,
     domain_to_json,
@@ -129,6 +128,8 @@ class Release:
     @property
     def advisories(self) -> tuple[str, ...]:
         """What is known to be wrong with such releases of its version, its stages included (docs/security.md)."""
+        from dpmanifolds.ledger.advisories import advisories_for
+
         own = map(str, advisories_for(self.version, self.statistic, mechanism=self.mechanism, budget=self.budget))
         return tuple(dict.fromkeys([*own, *(text for stage in self.stages for text in stage.advisories)]))
 

@@ -30,8 +30,7 @@ from dpmanifolds.domains import Ball, Domain
 from dpmanifolds.errors import ArgumentError, NotAvailableError
 from dpmanifolds.manifolds import Euclidean
 from dpmanifolds.manifolds._symmetric import upper_triangle
-from dpmanifolds.noise.symmetric import SymmetricGaussian
-from dpmanifolds.noise.wishart import WishartDifference
+from dpmanifolds.noise.symmetric import SymmetricGaussian, WishartDifference
 from dpmanifolds.privacy import Budget, Guarantee, Sensitivity, compose, split
 from dpmanifolds.privacy.budget import checked_budget
 from dpmanifolds.releases.entry import (

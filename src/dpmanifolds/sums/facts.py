@@ -15,7 +15,7 @@ from dpmanifolds.privacy import (
     Sensitivity,
 )
 from dpmanifolds.privacy.guarantee import ADJACENCIES
-from dpmanifolds.privacy.solver import coordinate_rounding
+from dpmanifolds.statistics.solver_error import coordinate_rounding
 from dpmanifolds.sums.mechanism import Facts, SumShape
 
 __all__ = ["ADJACENCIES", "mean_facts", "value_facts"]
