@@ -50,13 +50,18 @@ from dpmanifolds.privacy.terms import (
 )
 from dpmanifolds.privacy.tilted_grid import TailLaw
 
-__all__ = ["ADJACENCIES", "Guarantee", "compose"]
+__all__ = ["ADJACENCIES", "Guarantee", "compose", "records_moved"]
 
 ADJACENCIES = ("replace-one", "add-remove-one")
 """What neighbours differ in: one record of a public number, or one record more or less."""
 _SCHEMA = 1
 _RESOLVED = 1e3
 _TAILS = (1e-20, 1e-40, 1e-80, 1e-160, 1e-280)
+
+
+def records_moved(adjacency: str) -> int:
+    """How many records a neighbour changes in a sum: two for a replacement, one added or removed."""
+    return 2 if choice("adjacency", adjacency, ADJACENCIES) == "replace-one" else 1
 
 
 @dataclass(frozen=True)
