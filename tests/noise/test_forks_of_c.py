@@ -14,8 +14,7 @@ import numpy as np
 import dpmanifolds as dpm
 from dpmanifolds.intrinsic import RiemannianGaussian, RiemannianLaplace, WrappedLaplace
 from dpmanifolds.noise import LatticeGaussian, LatticeLaplace, RoundedGaussian, RoundedLaplace, as_generator
-from dpmanifolds.noise.symmetric import SymmetricGaussian, SymmetricLaplace
-from dpmanifolds.noise.wishart import WishartDifference
+from dpmanifolds.noise.symmetric import SymmetricGaussian, SymmetricLaplace, WishartDifference
 from dpmanifolds.descent import plan_descent, private_svrg
 from dpmanifolds.descent.losses import FrechetMeanLoss
 from dpmanifolds.sums.noisy import NoiseSource

@@ -12,7 +12,7 @@ from dpmanifolds import SPD, ApproxDP, ArgumentError, Ball, GaussianDP, PureDP
 from dpmanifolds.descent import plan_descent
 from dpmanifolds.ledger import filters
 from dpmanifolds.privacy import Guarantee, compose, poisson_descent
-from dpmanifolds.privacy.terms import DiscreteGaussianTerm
+from dpmanifolds.privacy.lattice import DiscreteGaussianTerm
 from dpmanifolds.sums import calibrate, mean_facts
 
 BALL = Ball(SPD(2), np.eye(2), 1.0)

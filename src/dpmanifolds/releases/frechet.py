@@ -33,7 +33,6 @@ from dpmanifolds._validate import choice, hide_records
 from dpmanifolds.domains import Domain
 from dpmanifolds.errors import ConvergenceError
 from dpmanifolds.manifolds import Manifold
-from dpmanifolds.privacy import solver_tolerance
 from dpmanifolds.records.persons import Persons, persons_of
 from dpmanifolds.records.prepare import check_block, record_array
 from dpmanifolds.records.source import source_of
@@ -41,6 +40,7 @@ from dpmanifolds.releases.mean import release_mean
 from dpmanifolds.releases.release import Release
 from dpmanifolds.releases.statistic import ON_INVALID, Request
 from dpmanifolds.statistics import MeanResult, frechet_mean
+from dpmanifolds.statistics.solver_error import solver_tolerance
 from dpmanifolds.sums import choose, mean_facts
 from dpmanifolds.sums.steps import is_flat
 

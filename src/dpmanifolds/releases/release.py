@@ -28,7 +28,6 @@ from dpmanifolds.domains import Ball, Domain, WholeSpace
 from dpmanifolds.errors import ArgumentError, DPManifoldsError
 from dpmanifolds.manifolds import Manifold, manifold_from_json
 from dpmanifolds.privacy import Budget, Guarantee, Sensitivity
-from dpmanifolds.privacy.advisories import advisories_for
 from dpmanifolds.sums import Draw, ExpectedError, Mechanism
 
 __all__ = ["Release", "release_of"]
@@ -148,6 +147,8 @@ class Release:
     @property
     def advisories(self) -> tuple[str, ...]:
         """What is known to be wrong with such releases of its version, its stages included (docs/security.md)."""
+        from dpmanifolds.ledger.advisories import advisories_for
+
         own = map(str, advisories_for(self.version, self.statistic, mechanism=self.mechanism, budget=self.budget))
         return tuple(dict.fromkeys([*own, *(text for stage in self.stages for text in stage.advisories)]))
 

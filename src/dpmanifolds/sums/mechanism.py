@@ -17,7 +17,7 @@ from dpmanifolds.domains import Domain
 from dpmanifolds.errors import ArgumentError, NotAvailableError
 from dpmanifolds.privacy import Budget, Guarantee, Sensitivity
 from dpmanifolds.privacy.guarantee import ADJACENCIES
-from dpmanifolds.privacy.solver import coordinate_rounding
+from dpmanifolds.statistics.solver_error import coordinate_rounding
 from dpmanifolds.sums.contribution import finest_exponent
 
 __all__ = [

@@ -27,8 +27,7 @@ import numpy as np
 
 from dpmanifolds._arrays import Array
 from dpmanifolds.errors import NotAvailableError
-from dpmanifolds.noise.symmetric import SymmetricGaussian, SymmetricLaplace
-from dpmanifolds.noise.wishart import WishartDifference
+from dpmanifolds.noise.symmetric import SymmetricGaussian, SymmetricLaplace, WishartDifference
 from dpmanifolds.privacy import Budget, Guarantee, affordable_epsilon, affordable_mu
 from dpmanifolds.sums.contribution import AtPoint
 from dpmanifolds.sums.mechanism import root_up

@@ -9,33 +9,44 @@ footpoint on the boundary of A, and the share of directions in A is I_{(1±c)/2}
 from __future__ import annotations
 
 import math
-from abc import ABC, abstractmethod
+from abc import abstractmethod
 from collections.abc import Callable
+from dataclasses import dataclass
 from functools import cached_property
 from typing import Any
 
 import numpy as np
 from scipy.special import log_ndtr
 
-from dpmanifolds.manifolds import Hyperbolic, Sphere
-from dpmanifolds.privacy._loss_quadrature import LogIntegrals, log_direction_shares
-from dpmanifolds.privacy._loss_tails import LossTails, probit_of_log, tail_on_spheres
+from dpmanifolds.errors import ArgumentError, NotAvailableError, ScaleOutOfRangeError
+from dpmanifolds.manifolds import Hyperbolic, Manifold, Sphere
+from dpmanifolds.manifolds.base import check_manifold
+from dpmanifolds.privacy.loss_pair import (
+    CirclePair,
+    FlatPair,
+    LogIntegrals,
+    LossPair,
+    LossTails,
+    log_direction_shares,
+    probit_of_log,
+    tail_on_spheres,
+)
 from dpmanifolds.privacy.radial import RadialDensity, gaussian_radius
 from dpmanifolds.privacy.rounding import ULP
 
-__all__ = ["HyperbolicLimitPair", "HyperbolicPair", "SpherePair"]
+__all__ = ["HyperbolicLimitPair", "HyperbolicPair", "ModelSpace", "SpherePair", "model_space"]
 
-_NODES = 136
-_RULE = LogIntegrals(_NODES)
+_RULE = LogIntegrals(136)
 _ROUNDING = 2e-13
 _LOG_THIRD = math.log(1 / 3)
-_BATCH = 1 << 16
+_SMALLEST, _LARGEST = 1e-12, 1e6
+_LARGEST_DRIFT = 3e3
+_LARGEST_RATIO = 1e5
 
 
-class _RankOnePair(ABC):
+class _RankOnePair(LossPair):
     """What the sphere and the hyperbolic space share: polar integration of the tails of the loss."""
 
-    largest: float
     _cut: float
 
     def __init__(self, dim: int, radius: RadialDensity, sigma: float, sensitivity: float) -> None:
@@ -101,11 +112,6 @@ class _RankOnePair(ABC):
         return ULP * (400 + 40 * self.dim + 60 * drift)
 
     @cached_property
-    def error(self) -> float:
-        """At the threshold 0; that of others is told with their tails."""
-        return float(self.tails(np.zeros(1)).error[0])
-
-    @cached_property
     def at_zero(self) -> float:
         return -2 * float(probit_of_log(self._seen_from_second(np.zeros(1), np.zeros(1))[0])[0])
 
@@ -114,15 +120,9 @@ class _RankOnePair(ABC):
         """The threshold at which the boundary of A passes through the first footpoint."""
         return self.sensitivity * self.sensitivity / self.sigma / self.sigma / 2
 
-    def tails(self, thresholds: np.ndarray) -> LossTails:
-        flat = np.asarray(thresholds, dtype=np.float64).ravel()
-        step = _BATCH // _NODES
-        parts = [self._tails(flat[i : i + step]) for i in range(0, max(flat.size, 1), step)]
-        return LossTails(*(np.concatenate(rows).reshape(np.shape(thresholds)) for rows in zip(*parts, strict=True)))
-
-    def _tails(self, thresholds: np.ndarray) -> LossTails:
-        inside = thresholds < self.largest
-        t = np.where(inside, thresholds, 0.0)
+    def _tails(self, t: np.ndarray) -> LossTails:
+        inside = t < self.largest
+        t = np.where(inside, t, 0.0)
         q = 2 * self.sigma * self.sigma * t
         above, below, error = self._seen_from_first(q, t)
         second, other = self._seen_from_second(q, t)
@@ -262,7 +262,6 @@ class SpherePair(_RankOnePair):
 class HyperbolicPair(_RankOnePair):
     """Unit hyperbolic space H^d, d ≥ 2; the loss is unbounded."""
 
-    largest = math.inf
     _cut = math.inf
 
     def __init__(self, dim: int, sigma: float, sensitivity: float) -> None:
@@ -271,8 +270,7 @@ class HyperbolicPair(_RankOnePair):
     def _first_width(self, q: np.ndarray, t: np.ndarray) -> np.ndarray:
         return np.full_like(q, math.inf)
 
-    def _second_width(self, q: np.ndarray, t: np.ndarray) -> np.ndarray:
-        return np.full_like(q, math.inf)
+    _second_width = _first_width
 
     def _rests(self, q: np.ndarray, t: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
         return np.full_like(q, math.inf), np.full_like(q, math.inf)
@@ -308,7 +306,7 @@ class HyperbolicPair(_RankOnePair):
         return float(candidates[np.argmax(proven)]) if np.any(proven) else math.inf
 
 
-class HyperbolicLimitPair:
+class HyperbolicLimitPair(LossPair):
     """The limit of `HyperbolicPair` as σ → ∞: the loss is (d−1) times a Busemann function, at most (d−1)Δ.
 
     With τ = t/(d−1): P₁(L ≥ t) = I_x(a, a), x = (1 − e^{−(Δ−τ)})/(1 − e^{−2Δ}); P₂(L ≥ t) = I_x(a, a),
@@ -317,20 +315,83 @@ class HyperbolicLimitPair:
 
     def __init__(self, dim: int, sensitivity: float) -> None:
         self.dim, self.sensitivity = dim, sensitivity
-        self.error = _ROUNDING + 40 * ULP * dim
         self.largest = (dim - 1) * sensitivity
 
-    def tails(self, thresholds: np.ndarray) -> LossTails:
-        delta, turn = self.sensitivity, thresholds / (self.dim - 1)
+    def _tails(self, t: np.ndarray) -> LossTails:
+        delta, turn = self.sensitivity, t / (self.dim - 1)
         scale = -math.expm1(-2 * delta)
         near, far = -np.expm1(turn - delta) / scale, -np.expm1(-turn - delta) / scale
         first = log_direction_shares(self.dim, near, np.exp(turn - delta) * far)
         second = log_direction_shares(self.dim, np.exp(-turn - delta) * near, far)
-        return LossTails(first[0], first[1], second[0], np.full_like(first[0], self.error))
+        return LossTails(first[0], first[1], second[0], np.full_like(first[0], _ROUNDING + 40 * ULP * self.dim))
 
-    @property
-    def at_zero(self) -> float:
-        return -2 * float(probit_of_log(self.tails(np.zeros(1)).above_second)[0])
 
-    def gaussian_tail(self, mu: float) -> float:
-        return math.inf
+@dataclass(frozen=True)
+class ModelSpace:
+    """Flat space (sign 0), the sphere (1; the circle for dim 1) or hyperbolic space (−1), of curvature sign·root²."""
+
+    manifold: Manifold
+    sign: int
+    dim: int
+    root: float
+
+    def pair(self, sigma: float, sensitivity: float) -> LossPair:
+        """The worst pair: footpoints at distance Δ, in units in which the curvature is −1, 0 or 1."""
+        if self.sign == 0:
+            return FlatPair(sensitivity / sigma)
+        self.check_sensitivity(sensitivity)
+        scale, delta = self.root * sigma, self.root * sensitivity
+        self._check_scales(sigma, scale, delta)
+        if self.sign < 0:
+            return HyperbolicPair(self.dim, scale, delta)
+        return SpherePair(self.dim, scale, delta) if self.dim > 1 else CirclePair(scale, delta)
+
+    def check_sensitivity(self, sensitivity: float) -> None:
+        """Points of a sphere are less than π/√κ apart, but for antipodes."""
+        if self.sign > 0 and not self.root * sensitivity < math.pi:
+            raise ArgumentError(
+                f"sensitivity = {sensitivity:g} on {self.manifold!r}: no two points are further apart than "
+                f"{math.pi / self.root:g}, and the sensitivity must be below that. Use more records or a smaller ball."
+            )
+
+    def _check_scales(self, sigma: float, scale: float, delta: float) -> None:
+        if min(scale, delta) < _SMALLEST or scale > _LARGEST:
+            raise ScaleOutOfRangeError(
+                f"sigma = {sigma:g} on {self.manifold!r}: times the square root of the curvature, sigma must lie "
+                f"between {_SMALLEST:g} and {_LARGEST:g} and the sensitivity above {_SMALLEST:g} for float64 to "
+                "resolve the law."
+            )
+        if delta > _LARGEST_RATIO * scale:
+            raise ScaleOutOfRangeError(
+                f"the sensitivity is {delta / scale:g} times sigma = {sigma:g}: nothing is hidden at such a scale, and "
+                f"float64 does not resolve the loss. Use sigma ≥ {delta / self.root / _LARGEST_RATIO:g}."
+            )
+        if self.sign < 0 and scale * (self.dim - 1) > _LARGEST_DRIFT:
+            raise ScaleOutOfRangeError(
+                f"sigma = {sigma:g} on {self.manifold!r} is so large that float64 does not resolve the law, and mu has "
+                f"long reached its floor. Use sigma ≤ {_LARGEST_DRIFT / (self.dim - 1) / self.root:g}, or "
+                " WrappedGaussian, which has mu = sensitivity/sigma for every sigma."
+            )
+
+
+def model_space(manifold: Any) -> ModelSpace:
+    """The model space that `manifold` is isometric to, or an error that names the wrapped Gaussian.
+
+    Simply connected and flat means Euclidean; a circle is known by its length, another `is_model_space` by its
+    curvature. On shape spaces of more than three landmarks, other Grassmannians and rotations, affine-invariant SPD and
+    curved products the worst displacement is not known (MATH.md section 5).
+    """
+    check_manifold(manifold)
+    if manifold.is_hadamard and manifold.curvature_bounds == (0.0, 0.0):
+        return ModelSpace(manifold, 0, manifold.dim, 0.0)
+    if manifold.is_model_space:
+        if manifold.dim == 1:
+            return ModelSpace(manifold, 1, 1, math.pi / manifold.injectivity_radius)
+        curvature, _ = manifold.curvature_bounds
+        length = 1 / math.sqrt(abs(curvature))
+        return ModelSpace(manifold, 1 if curvature > 0 else -1, manifold.dim, 1 / length)
+    raise NotAvailableError(
+        f"the Gaussian-DP guarantee of the Riemannian Gaussian on {manifold!r} is not known: the worst pair of "
+        "footpoints is proven for flat spaces, spheres and hyperbolic spaces only. Use WrappedGaussian, which adds "
+        "noise in the tangent space at the public centre and has mu = sensitivity/sigma exactly."
+    )

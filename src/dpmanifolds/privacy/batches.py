@@ -1,4 +1,4 @@
-"""One step of noisy descent on a random batch: profiles and Rényi divergences under replace-one.
+"""One noisy sum over a random batch: profiles, Rényi divergences and terms.
 
 `noise` is the standard deviation of the noise on the SUM of the clipped gradients, in units of the clip norm C.
 
@@ -9,7 +9,7 @@ give P_x'(S) ≥ Φ(Φ⁻¹(p) − |x − x'|/σ) ≥ Φ(Φ⁻¹(p) − 2/σ) an
 for the antipodal pair. Its likelihood ratio grows with x and reaches e^ε where y = e^{x/σ²} solves
 r·y² − (e^ε − 1)y − r·e^ε = 0, r = q/(1 − q)·e^{−1/2σ²}.
 
-**Fixed size without replacement**, b of n: for ε ≥ 0 the profile is at most γ·δ(log(1 + (e^ε − 1)/γ)), γ = b/n, with δ
+**Without replacement**, b of n: for ε ≥ 0 the profile is at most γ·δ(log(1 + (e^ε − 1)/γ)), γ = b/n, with δ
 the profile of the full-batch step at replace-one sensitivity 2C (Balle, Barthe and Gaboardi 2018, Theorem 9). It bounds
 both directions, so its symmetric extension is the profile of a dominating pair and composes (Zhu, Dong and Wang 2022,
 Theorem 10).
@@ -22,20 +22,25 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable
+from dataclasses import dataclass
 from fractions import Fraction
+from typing import Any, ClassVar
 
 import numpy as np
 from scipy import special
 
-from dpmanifolds.privacy._normal import log_delta_upper
+from dpmanifolds._validate import choice, number_between, positive_integer, positive_number
+from dpmanifolds.errors import ArgumentError
+from dpmanifolds.privacy.conversions import log_delta_upper
 from dpmanifolds.privacy.rounding import down, float_above, up
+from dpmanifolds.privacy.terms import Term, laplace_profile, within_floats
 
 __all__ = [
+    "SubsampledGaussianTerm",
+    "SubsampledLaplaceTerm",
+    "TruncatedGaussianTerm",
     "add_profile",
     "fixed_size_profile",
-    "laplace_add_profile",
-    "laplace_fixed_size_profile",
-    "laplace_poisson_profile",
     "log_profile_upper",
     "poisson_profile",
     "remove_profile",
@@ -45,17 +50,17 @@ __all__ = [
 _RELATIVE = 2.0**-44
 _MARGIN = 120.0
 _UNDERFLOW = 1e-280
-_DOTS = 400
-_MOST_DOTS = 200_000
-_FINE = 0.05
-_NEGLIGIBLE = 1e-7
+_DOTS, _MOST_DOTS = 400, 200_000
+_FINE, _NEGLIGIBLE = 0.05, 1e-7
 _ROUNDS = 40
+_LARGEST_EXPONENT = 500.0
+_ADDED = "poisson-add-remove"
 
 
 def poisson_profile(rate: float, noise: float, epsilon: np.ndarray) -> np.ndarray:
     """δ(ε), ε ≥ 0, of one Poisson-sampled step; an upper bound."""
     if rate == 1.0:
-        return np.asarray(np.exp(log_delta_upper(float_above(2 / Fraction(noise)), epsilon)))
+        return _gaussian(2 / Fraction(noise))(epsilon)
     with np.errstate(over="ignore", invalid="ignore"):
         log_ratio = math.log(rate) - math.log1p(-rate) - 1 / (2 * noise**2)
         # y·e^{−ε/2} = a + √(a² + 1), a = sinh(ε/2)/r, computed from log a
@@ -116,31 +121,24 @@ def laplace_poisson_profile(rate: float, noise: float, epsilon: np.ndarray) -> n
     return np.asarray(np.where(np.isfinite(epsilon), up(rate * gap / (1 + np.sqrt(1 - gap))), 0.0))
 
 
-def laplace_fixed_size_profile(share: float, noise: float, epsilon: np.ndarray) -> np.ndarray:
-    """The same for b = share·n records drawn without replacement; with 2·noise, that of a record removed."""
-    return _amplified(share, _laplace(2 / Fraction(noise)), epsilon)
-
-
-def laplace_add_profile(rate: float, noise: float, epsilon: np.ndarray) -> np.ndarray:
-    """The same for a Poisson-sampled step and a record added."""
-    return _added(rate, _laplace(1 / Fraction(noise)), epsilon)
-
-
 def _gaussian(mu: Fraction) -> Callable[[np.ndarray], np.ndarray]:
     above = float_above(mu)
     return lambda epsilon: np.asarray(np.exp(log_delta_upper(above, epsilon)))
 
 
 def _laplace(loss: Fraction) -> Callable[[np.ndarray], np.ndarray]:
-    """1 − e^{(ε−ε₀)/2} up to the largest loss ε₀."""
     above = float_above(loss)
-    return lambda epsilon: np.asarray(up(-np.expm1(np.minimum((epsilon - above) / 2, 0.0))))
+    return lambda epsilon: laplace_profile(above, epsilon)
 
 
 def _amplified(share: float, base: Callable[[np.ndarray], np.ndarray], epsilon: np.ndarray) -> np.ndarray:
     """γ·δ(log(1 + (e^ε − 1)/γ))."""
-    level = epsilon + np.log1p((1 / share - 1) * -np.expm1(-epsilon))
-    return np.asarray(up(share * base(down(level, 50)), 50))
+    return np.asarray(up(share * base(_level_in(share, epsilon)), 50))
+
+
+def _level_in(share: float, epsilon: np.ndarray) -> np.ndarray:
+    """log(1 + (e^ε − 1)/γ), rounded down."""
+    return np.asarray(down(epsilon + np.log1p((1 / share - 1) * -np.expm1(-epsilon)), 50))
 
 
 def _added(rate: float, base: Callable[[np.ndarray], np.ndarray], epsilon: np.ndarray) -> np.ndarray:
@@ -158,11 +156,11 @@ def log_profile_upper(sampling: str, rate: float, noise: float, epsilon: np.ndar
 
     For Q ≥ (1 − q)P₀, so that ∫(P − e^ε Q)₊ ≤ ∫(qP₁ − (1 − q)(e^ε − 1)P₀)₊.
     """
-    if sampling == "poisson-add-remove":
+    if sampling == _ADDED:
         return log_profile_upper("fixed-size", rate, 2 * noise, epsilon)
     if sampling == "fixed-size":
-        base = down(epsilon + np.log1p((1 / rate - 1) * -np.expm1(-epsilon)), 50)
-        return np.asarray(math.log(rate) + log_delta_upper(float_above(2 / Fraction(noise)), base) + _RELATIVE)
+        at = _level_in(rate, epsilon)
+        return np.asarray(math.log(rate) + log_delta_upper(float_above(2 / Fraction(noise)), at) + _RELATIVE)
     if rate == 1.0:
         return np.asarray(log_delta_upper(float_above(2 / Fraction(noise)), epsilon) + _RELATIVE)
     exact = poisson_profile(rate, noise, epsilon)
@@ -230,3 +228,178 @@ def _log_cells(power: float, start: np.ndarray, width: np.ndarray, fall: np.ndar
     ahead = np.maximum(ahead, 0.0) + 2.0**-50 * own / np.minimum(width, 1.0)
     with np.errstate(divide="ignore"):
         return np.asarray(last + np.log((1 - fall) * own + fall * ahead))
+
+
+def _rate(name: str, value: Any) -> float:
+    return number_between(name, positive_number(name, value), 0, 1)
+
+
+@dataclass(frozen=True, kw_only=True)
+class _BatchTerm(Term):
+    """A sum over a random batch of gradients clipped to C; `noise_multiplier` is the noise on the sum over C.
+
+    Poisson: each record with probability `rate`. Fixed size: a share `rate` of the records, without replacement. Both
+    are for replace-one neighbours; "poisson-add-remove" is Poisson sampling where one neighbour has a record more.
+    """
+
+    sampling: str
+    rate: float
+    noise_multiplier: float
+    samplings: ClassVar[tuple[str, ...]] = ("poisson", "fixed-size", _ADDED)
+    checks: ClassVar = {"rate": _rate, "noise_multiplier": within_floats}
+
+    def __post_init__(self) -> None:
+        choice("sampling", self.sampling, self.samplings)
+        super().__post_init__()
+
+    @property
+    def is_symmetric(self) -> bool:
+        return self.sampling != _ADDED
+
+    @property
+    def adjacency(self) -> str:
+        return "replace-one" if self.is_symmetric else "add-remove-one"
+
+    @property
+    def _moved(self) -> int:
+        """How many clipped gradients a neighbour changes."""
+        return 2 if self.is_symmetric else 1
+
+    @property
+    def _full(self) -> float:
+        """How far the sum moves in units of the noise: the loss of the full batch."""
+        return float_above(self._moved / Fraction(self.noise_multiplier))
+
+    @property
+    def spread(self) -> float:
+        return self._moved * self.rate / self.noise_multiplier
+
+    def profile(self, epsilon: np.ndarray) -> np.ndarray:
+        return self.directed(epsilon, backward=False)
+
+
+@dataclass(frozen=True, kw_only=True)
+class SubsampledGaussianTerm(_BatchTerm):
+    """One such sum with Gaussian noise; `noise_multiplier` is its standard deviation over C."""
+
+    kind: ClassVar[str] = "subsampled-gaussian"
+
+    @property
+    def gaussian_mu(self) -> float:
+        """That of the full batch, 2/noise (1/noise for add/remove): sampling only helps, though by no known μ."""
+        return self._full
+
+    def renyi(self, alpha: float) -> float:
+        def log_profile(epsilon: np.ndarray) -> np.ndarray:
+            return log_profile_upper(self.sampling, self.rate, self.noise_multiplier, epsilon)
+
+        return subsampled_renyi(log_profile, 2 / self._moved * self.noise_multiplier, self.rate, alpha)
+
+    def directed(self, epsilon: np.ndarray, *, backward: bool) -> np.ndarray:
+        added = add_profile if backward else remove_profile
+        laws = {"poisson": poisson_profile, "fixed-size": fixed_size_profile, _ADDED: added}
+        return laws[self.sampling](self.rate, self.noise_multiplier, epsilon)
+
+
+@dataclass(frozen=True, kw_only=True)
+class SubsampledLaplaceTerm(_BatchTerm):
+    """One such sum with Laplace noise on each coordinate and gradients clipped in ℓ1 (docs/proofs/accounts.md, A3).
+
+    `noise_multiplier` is the scale of the noise over C. Its loss is bounded.
+    """
+
+    kind: ClassVar[str] = "subsampled-laplace"
+
+    @property
+    def pure_epsilon(self) -> float:
+        """log(1 − q + q·e^ε) of a share q of ε; for Poisson sampling under replace-one the ratio for ±ε/2."""
+        if self.sampling == "poisson":
+            value = _log_mixed(self.rate, self._full / 2) - _log_mixed(self.rate, -self._full / 2)
+        else:
+            value = _log_mixed(self.rate, self._full)
+        return min(float(up(value, 44)), self._full)
+
+    @property
+    def laplace_epsilon(self) -> float:
+        return self._full
+
+    @property
+    def spread(self) -> float:
+        return 2 * float(self.profile(np.asarray(0.0)))
+
+    def directed(self, epsilon: np.ndarray, *, backward: bool) -> np.ndarray:
+        if self.sampling == "poisson":
+            return laplace_poisson_profile(self.rate, self.noise_multiplier, epsilon)
+        law = _added if backward and not self.is_symmetric else _amplified
+        return law(self.rate, _laplace(self._moved / Fraction(self.noise_multiplier)), epsilon)
+
+
+def _log_mixed(share: float, loss: float) -> float:
+    """log(1 − q + q·e^loss)."""
+    if loss < _LARGEST_EXPONENT:
+        return math.log1p(share * math.expm1(loss))
+    return loss + math.log(share) + math.log1p((1 / share - 1) * math.exp(-loss))
+
+
+@dataclass(frozen=True, kw_only=True)
+class TruncatedGaussianTerm(_BatchTerm):
+    """A Poisson-sampled Gaussian step whose batch, where larger, is cut to `largest_batch` records drawn from it.
+
+    `records` is the public number of records ("poisson", replace-one), or a public bound on it ("poisson-add-remove").
+    A cut batch trades the record for another one: it moves the sum by up to 2C (docs/proofs/accounts.md, A4).
+    """
+
+    records: int
+    largest_batch: int
+    kind: ClassVar[str] = "truncated-gaussian"
+    samplings: ClassVar[tuple[str, ...]] = ("poisson", _ADDED)
+    checks: ClassVar = {**_BatchTerm.checks, "records": positive_integer, "largest_batch": positive_integer}
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        if self.largest_batch >= self.records:
+            raise ArgumentError(f"largest_batch must be below the {self.records} records; got {self.largest_batch}.")
+
+    @property
+    def _cut(self) -> tuple[float, float]:
+        """The probability that the others alone fill a batch, and that the record is then in it; rounded up."""
+        limit, others = self.largest_batch, self.records - 1
+        full = float(special.bdtrc(limit - 1, others, self.rate))
+        most = self.rate * limit / (limit + 1)
+        if self.is_symmetric and full > 0:
+            kept = limit * float(special.bdtrc(limit, self.records, self.rate)) / (self.records * full)
+            most = min(most, up(kept, 30))
+        return min(up(full, 30) + 1e-300, 1.0), up(most)
+
+    @property
+    def _plain(self) -> float:
+        """The probability that nothing can be cut, rounded up; at most 1 where the number of records is not known."""
+        if not self.is_symmetric:
+            return 1.0
+        unfilled = float(special.bdtr(self.largest_batch - 1, self.records - 1, self.rate))
+        return float(min(up(unfilled, 30), 1.0))
+
+    @property
+    def gaussian_mu(self) -> float:
+        """That of the full batch, 2/noise."""
+        return float_above(2 / Fraction(self.noise_multiplier))
+
+    def renyi(self, alpha: float) -> float:
+        full, kept = self._cut
+        log_plain = math.log(max(self._plain, 1e-300))
+
+        def log_profile(epsilon: np.ndarray) -> np.ndarray:
+            plain = log_plain + log_profile_upper(self.sampling, self.rate, self.noise_multiplier, epsilon)
+            cut = math.log(full) + log_profile_upper("fixed-size", kept, self.noise_multiplier, epsilon)
+            return np.asarray(np.logaddexp(plain, cut))
+
+        return subsampled_renyi(log_profile, self.noise_multiplier, min(2 * self.rate, 1.0), alpha)
+
+    def directed(self, epsilon: np.ndarray, *, backward: bool) -> np.ndarray:
+        (full, kept), noise = self._cut, self.noise_multiplier
+        if self.is_symmetric:
+            plain, cut = poisson_profile(self.rate, noise, epsilon), fixed_size_profile(kept, noise, epsilon)
+            return np.asarray(np.minimum(up(self._plain * plain + full * cut), 1.0))
+        law = add_profile if backward else remove_profile
+        plain, cut = law(self.rate, noise, epsilon), law(kept, noise / 2, epsilon)
+        return np.asarray(np.minimum(up(plain + full * np.maximum(cut - plain, 0.0)), 1.0))

@@ -1,22 +1,25 @@
-"""The smallest μ for which a pair of laws is μ-Gaussian-DP: a supremum over all thresholds, bounded cell by cell.
+"""What follows from the tails of a pair's privacy loss: the smallest μ of Gaussian DP, and Rényi divergences.
 
-With y(t) = Φ⁻¹(P₁(L ≥ t)), z(t) = Φ⁻¹(P₂(L ≥ t)), the pair is μ-GDP if and only if m(t) = y(t) − z(t) ≤ μ for all
-t ≥ 0 (docs/proofs/gaussian_dp.md). m exceeds the μ_ε of MATH.md section 5 at each ε and has the same supremum.
+**μ** is a supremum over all thresholds, bounded cell by cell. With y(t) = Φ⁻¹(P₁(L ≥ t)), z(t) = Φ⁻¹(P₂(L ≥ t)), the
+pair is μ-GDP if and only if m(t) = y(t) − z(t) ≤ μ for all t ≥ 0 (docs/proofs/gaussian_dp.md). m exceeds the μ_ε of
+MATH.md section 5 at each ε and has the same supremum. **D_α** is an integral over all thresholds.
 """
 
 from __future__ import annotations
 
 import math
+from collections.abc import Callable
 from typing import NamedTuple
 
 import numpy as np
 from scipy.special import log_ndtr
 
 from dpmanifolds.errors import ConvergenceError
-from dpmanifolds.privacy._loss_tails import LossPair, probit_of_log, probits
+from dpmanifolds.privacy.loss_pair import LossPair, probit_of_log, probits, shrink
 
-__all__ = ["Supremum", "certified_supremum", "supremum"]
+__all__ = ["Supremum", "certified_supremum", "renyi_divergence", "supremum"]
 
+_Function = Callable[[np.ndarray], np.ndarray]
 _DEGREE = 20
 _ANGLES = np.linspace(0.0, np.pi, _DEGREE + 1)
 _TOLERANCE = 1e-11
@@ -25,15 +28,21 @@ _ROUNDING = 8e-15
 _ROUNDS = 40
 _HALVINGS = 60
 _PANELS = 4000
+_CHARGED = 4
+"""What is added to the supremum of the relative error of tails, in units of that at the threshold 0."""
 _PROBIT_SLOPE = 2.6
 """P/φ(Φ⁻¹(P)) ≤ √(π/2) for P ≤ ½: how much a relative error of P moves its probit; twice that for two probits."""
-
 _GRID = -np.cos(_ANGLES)
 _EVERY_FIFTH = np.arange(_DEGREE + 1) % 5 == 0
 _COARSE = _GRID[_EVERY_FIFTH]
 _TO_COEFFICIENTS = np.cos(np.outer(np.pi - _ANGLES, np.arange(_DEGREE + 1))) * 2 / _DEGREE
 _TO_COEFFICIENTS[[0, -1], :] /= 2
 _TO_COEFFICIENTS[:, [0, -1]] /= 2
+_NODES, _WEIGHTS = np.polynomial.legendre.leggauss(16)
+_RENYI_TOLERANCE = 1e-12
+_RENYI_SCAN = 65
+_DEPTH = 50.0
+_SHRINKS = 6
 
 
 class Supremum(NamedTuple):
@@ -142,7 +151,7 @@ def supremum(pair: LossPair, floor: float = 0.0) -> Supremum:
             still_open = np.max(_between(y, z, t), axis=1) > best
             left, right = left[still_open], right[still_open]
         if not left.size:
-            error = _PROBIT_SLOPE * _charged(pair) + truncation
+            error = _PROBIT_SLOPE * _CHARGED * pair.error + truncation
             return Supremum(max(upper, best) + error, best, error)
         y, z = _fill(pair, left, right, y[still_open], z[still_open])
         best = max(best, float(np.max(y - z)))
@@ -161,20 +170,15 @@ def supremum(pair: LossPair, floor: float = 0.0) -> Supremum:
     raise ConvergenceError("the supremum over all thresholds of the privacy loss did not settle.")
 
 
-def _charged(pair: LossPair) -> float:
-    """The relative error of tails that is added to the supremum: four times that at the threshold 0."""
-    return 4 * pair.error
-
-
 def _safe_probits(pair: LossPair, t: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-    """The probits; where the error of the tails moves them by more than is `_charged`, moved apart by the excess."""
+    """The probits; where the error of the tails moves them by more than is charged, moved apart by the excess."""
     tails = pair.tails(t)
     y, z = probits(tails)
     most = _PROBIT_SLOPE / 2
     with np.errstate(divide="ignore"):
         # P/φ(Φ⁻¹(P)) ≤ 1/|Φ⁻¹(P)|, Mills' ratio
         moved = [np.minimum(most, 1 / np.abs(probit)) * tails.error for probit in (y, z)]
-    allowed = most * _charged(pair)
+    allowed = most * _CHARGED * pair.error
     return y + np.maximum(moved[0] - allowed, 0.0), z - np.maximum(moved[1] - allowed, 0.0)
 
 
@@ -201,7 +205,7 @@ def certified_supremum(pair: LossPair, tolerance: float, floor: float = 0.0) -> 
     last = _last_threshold(pair, best)
     edges = _first_panels(pair, max(best, 1e-3 * last), last)
     left, right = edges[:-1], edges[1:]
-    error = _PROBIT_SLOPE * _charged(pair)
+    error = _PROBIT_SLOPE * _CHARGED * pair.error
     for _ in range(_ROUNDS):
         if not left.size:
             return Supremum(max(upper, best) + error, best, error)
@@ -213,3 +217,75 @@ def certified_supremum(pair: LossPair, tolerance: float, floor: float = 0.0) -> 
         upper = max(upper, float(np.max(bound[done], initial=-np.inf)))
         left, right = t[:, :-1][~done], t[:, 1:][~done]
     raise ConvergenceError(f"cells could not be made small enough for a tolerance of {tolerance:g}.")
+
+
+def renyi_divergence(pair: LossPair, alpha: float) -> float:
+    """D_α(P₁‖P₂) = D_α(P₂‖P₁) for finite α ≥ 1 (the Kullback–Leibler divergence for α = 1), to about 1e−11 relative.
+
+    With β = α − 1 and the symmetry of the loss, E₁[e^{βL}] − 1 = β∫₀^∞ k(t) P₁(L ≥ t) dt, where
+    k(t) = e^{βt}(1 − e^{−(2β+1)t}) + e^{−t}(1 − e^{−βt})/β ≥ 0: nothing cancels, however close α is to 1.
+
+    >>> from dpmanifolds.privacy.loss_bounds import renyi_divergence
+    >>> from dpmanifolds.privacy.loss_pair import FlatPair
+    >>> round(renyi_divergence(FlatPair(0.5), 3.0), 12)
+    0.375
+    """
+    beta = alpha - 1
+
+    def log_integrand(t: np.ndarray) -> np.ndarray:
+        with np.errstate(divide="ignore"):
+            grown = beta * t + np.log(-np.expm1(-(2 * beta + 1) * t))
+            shrunk = np.log(-np.expm1(-beta * t) / beta) if beta else np.log(t)
+            return np.asarray(np.logaddexp(grown, shrunk - t) + pair.tails(t).above_first)
+
+    low, high = _support(pair, log_integrand)
+    top = float(np.max(log_integrand(np.linspace(low, high, _RENYI_SCAN))))
+    # a tail of size e^{−x} carries a rounding error of about x·1e−16, and the result is divided by as much again
+    tolerance = _RENYI_TOLERANCE * (1 + abs(top))
+    log_mean = top + math.log(_integral(lambda t: np.exp(log_integrand(t) - top), low, high, tolerance))
+    return float(np.logaddexp(0.0, math.log(beta) + log_mean) / beta) if beta else math.exp(log_mean)
+
+
+def _support(pair: LossPair, log_integrand: _Function) -> tuple[float, float]:
+    """An interval outside of which the integrand is below e^−50 of its largest value."""
+    end = pair.largest
+    if math.isinf(end):
+        grid = 2.0 ** np.arange(-30, 60)
+        values = log_integrand(grid)
+        fallen = np.flatnonzero(values < np.max(values) - _DEPTH)
+        fallen = fallen[fallen > np.argmax(values)]
+        if not fallen.size:
+            raise ConvergenceError("the Rényi divergence did not settle at this order.")
+        end = float(grid[fallen[0]])
+    low, high = np.zeros(1), np.full(1, end)
+    for _ in range(_SHRINKS):
+        low, high = shrink(log_integrand, low, high, _DEPTH)
+    return float(low[0]), float(high[0])
+
+
+def _integral(function: _Function, low: float, high: float, tolerance: float) -> float:
+    """∫ from low to high by Gauss–Legendre panels that are halved until 16 nodes agree with 2 × 16."""
+    edges = np.linspace(low, high, 7)
+    left, right = edges[:-1], edges[1:]
+    whole = _panels(function, left, right)
+    total = 0.0
+    for _ in range(_ROUNDS):
+        middle = (left + right) / 2
+        first, second = _panels(function, left, middle), _panels(function, middle, right)
+        reference = total + float(np.sum(first + second))
+        agrees = np.abs(first + second - whole) <= tolerance * reference
+        total += float(np.sum((first + second)[agrees]))
+        if np.all(agrees):
+            return total
+        split = ~agrees
+        left, right = (
+            np.concatenate([left[split], middle[split]]),
+            np.concatenate([middle[split], right[split]]),
+        )
+        whole = np.concatenate([first[split], second[split]])
+    raise ConvergenceError("the integral of a Rényi divergence did not settle.")
+
+
+def _panels(function: _Function, left: np.ndarray, right: np.ndarray) -> np.ndarray:
+    half = (right - left) / 2
+    return np.asarray(half * (function(left[:, None] + half[:, None] * (_NODES + 1)) @ _WEIGHTS))

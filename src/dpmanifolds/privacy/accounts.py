@@ -10,11 +10,16 @@ from fractions import Fraction
 import numpy as np
 
 from dpmanifolds.errors import ScaleOutOfRangeError
-from dpmanifolds.privacy._normal import log_delta_upper
-from dpmanifolds.privacy._renyi import epsilon_of_zcdp, log_delta_of_zcdp
 from dpmanifolds.privacy.budgets import PureDP
-from dpmanifolds.privacy.calibration import epsilon_of_mu, mu_of_pure, mu_of_pure_copies
-from dpmanifolds.privacy.loss_grid import LossGrid, compose_grids, power
+from dpmanifolds.privacy.conversions import (
+    epsilon_of_mu,
+    epsilon_of_zcdp,
+    log_delta_of_zcdp,
+    log_delta_upper,
+    mu_of_pure,
+    mu_of_pure_copies,
+)
+from dpmanifolds.privacy.loss_grid import LossGrid, compose_grids, first_below, power
 from dpmanifolds.privacy.rounding import float_above, root_above
 from dpmanifolds.privacy.terms import ApproxTerm, GaussianTerm, PureTerm, Term, ZcdpTerm
 from dpmanifolds.privacy.tilted_grid import TailLaw
@@ -144,13 +149,7 @@ def _of_profile(term: Term) -> Account:
         high = term.reach(delta)
         if float(term.profile(np.asarray(high))) > delta:
             return math.inf
-        low = 0.0
-        if float(term.profile(np.asarray(low))) <= delta:
-            return 0.0
-        while high - low > 1e-13 * high:
-            middle = (low + high) / 2
-            low, high = (low, middle) if float(term.profile(np.asarray(middle))) <= delta else (middle, high)
-        return high
+        return 0.0 if float(term.profile(np.asarray(0.0))) <= delta else first_below(term.profile, delta, high)
 
     return Account(term.profile, epsilon)
 

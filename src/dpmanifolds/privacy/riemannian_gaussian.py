@@ -5,7 +5,7 @@ On flat spaces that is μ-Gaussian-DP with μ = Δ/σ. On spheres μ is smaller,
 that no σ goes below: the rule σ = Δ/μ would be a breach there.
 
 >>> from dpmanifolds import Hyperbolic, Sphere
->>> from dpmanifolds.privacy.gaussian_dp import gaussian_dp_mu, sigma_for_mu
+>>> from dpmanifolds.privacy import gaussian_dp_mu, sigma_for_mu
 >>> round(gaussian_dp_mu(Sphere(2), sigma=0.5, sensitivity=1.0), 6)
 1.911353
 >>> round(gaussian_dp_mu(Hyperbolic(2), sigma=0.5, sensitivity=1.0), 6)
@@ -22,26 +22,32 @@ from __future__ import annotations
 import math
 from dataclasses import dataclass
 from fractions import Fraction
-from functools import cached_property
-from typing import Any
+from functools import cached_property, lru_cache
+from typing import Any, ClassVar
 
 import numpy as np
 from numpy.typing import ArrayLike
 from scipy.optimize import brentq
 
-from dpmanifolds._validate import positive_number
+from dpmanifolds._validate import (
+    choice,
+    like_input,
+    non_negative_epsilons,
+    positive_integer,
+    positive_number,
+    probability,
+)
 from dpmanifolds.errors import ArgumentError, ConvergenceError, ScaleOutOfRangeError
-from dpmanifolds.manifolds import Manifold
-from dpmanifolds.privacy._loss_geometry import ModelSpace, model_space
-from dpmanifolds.privacy._loss_rank_one import HyperbolicLimitPair
-from dpmanifolds.privacy._loss_renyi import renyi_divergence
-from dpmanifolds.privacy._loss_supremum import Supremum, certified_supremum, supremum
-from dpmanifolds.privacy._loss_tails import FlatPair, LossPair, LossTails
-from dpmanifolds.privacy._normal import log_delta_upper, log_gaussian_delta
-from dpmanifolds.privacy.calibration import like_input, non_negative_epsilons, probability
-from dpmanifolds.privacy.rounding import float_above
+from dpmanifolds.manifolds import Hyperbolic, Manifold, Sphere
+from dpmanifolds.privacy.conversions import log_delta_upper, log_gaussian_delta
+from dpmanifolds.privacy.curved_pairs import HyperbolicLimitPair, ModelSpace, model_space
+from dpmanifolds.privacy.loss_bounds import Supremum, certified_supremum, renyi_divergence, supremum
+from dpmanifolds.privacy.loss_grid import where_below
+from dpmanifolds.privacy.loss_pair import FlatPair, LossPair, LossTails
+from dpmanifolds.privacy.rounding import float_above, up
+from dpmanifolds.privacy.terms import Term
 
-__all__ = ["RiemannianGaussianProfile", "gaussian_dp_mu", "riemannian_gaussian_profile", "sigma_for_mu"]
+__all__ = ["RiemannianGaussianProfile", "RiemannianGaussianTerm", "gaussian_dp_mu", "sigma_for_mu"]
 
 _LOG_ROUNDING = 4e-15
 _LEAST = 2.0**-1074
@@ -57,12 +63,16 @@ _SECTIONS = 33
 class RiemannianGaussianProfile:
     """What a release from the Riemannian Gaussian of scale σ promises, for a statistic that moves by at most Δ.
 
+    Flat spaces, spheres and hyperbolic spaces (and what is isometric to one of them: triangles, `PlanarShapes(3)`, are
+    the sphere of curvature 4). Elsewhere the worst displacement is not known and the profile is refused: there the
+    wrapped Gaussian has μ = Δ/σ exactly.
+
     δ(ε) = P₁(A) − e^ε P₂(A), A = {d₂² − d₁² ≥ 2σ²ε}, for footpoints at distance Δ, the worst pair. Flat spaces and the
     circle have a closed form; spheres and hyperbolic spaces of dimension d ≥ 2 a deterministic quadrature. The two
     orders of the pair agree, because an isometry swaps the footpoints.
 
     >>> from dpmanifolds import Sphere
-    >>> from dpmanifolds.privacy.gaussian_dp import RiemannianGaussianProfile
+    >>> from dpmanifolds.privacy import RiemannianGaussianProfile
     >>> profile = RiemannianGaussianProfile(Sphere(1), sigma=1.0, sensitivity=1.0)
     >>> round(profile.delta(1.0), 4), round(profile.mu, 6)
     (0.1183, 0.983169)
@@ -198,24 +208,6 @@ class RiemannianGaussianProfile:
         return ratio * (1 + _NEARLY_FLAT / 10)
 
 
-def riemannian_gaussian_profile(manifold: Manifold, sigma: float, sensitivity: float) -> RiemannianGaussianProfile:
-    """The privacy profile of the Riemannian Gaussian of scale `sigma` for a statistic of this sensitivity.
-
-    Flat spaces, spheres and hyperbolic spaces (and what is isometric to one of them: triangles, `PlanarShapes(3)`, are
-    the sphere of curvature 4). Elsewhere the worst displacement is not known and the profile is refused: there the
-    wrapped Gaussian has μ = Δ/σ exactly.
-
-    >>> from dpmanifolds import Hyperbolic
-    >>> from dpmanifolds.privacy.gaussian_dp import riemannian_gaussian_profile
-    >>> profile = riemannian_gaussian_profile(Hyperbolic(3), sigma=1.0, sensitivity=0.5)
-    >>> [round(float(delta), 6) for delta in profile.delta([0.0, 1.0])]
-    [0.269736, 0.032453]
-    >>> round(profile.epsilon(1e-5), 6), round(profile.renyi(10.0), 6)
-    (2.569456, 1.857612)
-    """
-    return RiemannianGaussianProfile(manifold, sigma, sensitivity)
-
-
 def gaussian_dp_mu(manifold: Manifold, sigma: float, sensitivity: float) -> float:
     """The smallest μ for which the Riemannian Gaussian of scale `sigma` is μ-Gaussian-DP, rounded up.
 
@@ -223,7 +215,7 @@ def gaussian_dp_mu(manifold: Manifold, sigma: float, sensitivity: float) -> floa
     below the truth; see `RiemannianGaussianProfile.mu` for how little it is above.
 
     >>> from dpmanifolds import Sphere
-    >>> from dpmanifolds.privacy.gaussian_dp import gaussian_dp_mu
+    >>> from dpmanifolds.privacy import gaussian_dp_mu
     >>> round(gaussian_dp_mu(Sphere(3), sigma=1.0, sensitivity=1.0), 6)
     0.721734
     """
@@ -239,7 +231,7 @@ def sigma_for_mu(manifold: Manifold, mu: float, sensitivity: float) -> float:
     that names the floor.
 
     >>> from dpmanifolds import Hyperbolic
-    >>> from dpmanifolds.privacy.gaussian_dp import sigma_for_mu
+    >>> from dpmanifolds.privacy import sigma_for_mu
     >>> round(sigma_for_mu(Hyperbolic(2), mu=1.161224, sensitivity=1.0), 5)
     1.0
     """
@@ -295,3 +287,65 @@ def _scale_with_mu_at_zero(space: ModelSpace, target: float, sensitivity: float,
             return math.exp(float(brentq(excess, min(start, other), max(start, other), xtol=1e-14, rtol=1e-14)))
         start, value, step = other, beyond, 2 * step
     return math.exp(start)
+
+
+@lru_cache(maxsize=64)
+def _riemannian_bound(
+    kind: str, dim: int, curvature: float, sigma: float, sensitivity: float
+) -> RiemannianGaussianProfile:
+    family = Sphere if kind == "sphere" else Hyperbolic
+    return RiemannianGaussianProfile(family(dim, curvature=curvature), sigma, sensitivity)
+
+
+@dataclass(frozen=True, kw_only=True)
+class RiemannianGaussianTerm(Term):
+    """The intrinsic Gaussian of scale σ on S^d or H^d, for a statistic that moves by at most Δ (MATH.md section 5)."""
+
+    manifold: str
+    dim: int
+    curvature: float
+    sigma: float
+    sensitivity: float
+    kind: ClassVar[str] = "riemannian-gaussian"
+    checks: ClassVar = {"dim": positive_integer, "sigma": positive_number, "sensitivity": positive_number}
+    is_dear: ClassVar[bool] = True
+
+    def __post_init__(self) -> None:
+        choice("manifold", self.manifold, ("sphere", "hyperbolic"))
+        super().__post_init__()
+        sign = 1 if self.manifold == "sphere" else -1
+        object.__setattr__(self, "curvature", sign * positive_number("|curvature|", sign * self.curvature))
+
+    def _bound(self) -> RiemannianGaussianProfile:
+        return _riemannian_bound(self.manifold, self.dim, self.curvature, self.sigma, self.sensitivity)
+
+    @property
+    def pure_epsilon(self) -> float | None:
+        """The largest loss Δ(2π/√κ − Δ)/2σ² on spheres."""
+        largest = self._bound().largest_loss
+        return float(up(largest)) if math.isfinite(largest) else None
+
+    @property
+    def gaussian_mu(self) -> float:
+        return self._bound().mu
+
+    def renyi(self, alpha: float) -> float | None:
+        """That of the worst pair, rounded up by 1e−9 of itself; ρα where its integral does not settle."""
+        most = super().renyi(alpha)
+        try:
+            found = self._bound().renyi(alpha) * (1 + 1e-9 + 4 * self._bound().error)
+        except ConvergenceError:
+            return most
+        return found if most is None else min(found, most)
+
+    @property
+    def spread(self) -> float:
+        return self.sensitivity / self.sigma
+
+    def profile(self, epsilon: np.ndarray) -> np.ndarray:
+        bound = np.asarray(self._bound().delta_upper(np.atleast_1d(epsilon)), dtype=np.float64)
+        return np.reshape(bound, np.shape(epsilon))
+
+    def reach(self, tail: float) -> float:
+        mu = self.gaussian_mu
+        return where_below(lambda at: np.exp(log_delta_upper(mu, at)), tail, start=mu)

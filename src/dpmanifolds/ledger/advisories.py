@@ -1,6 +1,6 @@
 """What is known to be wrong with promises of earlier versions, by what can be told of a release (docs/security.md).
 
->>> from dpmanifolds.privacy.advisories import advisories_for
+>>> from dpmanifolds.ledger.advisories import advisories_for
 >>> [advisory.name for advisory in advisories_for("0.1.0", "class mean", mechanism="wrapped-gaussian")]
 ['company', 'labels']
 >>> advisories_for("0.2.0", "class mean", mechanism="wrapped-gaussian")
@@ -12,8 +12,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass
 
-from dpmanifolds.privacy.budget import Budget
-from dpmanifolds.privacy.budgets import ApproxDP
+from dpmanifolds.privacy import ApproxDP, Budget
 
 __all__ = ["SECOND_USE", "Advisory", "advisories_for"]
 
