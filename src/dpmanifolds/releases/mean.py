@@ -114,6 +114,8 @@ def release_mean(request: Request, records: RecordSums) -> Release:
     first = walk.first_look(records, plan)
     if untold:
         n, seen = first.total.rows, plan.laws[-1]
+        if n == 0:
+            raise ArgumentError("is empty: at least one record is needed.", argument="points")
         plan = request.plan(n, once=True)
         # noise is so many lattice steps, whatever n is
         assert plan.laws[-1].exponent == seen.exponent

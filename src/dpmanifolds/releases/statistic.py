@@ -222,8 +222,8 @@ def check_request(
     """The arguments of a mean by sums, or of what is built on one; `kinds` of numerics that it has."""
     check_domain(domain, ball_for=ball_for)
     known = check_terms(budget, **terms)
-    choice("mechanism", mechanism, TANGENT)
     choice("numerics", numerics, kinds)
+    choice("mechanism", mechanism, TANGENT)
     return Request(domain=domain, mechanism=mechanism, numerics=numerics, steps=steps, **vars(known))
 
 
