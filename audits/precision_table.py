@@ -10,16 +10,17 @@ from typing import Any
 
 import numpy as np
 
-from dpmanifolds.auditing.draws import adds_to_sums, noisy_sums, reached_points, releases, worst_of
+from dpmanifolds._points import count_records, leaves
+from dpmanifolds.auditing.audit import adds_to_sums, noisy_sums, reached_points, releases, worst_of
 from dpmanifolds.auditing.neighbours import Neighbours, worst_neighbours
-from dpmanifolds.auditing.precision import PrecisionReport, numbers_of, precision_attack
+from dpmanifolds.auditing.precision import PrecisionReport, precision_attack
 from dpmanifolds.domains import Ball
 from dpmanifolds.manifolds import Euclidean, Manifold, Sphere
 from dpmanifolds.noise import as_generator
 from dpmanifolds.privacy import ApproxDP, Budget, PureDP, gaussian_sigma, sensitivity_of_mean
 from dpmanifolds.sums import calibrate, mean_facts
 
-__all__ = ["attack_diffprivlib", "attack_mechanism", "attack_numpy", "attack_opendp", "precision_lines"]
+__all__ = ["attack_diffprivlib", "attack_mechanism", "attack_numpy", "attack_opendp", "numbers_of", "precision_lines"]
 
 _N = 100
 _PURE, _APPROX = PureDP(1.0), ApproxDP(1.0, 1e-6)
@@ -39,6 +40,12 @@ _OURS: tuple[tuple[str, str, Budget], ...] = (
 def _ball(manifold: Manifold) -> Ball:
     center = np.zeros(manifold.dim) if isinstance(manifold, Euclidean) else np.eye(manifold.dim + 1)[-1]
     return Ball(manifold, center, math.pi / 8)
+
+
+def numbers_of(points: Any) -> np.ndarray:
+    """Every real number in points (count, …), as (count, entries)."""
+    flat = [np.asarray(part).reshape((count_records(points), -1)) for part in leaves(points)]
+    return np.concatenate([np.hstack([part.real, part.imag]) if np.iscomplexobj(part) else part for part in flat], 1)
 
 
 def _attack(sample: Callable[[int], Any], exact: tuple[Any, ...], budget: Budget) -> PrecisionReport:

@@ -21,9 +21,9 @@ from typing import Any
 import numpy as np
 
 from dpmanifolds import SPD, Ball, GaussianDP, Grassmann, Manifold, Sphere
-from dpmanifolds.descent import EigenvectorLoss, FrechetMeanLoss, FrechetMedianLoss, Loss, PCALoss, private_descent
+from dpmanifolds.descent.losses import EigenvectorLoss, FrechetMeanLoss, FrechetMedianLoss, Loss, PCALoss
 from dpmanifolds.records.blocks import map_blocks
-from dpmanifolds.statistics._linearize import linearize
+from dpmanifolds.releases import private_descent
 
 STEPS = 10
 
@@ -32,7 +32,7 @@ def mean_pass(manifold: Manifold, w: np.ndarray, records: np.ndarray) -> Callabl
     """Σ log_w(x)/n by the non-private pass."""
     weights = np.full(len(records), 1 / len(records))
     return lambda: sum(
-        part.pull for part in map_blocks(lambda _, x, a: linearize(manifold, w, x, a, False), records, weights)
+        part.pull for part in map_blocks(lambda _, x, a: manifold.linearize(w, x, a, False), records, weights)
     )
 
 
@@ -49,9 +49,7 @@ def second_moment_pass(w: np.ndarray, records: np.ndarray) -> Callable[[], objec
 
 def descent(loss: Loss, w: np.ndarray, records: np.ndarray, steps: int) -> Callable[[], object]:
     """A run of `steps` steps."""
-    return lambda: private_descent(
-        loss, records, loss.manifold, start=w, steps=steps, budget=GaussianDP(1.0), step_size=0.1
-    )
+    return lambda: private_descent(loss, records, loss.manifold, GaussianDP(1.0), start=w, steps=steps, step_size=0.1)
 
 
 def pymanopt_step(k: int, w: np.ndarray, records: np.ndarray) -> Callable[[], object] | None:
@@ -97,7 +95,7 @@ def on_jax(n: int, steps: int, repeats: int) -> None:
     run = {
         count: best(
             lambda count=count: private_descent(
-                loss, points, space, start=w, steps=count, budget=GaussianDP(1.0), step_size=0.1, rng=0
+                loss, points, space, GaussianDP(1.0), start=w, steps=count, step_size=0.1, rng=0
             )
         )
         for count in (1, 1 + steps)

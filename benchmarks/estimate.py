@@ -22,7 +22,7 @@ from rich.console import Console
 from rich.table import Table
 from timing import one_core
 
-from dpmanifolds.sums import _posterior
+from dpmanifolds.sums import estimate
 from dpmanifolds.sums.estimate import shrink_lengths
 
 DIMENSIONS = (3, 6, 10, 21, 45, 105, 253)
@@ -115,7 +115,7 @@ def other_priors(draws: int) -> Table:
     for heading in ("prior", "ball, Gaussian", "ball, Laplace", "edge, Gaussian", "edge, Laplace"):
         table.add_column(heading)
     for name, changed in (("ours", {}), ("no tilt", {"_MOST_TILT": 0.0}), ("no reach", {"_REACH": 0.0})):
-        with mock.patch.dict(vars(_posterior), changed):
+        with mock.patch.dict(vars(estimate), changed):
             grids = [_grid(3, gaussian, draws) for gaussian in (True, False)]
             worst = [f"{np.max(ours / better):.2f}" for _, ours, better in grids]
             edge = [near_the_edge(1, 0.1, gaussian, draws) for gaussian in (True, False)]

@@ -22,7 +22,7 @@ from rich.table import Table
 from timing import best_times, one_core, record
 
 from dpmanifolds import SPD, Manifold, Sphere, frechet_mean
-from dpmanifolds.manifolds._small_eigen import log_entries
+from dpmanifolds.manifolds._symmetric import log_entries
 
 GOAL = 1e-10
 

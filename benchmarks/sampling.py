@@ -18,7 +18,7 @@ from rich.table import Table
 from timing import best_times, one_core, record
 
 from dpmanifolds import SPD, Hyperbolic, PlanarShapes, RiemannianGaussian, RiemannianLaplace, Sphere, frechet_mean
-from dpmanifolds.distributions import KNormGradientLaw
+from dpmanifolds.intrinsic import KNormGradientLaw
 from papers.chains import (
     knorm_gradient_chain,
     log_euclidean_laplace_chain,

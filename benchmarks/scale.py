@@ -24,7 +24,7 @@ from rich.table import Table
 from timing import best_times, record, record_growth
 
 import dpmanifolds as dpm
-from dpmanifolds.manifolds._small_eigen import log_entries
+from dpmanifolds.manifolds._symmetric import log_entries
 from dpmanifolds.records.blocks import block_size, cores, ordered_map
 
 STREAM = """

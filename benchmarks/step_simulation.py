@@ -31,8 +31,8 @@ from dpmanifolds import (
     frechet_mean,
 )
 from dpmanifolds._points import host
-from dpmanifolds.releases.tangent import step_share
 from dpmanifolds.sums.steps import StepPlan, plan_steps
+from dpmanifolds.sums.walk import share_of_step
 from dpmanifolds.sums.wrapped import WrappedGaussianMechanism, WrappedMechanism
 
 RECORDS = 120
@@ -130,7 +130,7 @@ def _look(data: Data, base: Any, noise: np.ndarray) -> np.ndarray:
 def _next(data: Data, plan: StepPlan, number: int, base: Any, behind: Any, before: float, drawn: np.ndarray) -> Any:
     """The point that is reached from there, clipped onto the ball."""
     ball, manifold = data.ball, data.ball.manifold
-    drawn = drawn * step_share(drawn, manifold.log_coordinates(base, behind), before, plan, number)
+    drawn = drawn * share_of_step(drawn, manifold.log_coordinates(base, behind), before, plan, number)
     length = float(np.linalg.norm(drawn))
     point = manifold.move(base, drawn * min(1.0, ball.radius / max(length, 1e-300)))
     distance = float(manifold.dist(host(ball.center), point))

@@ -43,7 +43,7 @@ from dpmanifolds import (
 )
 from dpmanifolds._points import host
 from dpmanifolds.data import DescriptorDomain
-from dpmanifolds.distributions import KNormGradientLaw, laplace_law
+from dpmanifolds.intrinsic import KNormGradientLaw, laplace_law
 from dpmanifolds.privacy import gaussian_sigma
 from dpmanifolds.sums import calibrate, choose, mean_facts
 from dpmanifolds.sums.steps import plan_steps

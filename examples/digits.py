@@ -18,7 +18,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from dpmanifolds import SPD, Ball, PureDP, Release, ball_from_reference, frechet_mean
+from dpmanifolds import SPD, Ball, PureDP, Release, frechet_mean
 from dpmanifolds.data import feature_names, image_descriptors
 from dpmanifolds.estimators import PrivateMDM
 from dpmanifolds.planning import plan
@@ -66,7 +66,7 @@ class Digits:
 
         digits = load_digits()
         points, half = descriptors(digits.images), len(digits.images) // 2
-        ball = ball_from_reference(SPD(len(FEATURES), "log-euclidean"), points[half:], coverage=COVERAGE, margin=0.0)
+        ball = Ball.from_sample(SPD(len(FEATURES), "log-euclidean"), points[half:], coverage=COVERAGE, margin=0.0)
         return cls(points[:half], digits.target[:half], points[half:], digits.target[half:], ball)
 
     def fitted(self, epsilon: float) -> PrivateMDM:

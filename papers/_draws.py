@@ -13,8 +13,8 @@ from collections.abc import Callable
 
 import numpy as np
 
-from dpmanifolds.distributions import laplace_law
 from dpmanifolds.errors import ConvergenceError
+from dpmanifolds.intrinsic import laplace_law
 from dpmanifolds.manifolds import SPD, Manifold, Sphere
 
 __all__ = [

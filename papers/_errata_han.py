@@ -7,17 +7,12 @@ from typing import Any
 
 import numpy as np
 
-from dpmanifolds.descent import (
-    ConvexSteps,
-    FrechetMeanLoss,
-    FrechetMedianLoss,
-    SmoothSteps,
-    StronglyConvexSteps,
-    private_descent,
-)
+from dpmanifolds.descent import ConvexSteps, SmoothSteps, StronglyConvexSteps
+from dpmanifolds.descent.losses import FrechetMeanLoss, FrechetMedianLoss
 from dpmanifolds.domains import Ball
 from dpmanifolds.manifolds import SPD, Sphere
 from dpmanifolds.privacy import delta_of_mu, full_batch_descent, mu_for
+from dpmanifolds.releases import private_descent
 from dpmanifolds.statistics import frechet_median
 from papers._checks import inside, near
 from papers._draws import means_of, wishart_records
@@ -206,14 +201,13 @@ def _bounds(setting: Setting) -> list[Claim]:
     def ends(loss: Any, rule: Any, output: str) -> list[np.ndarray]:
         fixed: dict[str, Any] = {
             "start": np.diag([1.6, 1.0]),
-            "within": ball,
             "rng": setting.rng,
         }
         return [
             np.asarray(
                 private_descent(
-                    loss, records, space, steps=steps, noise=noise, step_size=rule, output=output, **fixed
-                ).point
+                    loss, records, ball, None, steps=steps, sigma=noise, step_size=rule, output=output, **fixed
+                ).value
             )
             for _ in range(runs)
         ]

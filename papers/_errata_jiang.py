@@ -9,7 +9,7 @@ import numpy as np
 from scipy.special import gamma, ndtr
 
 from dpmanifolds.manifolds import Euclidean, Hyperbolic, Sphere
-from dpmanifolds.privacy import gaussian_dp_mu, mu_of_pure, riemannian_gaussian_profile
+from dpmanifolds.privacy import RiemannianGaussianProfile, gaussian_dp_mu, mu_of_pure
 from papers._checks import inside, near
 from papers._study import Claim, Setting, claim, not_reproducible
 from papers.jiang_algorithms import published_circle_delta
@@ -23,7 +23,7 @@ def jiang_claims(setting: Setting) -> list[Claim]:
 
 
 def _circle() -> list[Claim]:
-    profile = riemannian_gaussian_profile(Sphere(1), 1.0, 1.0)
+    profile = RiemannianGaussianProfile(Sphere(1), 1.0, 1.0)
     printed, right = float(published_circle_delta(1.0, np.array(1.0), 1.0)), profile.delta(1.0)
     beyond = profile.delta(math.pi / 2)
     return [

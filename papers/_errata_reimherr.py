@@ -7,7 +7,7 @@ import math
 import numpy as np
 from scipy.integrate import quad
 
-from dpmanifolds.distributions import RiemannianLaplace
+from dpmanifolds.intrinsic import RiemannianLaplace
 from dpmanifolds.manifolds import Sphere
 from papers._checks import inside, near
 from papers._draws import embedded_laplace

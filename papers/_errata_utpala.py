@@ -9,8 +9,8 @@ import numpy as np
 from scipy.stats import chi2, kstest
 
 from dpmanifolds.data import DescriptorDomain, image_descriptors
-from dpmanifolds.distributions import FlatGaussian
 from dpmanifolds.domains import Ball
+from dpmanifolds.intrinsic import FlatGaussian
 from dpmanifolds.manifolds import SPD, Euclidean, Manifold, Sphere
 from dpmanifolds.privacy import delta_of_mu, gaussian_sigma, sensitivity_of_mean
 from dpmanifolds.statistics import frechet_mean

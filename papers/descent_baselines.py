@@ -63,11 +63,11 @@ def perturbed_mean(records: Any, ball: Ball, budget: Budget, *, rng: Any = None)
     clipped = ball.clip(records)
     n = manifold.batch_shape(clipped)[0]
     # one "step" of contributions C = Δn/2 is a Gaussian mechanism of sensitivity Δ
-    plan = plan_descent(n=n, clip=float(sensitivity_of_mean_at_center(ball, n)) * n / 2, budget=budget, steps=1)
+    plan = plan_descent(n=n, clip_norm=float(sensitivity_of_mean_at_center(ball, n)) * n / 2, budget=budget, steps=1)
     seen = manifold.to_coordinates(ball.center, manifold.log(ball.center, frechet_mean(manifold, clipped).point))
     generator = as_generator(rng)
     draw = generator.standard_normal(manifold.dim)
     if plan.law == "laplace":
         draw *= generator.standard_gamma(manifold.dim) / np.linalg.norm(draw)
-    released = manifold.exp(ball.center, manifold.from_coordinates(ball.center, seen + plan.noise * draw))
+    released = manifold.exp(ball.center, manifold.from_coordinates(ball.center, seen + plan.sigma * draw))
     return ball.clip(released[None])[0]

@@ -18,7 +18,7 @@ import numpy as np
 from dpmanifolds.domains import Ball
 from dpmanifolds.manifolds import Sphere
 from dpmanifolds.privacy import (
-    riemannian_gaussian_profile,
+    RiemannianGaussianProfile,
     sensitivity_of_mean,
     sensitivity_of_mean_gradient,
 )
@@ -55,7 +55,7 @@ def run(setting: Setting) -> Result:
 
 
 def _profile(numbers: Numbers) -> None:
-    profile = riemannian_gaussian_profile(Sphere(1), 1.0, 1.0)
+    profile = RiemannianGaussianProfile(Sphere(1), 1.0, 1.0)
     for epsilon in np.linspace(0, 2.6, 27):
         numbers.add(_PROFILE, "exact", epsilon, profile.delta(float(epsilon)))
         if epsilon <= math.pi / 2:

@@ -18,11 +18,12 @@ from typing import Any
 
 import numpy as np
 
-from dpmanifolds.descent import EigenvectorLoss, FrechetMeanLoss, private_descent
-from dpmanifolds.distributions import laplace_law
+from dpmanifolds.descent.losses import EigenvectorLoss, FrechetMeanLoss
 from dpmanifolds.domains import Ball
+from dpmanifolds.intrinsic import laplace_law
 from dpmanifolds.manifolds import SPD, Manifold, Sphere
-from dpmanifolds.privacy import ApproxDP, full_batch_descent, mu_for
+from dpmanifolds.privacy import ApproxDP, Budget, full_batch_descent, mu_for
+from dpmanifolds.releases import private_descent
 from dpmanifolds.sums import calibrate, mean_facts
 from papers._checks import inside, near
 from papers._draws import means_of, wishart_records
@@ -110,14 +111,14 @@ def _eigenvector(setting: Setting, numbers: Numbers) -> list[Claim]:
         for _ in range(runs):
             start = sphere.random_point(rng=rng)
             fixed = {"start": start, "step_size": 0.2, "rng": rng}
-            free = private_descent(leaky, records, sphere, steps=steps, noise=noise, **fixed)
-            found[_RIEMANNIAN].append(excess(free.point))
+            free = private_descent(leaky, records, sphere, None, steps=steps, sigma=noise, **fixed)
+            found[_RIEMANNIAN].append(excess(free.value))
             flat = projected_descent(
                 records, start, steps=steps, step_size=0.2, noise=noise, clip=2 * lipschitz, rng=rng
             )
             found[_PROJECTED].append(excess(flat))
-            kept = private_descent(public, records, sphere, steps=steps, budget=_BUDGET, **fixed)
-            found[_HONEST].append(excess(kept.point))
+            kept = private_descent(public, records, sphere, _BUDGET, steps=steps, **fixed)
+            found[_HONEST].append(excess(kept.value))
         for name, risks in found.items():
             numbers.add_sample(_EIGENVECTOR, name, n, np.array(risks))
         differences.append(mean_and_error(np.subtract(found[_PROJECTED], found[_RIEMANNIAN])))
@@ -167,7 +168,9 @@ def _as_printed(records: np.ndarray, start: np.ndarray, rng: np.random.Generator
     steps = _steps(n, lipschitz)
     noise = math.sqrt(steps * _LOG) * lipschitz / (n * _BUDGET.epsilon)
     loss = EigenvectorLoss(50, math.sqrt(lipschitz))
-    w = private_descent(loss, records, Sphere(49), start=start, steps=steps, noise=noise, step_size=0.2, rng=rng).point
+    w = private_descent(
+        loss, records, Sphere(49), None, start=start, steps=steps, sigma=noise, step_size=0.2, rng=rng
+    ).value
     best = float(np.linalg.eigvalsh(records.T @ records)[-1])
     return (best - float(np.sum((records @ w) ** 2))) / (best - float(np.sum((records @ start) ** 2)))
 
@@ -185,7 +188,7 @@ def _mean(setting: Setting, numbers: Numbers) -> list[Claim]:
         published = math.sqrt(n * _LOG) / (n * _BUDGET.epsilon)
         ours = calibrate("direct-gaussian", mean_facts(ball, n), _BUDGET, "rounded")
         draws: dict[str, Callable[[], Any]] = {
-            _RIEMANNIAN: _descent(loss, records[0], n, rng, noise=published),
+            _RIEMANNIAN: _descent(loss, records[0], n, rng, sigma=published),
             _HONEST: _descent(loss, records[0], n, rng, budget=_BUDGET),
             "Riemannian descent, honest noise, 20 steps": _descent(
                 loss, records[0], 20, rng, budget=_BUDGET, step=0.25
@@ -283,28 +286,26 @@ def _many_steps(setting: Setting, space: Manifold, ball: Ball) -> float:
     risks = []
     for steps in (n, n * n):
         noise = math.sqrt(steps * _LOG) / (n * _BUDGET.epsilon)
-        once = _descent(FrechetMeanLoss(ball), records[0], steps, setting.rng, noise=noise)
+        once = _descent(FrechetMeanLoss(ball), records[0], steps, setting.rng, sigma=noise)
         risks.append(np.mean([_risk(space, records[0], best, once()) for _ in range(runs)]))
     return float(risks[0] / risks[1])
 
 
 def _descent(
-    loss: FrechetMeanLoss, records: np.ndarray, steps: int, rng: Any, step: float = 0.01, **promise: Any
+    loss: FrechetMeanLoss,
+    records: np.ndarray,
+    steps: int,
+    rng: Any,
+    *,
+    step: float = 0.01,
+    budget: Budget | None = None,
+    sigma: float | None = None,
 ) -> Callable[[], Any]:
     """A run on ½ρ², whose gradient −log is the one that the paper prints for ρ²."""
 
     def once() -> Any:
-        result = private_descent(
-            loss,
-            records,
-            loss.manifold,
-            start=loss.ball.center,
-            steps=steps,
-            step_size=step,
-            rng=rng,
-            **promise,
-        )
-        return result.point
+        settings: dict[str, Any] = {"start": loss.ball.center, "steps": steps, "step_size": step, "rng": rng}
+        return private_descent(loss, records, loss.manifold, budget, sigma=sigma, **settings).value
 
     return once
 

@@ -3,7 +3,7 @@
 Algorithm 1 takes the maximum of μ_ε over a grid on the circle, from the paper's Corollary 3.2.1, whose set A is wrong
 for ε > 0 (δ is under-reported; MATH.md section 9). Algorithm 2 estimates the two probabilities from draws; the maximum
 over ε of a noisy estimate overestimates μ, the more the smaller σ is. What carries a bound is
-`dpmanifolds.privacy.gaussian_dp`.
+`dpmanifolds.privacy.riemannian_gaussian`.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ import numpy as np
 from scipy.special import ndtr
 
 from dpmanifolds._validate import choice, positive_integer, positive_number
-from dpmanifolds.distributions import RiemannianGaussian
+from dpmanifolds.intrinsic import RiemannianGaussian
 from dpmanifolds.manifolds import Manifold
 from dpmanifolds.noise import as_generator
 

@@ -17,8 +17,8 @@ from typing import Any
 import numpy as np
 from scipy.special import ndtr
 
-from dpmanifolds.distributions import RiemannianGaussian, RiemannianLaplace
 from dpmanifolds.domains import Ball
+from dpmanifolds.intrinsic import RiemannianGaussian, RiemannianLaplace
 from dpmanifolds.manifolds import Euclidean, Sphere
 from dpmanifolds.privacy import gaussian_dp_mu, mu_of_pure, sensitivity_of_mean, sigma_for_mu
 from papers._checks import inside, near

@@ -32,11 +32,12 @@ from typing import Any
 
 import numpy as np
 
-from dpmanifolds.descent import GeometricSteps, HyperbolicEmbeddingLoss, private_descent
+from dpmanifolds.descent import GeometricSteps
+from dpmanifolds.descent.losses import HyperbolicEmbeddingLoss
 from dpmanifolds.domains import Ball
 from dpmanifolds.manifolds import Euclidean, Hyperbolic
 from dpmanifolds.privacy import ApproxDP, GaussianDP, compose, mu_for
-from dpmanifolds.releases import privatize
+from dpmanifolds.releases import private_descent, privatize
 from papers._checks import Check, inside
 from papers._plots import curves
 from papers._study import Claim, Numbers, Result, Setting, claim, mean_and_error, reproduce
@@ -99,7 +100,7 @@ def _without_noise(setting: Setting, edges: np.ndarray, nodes: int) -> _Track:
     steps = setting.pick(40, 150, 300)
     track, look = _watched(space, loss.start(1e-3), edges, steps)
     private_descent(
-        loss, edges, loss.manifold, start=loss.start(1e-3), steps=steps, noise=1e-12,
+        loss, edges, loss.manifold, None, start=loss.start(1e-3), steps=steps, sigma=1e-12,
         step_size=_per_edge(edges, 0.1, 0.03), longest_step=0.05, callback=look, rng=setting.rng,
     )  # fmt: skip
     return track
@@ -120,11 +121,11 @@ def _private(setting: Setting, edges: np.ndarray, nodes: int, epsilon: float) ->
     start = loss.start_by_counts(counts.value, counts.scale)
     steps = setting.pick(10, 30, 30)
     track, look = _watched(space, start, edges, steps)
-    result = private_descent(
-        loss, edges, loss.manifold, start=start, budget=parts[1], steps=steps,
+    embedding = private_descent(
+        loss, edges, loss.manifold, parts[1], start=start, steps=steps,
         step_size=_per_edge(edges, 0.0075, 0.00025), longest_step=0.1, callback=look, rng=setting.rng,
     )  # fmt: skip
-    assert compose(counts.guarantee, result.guarantee).fits(budget)
+    assert compose(counts.guarantee, embedding.guarantee).fits(budget)
     return track
 
 

@@ -15,8 +15,8 @@ from typing import Any
 
 import numpy as np
 
-from dpmanifolds.distributions import KNormGradientLaw
 from dpmanifolds.domains import Ball
+from dpmanifolds.intrinsic import KNormGradientLaw
 from dpmanifolds.manifolds import SPD, Sphere
 from dpmanifolds.privacy import PureDP, sensitivity_of_mean_gradient
 from dpmanifolds.sums import calibrate, mean_facts

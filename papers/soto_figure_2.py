@@ -18,10 +18,10 @@ from typing import Any
 
 import numpy as np
 
-from dpmanifolds.distributions import KNormGradientLaw
 from dpmanifolds.domains import Ball
+from dpmanifolds.intrinsic import KNormGradientLaw
 from dpmanifolds.privacy import ApproxDP, PureDP
-from dpmanifolds.statistics import ball_from_reference, frechet_mean
+from dpmanifolds.statistics import frechet_mean
 from dpmanifolds.sums import calibrate, mean_facts
 from papers._checks import Check, inside, near
 from papers._shapes import ShapeSet, crossings, point_wise_laplace, shape_sets, smoothed
@@ -76,7 +76,7 @@ def _one_set(setting: Setting, numbers: Numbers, shapes: ShapeSet) -> dict[str, 
     records = space.align(mean, shapes.records)
     distances = space.dist(mean, records)
     n, reach = len(records), float(distances.max())
-    ball = ball_from_reference(space, shapes.public, coverage=0.9 if reach > 0.5 else 1.0, margin=0.25)
+    ball = Ball.from_sample(space, shapes.public, coverage=0.9 if reach > 0.5 else 1.0, margin=0.25)
     inside = ball.clip(shapes.private)
     private_mean = frechet_mean(space, inside).point
     facts = mean_facts(ball, len(inside))

@@ -17,8 +17,8 @@ from typing import Any
 import numpy as np
 from scipy.special import ndtr
 
-from dpmanifolds.distributions import FlatGaussian, FlatLaplace
 from dpmanifolds.domains import Ball
+from dpmanifolds.intrinsic import FlatGaussian, FlatLaplace
 from dpmanifolds.manifolds import SPD, Euclidean
 from dpmanifolds.privacy import ApproxDP, gaussian_sigma, laplace_scale
 from dpmanifolds.releases import private_mean

@@ -22,7 +22,7 @@ from dpmanifolds import (
     SpecialOrthogonal,
     Sphere,
     Stiefel,
-    ball_from_reference,
+    frechet_mean,
     validate,
 )
 from tests.manifolds.cases import SMOOTH, tangent_of_length
@@ -172,14 +172,30 @@ def test_a_ball_from_a_public_reference_sample_holds_it():
         np.array([0.0, 0.0, 1.0]),
         tangent_of_length(sphere, np.broadcast_to([0.0, 0.0, 1.0], (200, 3)), np.random.default_rng(0), 0.4),
     )
-    ball = ball_from_reference(sphere, public)
+    ball = Ball.from_sample(sphere, public)
     assert np.all(ball.contains(public))
     assert ball.radius < 0.6
-    assert ball_from_reference(sphere, public, coverage=0.5, margin=0.0).radius < ball.radius
+    assert Ball.from_sample(sphere, public, coverage=0.5, margin=0.0).radius < ball.radius
     with pytest.raises(ArgumentError, match="coverage"):
-        ball_from_reference(sphere, public, coverage=1.5)
+        Ball.from_sample(sphere, public, coverage=1.5)
     with pytest.raises(RadiusTooLargeError):
-        ball_from_reference(sphere, public, margin=9.0)
+        Ball.from_sample(sphere, public, margin=9.0)
+    with pytest.raises(ArgumentError, match="one leading axis"):
+        Ball.from_sample(sphere, public[0])
+    with pytest.raises(NotOnManifoldError, match="sample"):
+        Ball.from_sample(sphere, 2 * public)
+    with pytest.raises(RadiusTooLargeError, match="optimisation only"):
+        Ball.from_sample(Stiefel(3, 2), Stiefel(3, 2).random_point(3, rng=0))
+
+
+@pytest.mark.parametrize("manifold", SMOOTH, ids=repr)
+def test_the_centre_of_a_ball_from_a_sample_is_its_frechet_mean(manifold):
+    near = manifold.random_point(rng=0)
+    steps = np.random.default_rng(1).uniform(-0.2, 0.2, (30, manifold.dim)) / math.sqrt(manifold.dim)
+    public = manifold.move(near, steps)
+    ball = Ball.from_sample(manifold, public)
+    assert float(manifold.dist(ball.center, frechet_mean(manifold, public).point)) < 1e-7
+    assert np.all(ball.contains(public))
 
 
 def test_validate_tells_the_custodian_everything():

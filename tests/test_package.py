@@ -23,7 +23,6 @@ LAYERS = {
     "domains": 2,
     "records": 3,
     "statistics": 3,
-    "distributions": 3,
     "data": 3,
     "privacy": 4,
     "sums": 5,

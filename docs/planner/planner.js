@@ -17,7 +17,7 @@ const planner = (() => {
     ["k-norm-gradient", "idealized"],
   ];
 
-  // How close to the true mean the library's solver is certain to come (privacy.solver_tolerance); Infinity: refused.
+  // How close to the true mean the library's solver is certain to come (statistics.solver_error); Infinity: refused.
   function solverTolerance(where, radius, n) {
     const block = Math.min(n, BLOCK);
     const summation = (block + Math.ceil(n / block)) * PRECISION * 2 * radius;

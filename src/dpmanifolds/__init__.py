@@ -13,9 +13,8 @@ from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from dpmanifolds.auditing.audit import audit
-    from dpmanifolds.data import DescriptorDomain, image_descriptors, read_points, square_root_map
-    from dpmanifolds.descent import private_descent
-    from dpmanifolds.distributions import RiemannianGaussian, RiemannianLaplace, WrappedGaussian, WrappedLaplace
+    from dpmanifolds.data import DescriptorDomain, image_descriptors, read_points
+    from dpmanifolds.descent import losses
     from dpmanifolds.domains import Ball, Domain, validate
     from dpmanifolds.errors import (
         ArgumentError,
@@ -31,7 +30,6 @@ if TYPE_CHECKING:
         SharedRecordsWarning,
     )
     from dpmanifolds.estimators import (
-        PrivateEigenvector,
         PrivateFrechetMean,
         PrivateFrechetMedian,
         PrivateMDM,
@@ -40,6 +38,7 @@ if TYPE_CHECKING:
         PrivateTangentSpace,
         UnprotectedScoreWarning,
     )
+    from dpmanifolds.intrinsic import RiemannianGaussian, RiemannianLaplace, WrappedGaussian, WrappedLaplace
     from dpmanifolds.ledger import Ledger
     from dpmanifolds.manifolds import (
         SPD,
@@ -79,12 +78,13 @@ if TYPE_CHECKING:
         confidence_region,
         population_region,
         private_class_means,
+        private_descent,
         private_mean,
         private_median,
         private_variance,
         privatize,
     )
-    from dpmanifolds.statistics import MeanResult, ball_from_reference, frechet_mean, frechet_median
+    from dpmanifolds.statistics import MeanResult, frechet_mean, frechet_median
     from dpmanifolds.sums import ExpectedError
 
 __version__ = "0.2.0"
@@ -117,7 +117,6 @@ __all__ = [
     "PlanarShapes",
     "Power",
     "PrivacyLeakWarning",
-    "PrivateEigenvector",
     "PrivateFrechetMean",
     "PrivateFrechetMedian",
     "PrivateMDM",
@@ -143,13 +142,13 @@ __all__ = [
     "ZeroConcentratedDP",
     "__version__",
     "audit",
-    "ball_from_reference",
     "compose",
     "confidence_region",
     "convert",
     "frechet_mean",
     "frechet_median",
     "image_descriptors",
+    "losses",
     "plan",
     "population_region",
     "private_class_means",
@@ -164,7 +163,6 @@ __all__ = [
     "sensitivity_of_mean_at_center",
     "sensitivity_of_variance",
     "split",
-    "square_root_map",
     "validate",
 ]
 
@@ -174,21 +172,22 @@ _ROOMS = (
     "domains",
     "statistics",
     "data",
-    "distributions",
     "privacy",
     "ledger",
     "sums",
     "descent",
     "releases",
-    "intrinsic",
     "estimators",
     "planning",
     "auditing",
+    "intrinsic",
 )
 
 
 def __getattr__(name: str) -> Any:
     """Load a public name from its room on first use, so that importing the package stays light."""
+    if name == "losses":
+        return importlib.import_module(f"{__name__}.descent.losses")
     if name in __all__:
         for room in _ROOMS:
             module = importlib.import_module(f"{__name__}.{room}")

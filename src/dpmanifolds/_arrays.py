@@ -26,6 +26,7 @@ __all__ = [
     "Array",
     "as_array",
     "astype_complex",
+    "bytes_per_record",
     "clamp",
     "contract",
     "curvature_factor",
@@ -351,3 +352,9 @@ def curvature_factor(curvature: float, distance: Array) -> Array:
         return namespace(distance).ones_like(distance)
     angle = distance / (1 / math.sqrt(abs(curvature)))
     return x_coth_x(angle) if curvature < 0 else x_cot_x(clamp(angle, 0.0, 1.5))
+
+
+def bytes_per_record(array: Array) -> int:
+    """Bytes of one record of an array, in any library; as much as in double precision, which it may be read in."""
+    numbers: int = math.prod(array.shape[1:])
+    return max(1, numbers * max(8, int(getattr(array.dtype, "itemsize", 8))))

@@ -17,7 +17,9 @@ from dpmanifolds._arrays import Array, is_numpy, like, namespace, to_numpy
 
 __all__ = [
     "as_block",
+    "choose_points",
     "count_records",
+    "cut_tile",
     "has_parts",
     "host",
     "in_double",
@@ -69,6 +71,29 @@ def records_at(block: Any, index: Any) -> Any:
         return part if whole else part[index, ...]
 
     return map_parts(at, block)
+
+
+def cut_tile(block: Any, first: int, size: int, filler: Any = None, *, in_rows: bool = False) -> Any:
+    """`size` records from number `first` on, in one shape and one memory layout whatever those of the block are.
+
+    What is missing at its end is filled up with a public point, where there is one. NumPy's vectors lie one number of
+    all records after the other, so that records are worked on side by side, unless wanted `in_rows`; matrices lie one
+    after the other. The order of NumPy's sums depends on it.
+    """
+
+    def cut(part: Array, public: Array | None = None) -> Array:
+        count = int(part.shape[0])
+        # some libraries copy for a slice
+        tile = part if first == 0 and count <= size else part[first : min(first + size, count), ...]
+        missing = size - int(tile.shape[0])
+        if public is not None and missing:
+            xp, middle = namespace(part), public if is_numpy(part) else like(to_numpy(public), part)
+            tile = xp.concat([tile, xp.broadcast_to(middle[None, ...], (missing, *middle.shape))], axis=0)
+        if not is_numpy(tile):
+            return tile
+        return np.ascontiguousarray(tile) if in_rows or tile.ndim != 2 else np.asfortranarray(tile)
+
+    return map_parts(cut, block) if filler is None else map_parts(cut, block, filler)
 
 
 def taken(block: Any, chosen: np.ndarray) -> Any:
@@ -136,3 +161,13 @@ def join(*blocks: Any) -> Any:
 def stack(*points: Any) -> Any:
     """Points along a new first axis."""
     return map_parts(lambda *parts: namespace(*parts).stack(parts), *points)
+
+
+def choose_points(condition: Array, a: Any, b: Any) -> Any:
+    """One or the other, point by point."""
+
+    def chosen(one: Array, other: Array) -> Array:
+        extra = (None,) * (one.ndim - condition.ndim)
+        return namespace(one, other).where(condition[(..., *extra)], one, other)
+
+    return map_parts(chosen, a, b)

@@ -9,20 +9,27 @@ from contextlib import contextmanager
 from typing import Any
 
 import numpy as np
+from numpy.typing import ArrayLike
 
 from dpmanifolds._arrays import Array, as_array
 from dpmanifolds.errors import ArgumentError, DPManifoldsError
 
 __all__ = [
+    "checked_order",
+    "checked_probabilities",
     "choice",
     "each_record",
+    "float_or_array",
     "has_one_type",
     "hide_records",
+    "like_input",
     "negative_number",
+    "non_negative_epsilons",
     "number_between",
     "numeric_array",
     "positive_integer",
     "positive_number",
+    "probability",
     "record_numbers",
     "shown",
 ]
@@ -109,6 +116,36 @@ def negative_number(name: str, value: Any) -> float:
     if not (math.isfinite(number) and number < 0):
         raise ArgumentError(f"must be finite and below 0; got {number}.", argument=name)
     return number
+
+
+def probability(name: str, value: Any) -> float:
+    """`value` as a float strictly between 0 and 1, or an error that names the argument."""
+    try:
+        number = float(value)
+    except (TypeError, ValueError, OverflowError):
+        raise ArgumentError(f"must be a number strictly between 0 and 1; got {value!r}.", argument=name) from None
+    if not 0 < number < 1:
+        raise ArgumentError(
+            f"must lie strictly between 0 and 1; got {number}. Choose {name} far below 1/n, for instance 1e-6.",
+            argument=name,
+        )
+    return number
+
+
+def non_negative_epsilons(epsilon: Any) -> np.ndarray:
+    """`epsilon` as an array of numbers of at least 0 (infinity allowed), or an error."""
+    try:
+        values = np.asarray(epsilon, dtype=np.float64)
+    except (TypeError, ValueError, OverflowError):
+        raise ArgumentError(f"must be a number or an array of numbers; got {epsilon!r}.", argument="epsilon") from None
+    if not np.all(values >= 0):
+        raise ArgumentError(f"must be at least 0; got {epsilon!r}.", argument="epsilon")
+    return values
+
+
+def like_input(values: np.ndarray) -> Any:
+    """A Python float for a single number, the array otherwise."""
+    return float(values) if values.ndim == 0 else values
 
 
 def numeric_array(name: str, value: Any) -> Array:
@@ -211,3 +248,23 @@ def number_between(name: str, value: Any, low: float, high: float) -> float:
     if not low <= number <= high:
         raise ArgumentError(f"must be from {low:g} to {high:g}; got {number}.", argument=name)
     return number
+
+
+def checked_order(order: float) -> float:
+    """The order of a moment, or an error if it is negative or not finite."""
+    if not (math.isfinite(order) and order >= 0):
+        raise ArgumentError(f"the order of a moment must be finite and at least 0; got {order}.")
+    return float(order)
+
+
+def checked_probabilities(probability: ArrayLike) -> np.ndarray:
+    """`probability` as float64, or an error if one is outside [0, 1]."""
+    given = np.asarray(probability, dtype=np.float64)
+    if not np.all((given >= 0) & (given <= 1)):
+        raise ArgumentError("a probability must lie between 0 and 1.")
+    return given
+
+
+def float_or_array(values: Any) -> Any:
+    """A float where a number was asked for, else the array."""
+    return float(values) if np.ndim(values) == 0 else values

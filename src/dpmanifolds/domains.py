@@ -18,14 +18,17 @@ from typing import Any
 import numpy as np
 
 from dpmanifolds._arrays import Array, eps, is_numpy, namespace, to_numpy
-from dpmanifolds._points import has_parts, leaves, like_parts, map_parts, on_host, taken
-from dpmanifolds._validate import positive_number, shown
+from dpmanifolds._points import choose_points, has_parts, leaves, like_parts, map_parts, on_host, taken
+from dpmanifolds._validate import hide_records, number_between, positive_number, shown
 from dpmanifolds.errors import ArgumentError, NotOnManifoldError, RadiusTooLargeError
 from dpmanifolds.manifolds import Euclidean, Manifold, Sphere
 from dpmanifolds.manifolds.base import check_manifold
 from dpmanifolds.manifolds.spd import SPDBase
 
-__all__ = ["Ball", "Domain", "ValidationReport", "validate"]
+__all__ = ["Ball", "Domain", "ValidationReport", "WholeSpace", "validate"]
+
+_MOST_STEPS = 500
+_SHORTEST_STEP = 1e-12
 
 
 class Domain(ABC):
@@ -97,8 +100,7 @@ class Ball(Domain):
             )
         if not bool(self.manifold.belongs(center)):
             raise NotOnManifoldError(f"center does not lie on {self.manifold!r}; use manifold.project to put it there.")
-        if self.manifold.max_radius == 0:
-            raise RadiusTooLargeError(f"{self.manifold!r} is for optimisation only: no ball of it has a proven mean.")
+        _refuse_optimisation_only(self.manifold)
         limit = self.manifold.injectivity_radius
         if radius >= limit:
             raise RadiusTooLargeError(
@@ -131,7 +133,7 @@ class Ball(Domain):
             clipped[outside] = self.manifold.geodesic(center, rows, target / distance[outside])
             return clipped
         factor = xp.where(outside, target / xp.where(outside, distance, xp.ones_like(distance)), 1.0)
-        return _where(outside, self.manifold.geodesic(center, points, factor), points)
+        return choose_points(outside, self.manifold.geodesic(center, points, factor), points)
 
     def contains(self, points: Array) -> Array:
         points = self.manifold.as_points(points)
@@ -174,6 +176,36 @@ class Ball(Domain):
         return cls(manifold, (low + high) / 2, float(np.linalg.norm(high - low)) / 2)
 
     @classmethod
+    def from_sample(cls, manifold: Manifold, sample: Any, *, coverage: float = 1.0, margin: float = 0.1) -> Ball:
+        """The ball around the mean of a PUBLIC sample that holds the share `coverage` of it, widened by `margin`.
+
+        The sample must be public: an atlas, a published study, simulated data, people who are not in the private
+        records. A ball computed from the private records themselves leaks them.
+
+        >>> import numpy as np
+        >>> from dpmanifolds import Sphere
+        >>> tilts = np.array([[1.0, 0.1, 0.0], [1.0, -0.1, 0.0], [1.0, 0.0, 0.1], [1.0, 0.0, -0.1]])
+        >>> public = Sphere(2).project(tilts)
+        >>> round(Ball.from_sample(Sphere(2), public).radius, 4)
+        0.1096
+        """
+        check_manifold(manifold)
+        coverage = number_between("coverage", coverage, 0.0, 1.0)
+        margin = number_between("margin", margin, 0.0, 10.0)
+        _refuse_optimisation_only(manifold)
+        points = manifold.as_points(sample, "sample")
+        shape = manifold.batch_shape(points)
+        if len(shape) != 1 or not shape[0]:
+            raise ArgumentError(f"must have one leading axis, of at least one point; got {shape}.", argument="sample")
+        rule = manifold.first_broken_rule(points)
+        if rule is not None:
+            raise NotOnManifoldError(f"must lie on {manifold!r}: {rule}.", argument="sample")
+        center = _karcher_mean(manifold, points)
+        distances = np.sort(to_numpy(manifold.dist(center, points)))
+        reach = distances[max(math.ceil(coverage * shape[0]), 1) - 1]
+        return cls(manifold, center, float(reach) * (1 + margin))
+
+    @classmethod
     def positive_orthant(cls, manifold: Manifold) -> Ball:
         """The ball that holds every point of a sphere with no negative coordinate: square roots of compositions.
 
@@ -189,6 +221,59 @@ class Ball(Domain):
         center = np.full(size, manifold.sphere_radius / math.sqrt(size))
         angle = math.atan(math.sqrt(manifold.dim))
         return cls(manifold, center, angle * manifold.sphere_radius * (1 + 1e-12))
+
+
+@dataclass(frozen=True, eq=False)
+class WholeSpace(Domain):
+    """All of a manifold: no promise at all, and a public point of it. A descent may go anywhere; no sum is bounded.
+
+    >>> from dpmanifolds import Sphere
+    >>> from dpmanifolds.domains import WholeSpace
+    >>> WholeSpace(Sphere(2), [0.0, 0.0, 1.0])
+    all of Sphere(2, 1.0)
+    """
+
+    manifold: Manifold
+    center: Array
+    radius = math.inf
+
+    def __repr__(self) -> str:
+        return f"all of {self.manifold!r}"
+
+    @property
+    def diameter(self) -> float:
+        return math.inf
+
+    def clip(self, points: Array) -> Array:
+        """Points as they are."""
+        return points
+
+    def contains(self, points: Array) -> Array:
+        return np.ones(self.manifold.batch_shape(points), dtype=bool)
+
+
+def _refuse_optimisation_only(manifold: Manifold) -> None:
+    if manifold.max_radius == 0:
+        raise RadiusTooLargeError(f"{manifold!r} is for optimisation only: no ball of it has a proven mean.")
+
+
+@hide_records()
+def _karcher_mean(manifold: Manifold, points: Array) -> Array:
+    """The Fréchet mean by steps along the mean logarithm, halved where they do not bring the points closer."""
+    center, step = map_parts(lambda part: part[0, ...], points), 1.0
+    with np.errstate(all="ignore"):
+        logs = to_numpy(manifold.log_coordinates(center, points))
+        for _ in range(_MOST_STEPS):
+            pull = np.mean(logs, axis=0)
+            following = manifold.exp_coordinates(center, step * pull)
+            there = to_numpy(manifold.log_coordinates(following, points))
+            if np.sum(there * there) < np.sum(logs * logs):
+                center, logs, step = following, there, min(1.0, 2 * step)
+            else:
+                step /= 2
+            if step * np.linalg.norm(pull) <= _SHORTEST_STEP * (1 + np.max(np.abs(logs))):
+                break
+    return center
 
 
 @dataclass(frozen=True)
@@ -255,13 +340,3 @@ def validate(points: Any, domain: Domain) -> ValidationReport:
         outside=tuple(outside.tolist()),
         largest_distance=float(distance.max(initial=0.0)),
     )
-
-
-def _where(condition: Array, a: Array, b: Array) -> Array:
-    """One or the other, point by point."""
-
-    def chosen(one: Array, other: Array) -> Array:
-        extra = (None,) * (one.ndim - condition.ndim)
-        return namespace(one, other).where(condition[(..., *extra)], one, other)
-
-    return map_parts(chosen, a, b)

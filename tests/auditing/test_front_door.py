@@ -14,8 +14,7 @@ import dpmanifolds as dpm
 from audits.doors import DOORS
 from dpmanifolds import Ball, Euclidean, GaussianDP, Hyperbolic, PureDP, Sphere, ZeroConcentratedDP
 from dpmanifolds.auditing import audit_release, find_difference, hard_neighbours, hard_records
-from dpmanifolds.auditing.front_door import remembered_plans
-from dpmanifolds.auditing.transcripts import PathError, overheard_noise
+from dpmanifolds.auditing.front_door import PathError, overheard_noise, remembered_plans
 from tests.sums.cases import BALLS
 
 LINE = Ball(Euclidean(1), [0.0], 1.0)

@@ -5,10 +5,9 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from audits.precision_table import attack_mechanism, attack_numpy, attack_opendp
+from audits.precision_table import attack_mechanism, attack_numpy, attack_opendp, numbers_of
 from dpmanifolds import ApproxDP, ArgumentError, Euclidean, PureDP, Sphere
 from dpmanifolds.auditing import precision_attack
-from dpmanifolds.auditing.precision import numbers_of
 
 PURE, APPROX = PureDP(1.0), ApproxDP(1.0, 1e-6)
 SAFE = [

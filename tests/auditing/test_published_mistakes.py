@@ -14,7 +14,7 @@ from scipy import special
 from dpmanifolds import Ball, Euclidean, PureDP, Sphere
 from dpmanifolds.auditing import Claim, audit, lower_bound, profile_bands
 from dpmanifolds.auditing.neighbours import worst_neighbours
-from dpmanifolds.distributions import KNormGradientLaw
+from dpmanifolds.intrinsic import KNormGradientLaw
 from dpmanifolds.privacy import (
     Guarantee,
     full_batch_descent,

@@ -11,8 +11,8 @@ import numpy as np
 import pytest
 
 import dpmanifolds as dpm
-from dpmanifolds.cli._options import Place
-from dpmanifolds.cli._places import ball_from
+from dpmanifolds.cli.options import Place
+from dpmanifolds.cli.records import ball_from
 from dpmanifolds.data import read_affine, read_nifti
 from dpmanifolds.manifolds import manifold_from_name
 from dpmanifolds.show import load_release
@@ -207,7 +207,7 @@ def test_a_ledger_is_opened_charged_shown_verified_and_exported(folder, typed):
 
 
 def test_who_is_asked_and_says_no_spends_nothing(folder, typed, monkeypatch):
-    monkeypatch.setattr("dpmanifolds.cli._spend.at_terminal", lambda: True)
+    monkeypatch.setattr("dpmanifolds.cli.spend.at_terminal", lambda: True)
     done(typed("ledger open privacy.ledger --dataset clinic --epsilon 1"))
     line = f"mean directions.npy {SPHERE} --ledger privacy.ledger --dataset clinic --out out"
     refused = typed(line, answers="0.5\nn\n")
@@ -222,7 +222,7 @@ def test_a_release_that_cannot_be_written_is_printed_as_it_has_been_paid_for(fol
     def full(*_args, **_kwargs):
         raise OSError(28, "No space left on device")
 
-    monkeypatch.setattr("dpmanifolds.cli._spend.save_release", full)
+    monkeypatch.setattr("dpmanifolds.cli.spend.save_release", full)
     outcome = typed(f"mean directions.npy {SPHERE} --epsilon 1 --yes --out out")
     assert outcome.exit_code != 0
     assert dpm.Release.from_json(outcome.stdout).statistic == "mean"

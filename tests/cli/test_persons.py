@@ -9,7 +9,7 @@ import pytest
 
 import dpmanifolds as dpm
 from dpmanifolds.data import read_labels, read_points
-from dpmanifolds.descent import FrechetMeanLoss
+from dpmanifolds.descent.losses import FrechetMeanLoss
 from dpmanifolds.estimators import PrivatePCA, PrivateTangentPCA
 from dpmanifolds.ledger import Ledger
 from dpmanifolds.show import load_release
@@ -40,17 +40,15 @@ def test_descend_takes_the_mean_gradient_of_each_person(folder, typed):
     result = dpm.private_descent(
         FrechetMeanLoss(BALL),
         np.load("directions.npy"),
-        BALL.manifold,
-        start=BALL.center,
-        budget=BUDGET,
+        BALL,
+        BUDGET,
         steps=4,
         step_size=0.5,
-        within=BALL,
         group_by=PERSONS,
         rng=7,
     )
     release = load_release("out")
-    assert np.array_equal(release.value, result.point)
+    assert np.array_equal(release.value, result.value)
     assert release.n == 30
 
 

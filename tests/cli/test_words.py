@@ -6,8 +6,8 @@ import numpy as np
 import pytest
 
 import dpmanifolds as dpm
-from dpmanifolds.cli._words import flags_of, in_flags
 from dpmanifolds.manifolds import manifold_from_name
+from dpmanifolds.show.words import flags_of, in_flags
 
 FLAGS = {
     name: "--" + name.replace("_", "-") for name in ("radius", "numerics", "metric", "batch_size", "n", "components")

@@ -18,8 +18,8 @@ from typer.testing import CliRunner
 from dpmanifolds import SPD, ArgumentError, Ball, Euclidean, PureDP, private_mean
 from dpmanifolds.cli import app
 from dpmanifolds.data import read_labels, read_points
-from dpmanifolds.data._zarr import FileRecords
-from dpmanifolds.data.readers import open_points
+from dpmanifolds.data._array_files import FileRecords
+from dpmanifolds.data.readers import open_store
 from dpmanifolds.errors import DPManifoldsError, NotAvailableError
 
 MATRICES = SPD(3).random_point(12, rng=0)
@@ -27,11 +27,8 @@ UPPER = MATRICES[:, [0, 0, 0, 1, 1, 2], [0, 1, 2, 1, 2, 2]]
 NAMES = ["xx", "xy", "xz", "yy", "yz", "zz"]
 
 
-def opened(path, **options):
-    defaults = {"manifold": None, "key": None, "columns": None, "layout": None, "header": "auto", "record_axis": 0}
-    return open_points(
-        path, **defaults | {"mask": None, "picks": None, "missing": "raise", "max_bytes": 1 << 30} | options
-    )
+def opened(path, *, key=None, record_axis=0, layout=None, manifold=None, max_bytes=1 << 30):
+    return open_store(path, key, record_axis, layout, manifold, max_bytes)
 
 
 def typed(line):

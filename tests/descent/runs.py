@@ -12,9 +12,10 @@ from dpmanifolds import (
     Ball,
     GaussianDP,
 )
-from dpmanifolds.descent import FrechetMeanLoss, private_descent
 from dpmanifolds.descent.draws import Draws
+from dpmanifolds.descent.losses import FrechetMeanLoss
 from dpmanifolds.ledger.runs import PaidRun
+from dpmanifolds.releases import private_descent
 
 SPACE = SPD(2)
 BALL = Ball(SPACE, np.eye(2), 2.0)
@@ -36,10 +37,17 @@ def crash_at(step):
 
 
 def run(state, ledger, records=RECORDS, loss=None, **options):
-    settings = {"start": BALL.center, "steps": STEPS, "step_size": 0.5, "dataset": "A"} | options
-    if not {"noise", "budget"} & set(settings):
+    settings = {
+        "domain": SPACE,
+        "budget": None,
+        "start": BALL.center,
+        "steps": STEPS,
+        "step_size": 0.5,
+        "dataset": "A",
+    } | options
+    if not {"sigma", "budget"} & set(options):
         settings["budget"] = GaussianDP(1.0)
-    return private_descent(loss or FrechetMeanLoss(BALL), records, SPACE, state=state, ledger=ledger, **settings)
+    return private_descent(loss or FrechetMeanLoss(BALL), records, state=state, ledger=ledger, **settings)
 
 
 def interrupt(state, ledger, step=4, **options):

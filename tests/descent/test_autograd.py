@@ -8,7 +8,8 @@ import numpy as np
 import pytest
 
 from dpmanifolds import SPD, Ball, Euclidean, Grassmann, PlanarShapes, Product, Sphere
-from dpmanifolds.descent import AutogradLoss, EigenvectorLoss, FrechetMeanLoss, PCALoss, private_descent
+from dpmanifolds.descent.losses import AutogradLoss, EigenvectorLoss, FrechetMeanLoss, PCALoss
+from dpmanifolds.releases import private_descent
 from tests.descent.totals import total_of
 
 
@@ -63,23 +64,31 @@ def test_gradients_are_derivatives_along_geodesics(library, manifold, function):
 
 def test_a_function_descends_like_the_shipped_loss(library):
     records, start = library.asarray(VECTORS / 10), Sphere(3).project(np.ones(4))
-    settings = {"start": start, "steps": 10, "noise": 1e-8, "step_size": 0.5, "clip": 1.0, "rng": 0}
+    settings = {
+        "budget": None,
+        "start": start,
+        "steps": 10,
+        "sigma": 1e-8,
+        "step_size": 0.5,
+        "clip_norm": 1.0,
+        "rng": 0,
+    }
     theirs = private_descent(lambda w, x: -((x @ w) ** 2), records, Sphere(3), **settings)
     # noise is drawn for a row there and for a matrix here
     ours = private_descent(EigenvectorLoss(4, 5.0), VECTORS / 10, Sphere(3), **settings)
-    assert type(theirs.point) is type(records)
-    assert np.allclose(np.asarray(theirs.point), ours.point, atol=1e-6)
+    assert type(theirs.value) is type(records)
+    assert np.allclose(np.asarray(theirs.value), ours.value, atol=1e-6)
 
 
 @pytest.mark.parametrize("sampling", ["poisson", "without-replacement"])
 def test_shipped_losses_run_on_other_libraries(library, sampling):
     ball = Ball(SPD(3), np.eye(3), 2.0)
     points = ball.clip(SPD(3).random_point(200, rng=0))
-    settings = {"start": np.eye(3), "steps": 4, "noise": 0.05, "step_size": 0.5, "rng": 0}
+    settings = {"budget": None, "start": np.eye(3), "steps": 4, "sigma": 0.05, "step_size": 0.5, "rng": 0}
     settings |= {"batch_size": 20, "sampling": sampling}
     theirs = private_descent(FrechetMeanLoss(ball), library.asarray(points), SPD(3), **settings)
     ours = private_descent(FrechetMeanLoss(ball), points, SPD(3), **settings)
-    assert np.allclose(np.asarray(theirs.point), ours.point, atol=1e-6)
+    assert np.allclose(np.asarray(theirs.value), ours.value, atol=1e-6)
 
 
 def test_huge_gradients_are_clipped(library):
@@ -99,5 +108,13 @@ def test_a_record_without_a_gradient_stops_nothing(library, group_by):
     row = VECTORS[7] / np.linalg.norm(VECTORS[7])
     assert np.allclose(sums[1] - sums[0], row, atol=1e-6)
     private_descent(
-        loss, library.asarray(at_start), Euclidean(4), start=np.zeros(4), clip=1.0, steps=1, noise=0.1, step_size=0.1
+        loss,
+        library.asarray(at_start),
+        Euclidean(4),
+        None,
+        start=np.zeros(4),
+        clip_norm=1.0,
+        steps=1,
+        sigma=0.1,
+        step_size=0.1,
     )

@@ -22,7 +22,8 @@ from dpmanifolds import (
     Sphere,
     Stiefel,
 )
-from dpmanifolds.descent import (
+from dpmanifolds.descent import plan_descent
+from dpmanifolds.descent.losses import (
     AutogradLoss,
     EigenvectorLoss,
     FrechetMeanLoss,
@@ -31,12 +32,12 @@ from dpmanifolds.descent import (
     GeodesicRegressionLoss,
     HyperbolicEmbeddingLoss,
     PCALoss,
-    plan_descent,
-    private_descent,
 )
 from dpmanifolds.descent.losses.loss import Loss
 from dpmanifolds.descent.noisy_step import NoisyGradient
 from dpmanifolds.descent.records import hold_records
+from dpmanifolds.releases import private_descent
+from dpmanifolds.sums.noisy import NoiseSource
 from tests.descent.totals import integers_at, total_of
 
 N = 41
@@ -103,12 +104,12 @@ every_loss = pytest.mark.parametrize(("loss", "w", "records", "others", "clip"),
 
 def fits(loss, whole, clip):
     """Σz² ≤ R² in Python's integers; for outer products both factors."""
-    from dpmanifolds.descent.contribution import contribution_at, exponent_for
     from dpmanifolds.descent.losses.loss import OuterLoss
+    from dpmanifolds.descent.noisy_step import contribution_at, exponent_for
 
     exponent = exponent_for(loss, 10**6, 1.0, "gaussian")
     if isinstance(loss, OuterLoss):
-        pull = contribution_at(loss, np.zeros(loss.shape), clip=clip, exponent=exponent, moving=False)
+        pull = contribution_at(loss, np.zeros(loss.shape), clip_norm=clip, exponent=exponent, moving=False)
         parts = whole[: loss.shape[0]], whole[loss.shape[0] :]
         return all(np.all(np.sum(z * z, axis=0) <= 4**e) for z, e in zip(parts, pull.exponents, strict=True))
     return bool(np.all(np.sum(whole * whole, axis=0) <= 4**exponent))
@@ -205,10 +206,8 @@ def test_no_well_formed_record_decides_whether_a_run_ends(kind):
     edge, opposite = (space.exp(ball.center, space.from_coordinates(ball.center, s * away)) for s in (1, -1))
     for last in (edge, opposite, 1e-300 * np.eye(5), 1e300 * np.eye(5)):
         records = np.stack([edge] * 200 + [last])
-        result = private_descent(
-            kind(ball), records, space, start=ball.center, steps=2, step_size=0.1, budget=GaussianDP(1.0), within=ball
-        )
-        assert bool(ball.contains(result.point))
+        result = private_descent(kind(ball), records, ball, GaussianDP(1.0), steps=2, step_size=0.1)
+        assert bool(ball.contains(result.value))
 
 
 def _user_losses(library):
@@ -275,11 +274,11 @@ class _SignLoss(Loss):
 def test_a_record_of_a_random_batch_moves_its_sum_by_no_more_than_its_own_part():
     """Rows of a batch are counted by coins: with a record there is one more, and products of all are cut elsewhere."""
     loss, rng = _SignLoss(), np.random.default_rng(1)
-    plan = plan_descent(n=41, clip=1.0, steps=1, noise=1.0, batch_size=8)
+    plan = plan_descent(n=41, clip_norm=1.0, steps=1, sigma=1.0, batch_size=8)
     # records on the edge, where the last bit decides
     records = rng.standard_normal((N, 50))
     records -= np.outer(records @ loss.matrix[:, 0], loss.matrix[:, 0]) / (loss.matrix[:, 0] @ loss.matrix[:, 0])
-    gradient = NoisyGradient(loss, hold_records(loss, records), plan, np.random.default_rng(0))
+    gradient = NoisyGradient(loss, hold_records(loss, records), plan, NoiseSource.of(0))
     unit = 2**gradient.exponent
     for _ in range(60):
         batch = np.sort(rng.permutation(N)[:9])

@@ -9,14 +9,10 @@ import numpy as np
 import pytest
 
 from dpmanifolds import SPD, ApproxDP, ArgumentError, Ball, NotOnManifoldError, Sphere
-from dpmanifolds.descent import (
-    EigenvectorLoss,
-    FrechetMeanLoss,
-    GeodesicRegressionLoss,
-    descend_to_median,
-    private_descent,
-)
+from dpmanifolds.descent.losses import EigenvectorLoss, FrechetMeanLoss, FrechetMedianLoss, GeodesicRegressionLoss
 from dpmanifolds.descent.noisy_step import NoisyGradient
+from dpmanifolds.descent.step_sizes import median_schedule
+from dpmanifolds.releases import private_descent, private_median
 from tests.descent.test_streamed import Account
 from tests.statistics.test_streaming import ball_of, records_around
 
@@ -37,7 +33,7 @@ def client():
 
 
 def run(ball, records, **options):
-    given = {"start": ball.center, "noise": 0.01, "steps": 5, "step_size": 0.3, "rng": 5} | options
+    given = {"budget": None, "start": ball.center, "sigma": 0.01, "steps": 5, "step_size": 0.3, "rng": 5} | options
     return private_descent(FrechetMeanLoss(ball), records, ball.manifold, **given)
 
 
@@ -54,7 +50,7 @@ def test_a_dask_array_gives_the_run_of_the_array(name, size, options):
     ball = ball_of(SPACES[name])
     records = records_around(ball, 2000)
     whole, split = run(ball, records, **options), run(ball, chunked(records, size), **options)
-    assert np.allclose(whole.point, split.point, rtol=0, atol=0)
+    assert np.allclose(whole.value, split.value, rtol=0, atol=0)
     assert (split.sensitivity, split.guarantee) == (whole.sensitivity, whole.guarantee)
 
 
@@ -65,9 +61,9 @@ def test_a_chunk_without_records_and_an_unknown_number_of_them_do_no_harm():
     keep = np.r_[np.zeros(100, bool), np.ones(500, bool)]
     padded = chunked(np.concatenate([records[:100], records]), 100)
     some = padded[da.from_array(np.r_[np.zeros(100, bool), np.ones(600, bool)], chunks=100)]
-    assert np.allclose(whole.point, run(ball, some, batch_size=90).point, rtol=0, atol=0)
+    assert np.allclose(whole.value, run(ball, some, batch_size=90).value, rtol=0, atol=0)
     half = run(ball, chunked(records, 100)[da.from_array(keep, chunks=100)])
-    assert np.allclose(half.point, run(ball, records[keep]).point, rtol=0, atol=0)
+    assert np.allclose(half.value, run(ball, records[keep]).value, rtol=0, atol=0)
 
 
 @pytest.mark.usefixtures("client")
@@ -76,9 +72,10 @@ def test_records_may_be_tuples_of_dask_arrays():
     rng = np.random.default_rng(0)
     times, responses = rng.uniform(size=400), space.random_point(400, rng=1)
     options = {
+        "budget": None,
         "start": space.random_point(2, rng=2),
-        "clip": 1.0,
-        "noise": 0.01,
+        "clip_norm": 1.0,
+        "sigma": 0.01,
         "steps": 4,
         "step_size": 0.3,
         "rng": 5,
@@ -92,7 +89,7 @@ def test_records_may_be_tuples_of_dask_arrays():
         batch_size=None,
         **options,
     )
-    assert np.allclose(whole.point, split.point, rtol=0, atol=0)
+    assert np.allclose(whole.value, split.value, rtol=0, atol=0)
 
 
 def noting(block, path):
@@ -109,7 +106,7 @@ def test_workers_make_and_keep_their_chunks_once(tmp_path):
     array = chunked(records, 100).map_blocks(noting, path=str(path), dtype=float, meta=np.empty((0, 3, 3)))
     found = run(ball, array, steps=8)
     assert path.stat().st_size == 10
-    assert np.allclose(found.point, run(ball, records, steps=8).point, rtol=0, atol=0)
+    assert np.allclose(found.value, run(ball, records, steps=8).value, rtol=0, atol=0)
 
 
 @pytest.mark.parametrize("options", [{}, {"batch_size": 300}], ids=["full", "batches"])
@@ -130,22 +127,27 @@ def test_a_killed_worker_changes_neither_the_result_nor_the_number_of_draws(clie
     assert len(drawn) == 12
     assert killed
     assert killed[0] not in client.run(os.getpid).values()
-    assert np.array_equal(undisturbed.point, disturbed.point)
+    assert np.array_equal(undisturbed.value, disturbed.value)
 
 
 def test_a_median_survives_a_killed_worker(client):
     ball = ball_of(Sphere(3))
     records = records_around(ball, 1000)
-    expected = descend_to_median(records, ball, ApproxDP(1.0, 1e-6), steps=5, rng=1)
-    found = descend_to_median(
+    budget = ApproxDP(1.0, 1e-6)
+    expected = private_median(records, ball, budget, steps=5, rng=1)
+    _, sizes = median_schedule(ball, 1000, budget, 5)
+    found = private_descent(
+        FrechetMedianLoss(ball),
         chunked(records, 90),
         ball,
-        ApproxDP(1.0, 1e-6),
+        budget,
         steps=5,
+        step_size=sizes,
+        output="weighted-average",
         rng=1,
         callback=lambda step, _: kill_a_worker(client) if step == 1 else None,
     )
-    assert np.allclose(found.point, expected.point, rtol=0, atol=0)
+    assert np.allclose(found.value, expected.value, rtol=0, atol=0)
 
 
 @pytest.mark.parametrize("options", [{}, {"batch_size": 10}], ids=["full", "batches"])
@@ -170,16 +172,23 @@ def test_what_cannot_be_read_is_refused_with_what_to_do():
     loss = EigenvectorLoss(3, 1.0)
     with pytest.raises(ArgumentError, match="from_delayed"):
         private_descent(
-            loss, db.from_sequence(list(records)), loss.manifold, start=np.eye(3)[0], noise=0.1, steps=1, step_size=0.1
+            loss,
+            db.from_sequence(list(records)),
+            loss.manifold,
+            None,
+            start=np.eye(3)[0],
+            sigma=0.1,
+            steps=1,
+            step_size=1.0,
         )
     bag = run(ball, db.from_sequence(list(records), npartitions=2))
-    assert np.array_equal(bag.point, run(ball, records).point)
+    assert np.array_equal(bag.value, run(ball, records).value)
     with pytest.raises(ArgumentError, match="group_by"):
         run(ball, chunked(records, 10), group_by=np.arange(99))
     regression = GeodesicRegressionLoss(SPD(3, "log-euclidean"))
     times = da.from_array(np.linspace(0, 1, 50), chunks=10)
     with pytest.raises(ArgumentError, match="same leading axis"):
         private_descent(
-            regression, (times, chunked(records, 10)), regression.manifold, start=np.stack([np.eye(3)] * 2), clip=1.0,
-            noise=0.1, steps=1, step_size=0.1,
+            regression, (times, chunked(records, 10)), regression.manifold, None, start=np.stack([np.eye(3)] * 2),
+            clip_norm=1.0, sigma=0.1, steps=1, step_size=0.1,
         )  # fmt: skip

@@ -28,21 +28,17 @@ from dpmanifolds import (
     frechet_mean,
     frechet_median,
 )
-from dpmanifolds.descent import (
-    ConvexSteps,
+from dpmanifolds.descent import ConvexSteps, GeometricSteps, PolyakSteps, SmoothSteps, StronglyConvexSteps
+from dpmanifolds.descent.losses import (
     EigenvectorLoss,
     FrechetMeanLoss,
     FrechetMedianLoss,
     GaussianCovarianceLoss,
-    GeometricSteps,
     Loss,
     PCALoss,
-    PolyakSteps,
-    SmoothSteps,
-    StronglyConvexSteps,
-    private_descent,
 )
 from dpmanifolds.descent.step_sizes import step_sizes
+from dpmanifolds.releases import private_descent
 from tests.descent.totals import total_of
 
 BUDGET = ApproxDP(1.0, 1e-6)
@@ -61,9 +57,9 @@ class Book:
         self.entries.append((dataset, guarantee, what, parameters, reproducible))
 
 
-def run(loss=None, records=RECORDS, manifold=SPACE, **options):
+def run(loss=None, records=RECORDS, domain=SPACE, **options):
     settings = {"start": BALL.center, "budget": BUDGET, "steps": 8, "step_size": 0.5} | options
-    return private_descent(loss or FrechetMeanLoss(BALL), records, manifold, **settings)
+    return private_descent(loss or FrechetMeanLoss(BALL), records, domain, **settings)
 
 
 @pytest.mark.grid
@@ -72,16 +68,16 @@ def run(loss=None, records=RECORDS, manifold=SPACE, **options):
 def test_the_mean_of_matrices_is_found(output, retraction):
     result = run(output=output, retraction=retraction, steps=20, budget=GaussianDP(20.0), rng=0)
     mean = frechet_mean(SPACE, RECORDS).point
-    assert SPACE.dist(result.point, mean) < (0.1 if output == "last" else 0.25)
+    assert SPACE.dist(result.value, mean) < (0.1 if output == "last" else 0.25)
     assert result.guarantee.fits(GaussianDP(20.0))
 
 
 @pytest.mark.parametrize("sampling", ["poisson", "without-replacement"])
 def test_random_batches_find_the_mean_too(sampling):
-    result = run(batch_size=300, sampling=sampling, steps=30, noise=0.02, budget=None, step_size=0.2, rng=1)
-    assert SPACE.dist(result.point, frechet_mean(SPACE, RECORDS).point) < 0.3
-    assert result.batch_size == 300
-    assert result.sampling == sampling
+    result = run(batch_size=300, sampling=sampling, steps=30, sigma=0.02, budget=None, step_size=0.2, rng=1)
+    assert SPACE.dist(result.value, frechet_mean(SPACE, RECORDS).point) < 0.3
+    assert result.descent.batch_size == 300
+    assert result.descent.sampling == sampling
 
 
 def test_the_noise_is_calibrated_so_that_the_error_is_the_predicted_one():
@@ -91,7 +87,7 @@ def test_the_noise_is_calibrated_so_that_the_error_is_the_predicted_one():
     records = ball.clip(0.3 * space.random_point(200, rng=0))
     mean = records.mean(axis=0)
     errors = [
-        run(FrechetMeanLoss(ball), records, space, start=np.zeros(3), steps=15, noise=0.1, budget=None, rng=seed).point
+        run(FrechetMeanLoss(ball), records, space, start=np.zeros(3), steps=15, sigma=0.1, budget=None, rng=seed).value
         - mean
         for seed in range(200)
     ]
@@ -106,12 +102,12 @@ def test_leading_eigenvectors_subspaces_and_covariances_are_found():
     large = GaussianDP(50.0)
     tilted = Sphere(4).project(np.ones(5))
     first = run(EigenvectorLoss(5, 1.0), vectors, Sphere(4), start=tilted, steps=80, step_size=2.0, budget=large, rng=0)
-    assert abs(first.point[0]) > 0.98
+    assert abs(first.value[0]) > 0.98
     for space in (Grassmann(5, 2), Stiefel(5, 2)):
         start = space.random_point(rng=3)
         plane = run(PCALoss(space, 1.0), vectors, space, start=start, steps=80, step_size=4.0, budget=large, rng=0)
-        assert np.linalg.norm(plane.point[:2]) > 0.98 * np.sqrt(2)
-        assert bool(space.belongs(plane.point, 1e-12))
+        assert np.linalg.norm(plane.value[:2]) > 0.98 * np.sqrt(2)
+        assert bool(space.belongs(plane.value, 1e-12))
     covariance = run(
         GaussianCovarianceLoss(5),
         8 * vectors,
@@ -119,27 +115,26 @@ def test_leading_eigenvectors_subspaces_and_covariances_are_found():
         start=np.eye(5),
         steps=60,
         step_size=0.5,
-        clip=8.0,
+        clip_norm=8.0,
         budget=large,
         rng=0,
     )
-    assert SPD(5).dist(covariance.point, np.diag(scales**2)) < 0.3
+    assert SPD(5).dist(covariance.value, np.diag(scales**2)) < 0.3
 
 
 def test_pure_budgets_get_laplace_noise():
     result = run(budget=PureDP(2.0), steps=4)
-    assert result.law == "laplace"
+    assert result.descent.law == "laplace"
     assert result.guarantee.as_pure().epsilon == pytest.approx(2.0)
-    assert result.noise == pytest.approx(2 * 2.0 * 4 / (3000 * 2.0), rel=1e-6)
+    assert result.descent.sigma == pytest.approx(2 * 2.0 * 4 / (3000 * 2.0), rel=1e-6)
 
 
 def test_the_result_holds_nothing_that_was_not_noised():
     result = run()
-    names = {field.name for field in dataclasses.fields(result)}
-    assert names == {
-        "point", "guarantee", "manifold", "noise", "sensitivity", "clip", "steps", "batch_size", "sampling", "law",
-        "output", "numerics", "reproducible", "lost_steps",
+    assert {field.name for field in dataclasses.fields(result.descent)} == {
+        "steps", "clip_norm", "sigma", "law", "output", "batch_size", "sampling", "lost_steps",
     }  # fmt: skip
+    assert (result.coordinates, result.step, result.stages, result.expected_error) == (None, None, (), None)
     assert result.numerics == "rounded"
     assert not result.reproducible
 
@@ -147,9 +142,9 @@ def test_the_result_holds_nothing_that_was_not_noised():
 @pytest.mark.parametrize("output", ["last", "random", "average", "weighted-average"])
 def test_a_seed_repeats_a_run_and_marks_it(output):
     one, two = (run(rng=7, output=output) for _ in range(2))
-    assert np.array_equal(one.point, two.point)
+    assert np.array_equal(one.value, two.value)
     assert one.reproducible
-    assert not np.array_equal(run(output=output).point, one.point) or output == "random"
+    assert not np.array_equal(run(output=output).value, one.value) or output == "random"
 
 
 def test_a_random_output_is_one_of_the_iterates_before_the_last():
@@ -158,7 +153,7 @@ def test_a_random_output_is_one_of_the_iterates_before_the_last():
         seen = [np.eye(3)]
         point = run(
             records=RECORDS[:50], output="random", steps=3, rng=seed, callback=lambda _, w, seen=seen: seen.append(w)
-        ).point
+        ).value
         chosen.add(next(i for i, w in enumerate(seen) if np.array_equal(w, point)))
     assert chosen == {0, 1, 2}
 
@@ -166,7 +161,7 @@ def test_a_random_output_is_one_of_the_iterates_before_the_last():
 def test_averages_are_those_of_the_paper():
     for output, weight in (("average", 1), ("weighted-average", 2)):
         seen = []
-        point = run(output=output, steps=5, rng=3, callback=lambda _, w, seen=seen: seen.append(w)).point
+        point = run(output=output, steps=5, rng=3, callback=lambda _, w, seen=seen: seen.append(w)).value
         average = seen[0]
         for t in range(1, 5):
             average = SPACE.geodesic(average, seen[t], min(1.0, weight / (t + 1)))
@@ -176,21 +171,21 @@ def test_averages_are_those_of_the_paper():
 def test_iterates_stay_within_the_domain_they_are_given():
     small = Ball(SPACE, np.eye(3), 0.1)
     seen = []
-    run(within=small, noise=5.0, budget=None, callback=lambda _, w: seen.append(w))
+    run(domain=small, sigma=5.0, budget=None, callback=lambda _, w: seen.append(w))
     assert bool(np.all(small.contains(np.stack(seen))))
 
 
 def test_no_step_is_longer_than_the_longest():
     seen = [np.eye(3)]
-    run(longest_step=0.05, noise=5.0, budget=None, rng=0, callback=lambda _, w: seen.append(w))
+    run(longest_step=0.05, sigma=5.0, budget=None, rng=0, callback=lambda _, w: seen.append(w))
     assert SPACE.dist(np.stack(seen[:-1]), np.stack(seen[1:])) == pytest.approx(0.05)
     space = Power(Hyperbolic(2), 3)
     start = np.stack([Hyperbolic(2).origin] * 3)
     ball = Ball(space, start, 2.0)
     # of a fixed seed: without one, a step of a copy is shorter than 0.1 in one run of 1,300
     point = run(
-        FrechetMeanLoss(ball), start[None], space, start=start, longest_step=0.1, steps=1, noise=9.0, budget=None, rng=0
-    ).point
+        FrechetMeanLoss(ball), start[None], space, start=start, longest_step=0.1, steps=1, sigma=9.0, budget=None, rng=0
+    ).value
     assert Hyperbolic(2).dist(start, point) == pytest.approx([0.1] * 3)
 
 
@@ -198,16 +193,16 @@ def test_a_step_out_of_this_world_is_shortened():
     """It is drawn and paid for by then: the run goes on from where numbers can go."""
     space = Hyperbolic(2)
     ball = Ball(space, space.origin, 2.0)
-    result = run(FrechetMeanLoss(ball), space.origin[None], space, start=space.origin, noise=1e6, budget=None)
-    assert bool(space.belongs(result.point))
+    result = run(FrechetMeanLoss(ball), space.origin[None], space, start=space.origin, sigma=1e6, budget=None)
+    assert bool(space.belongs(result.value))
 
 
 def test_a_covariance_that_cannot_be_factorised_is_never_reached():
     """Cholesky's own error came out of the middle of a run that was paid for."""
     loss, records = GaussianCovarianceLoss(3), np.random.default_rng(0).standard_normal((40, 3))
     for seed in range(20):
-        result = run(loss, records, SPD(3), start=np.eye(3), clip=3.0, noise=30.0, steps=8, budget=None, rng=seed)
-        np.linalg.cholesky(result.point)
+        result = run(loss, records, SPD(3), start=np.eye(3), clip_norm=3.0, sigma=30.0, steps=8, budget=None, rng=seed)
+        np.linalg.cholesky(result.value)
 
 
 def test_products_descend():
@@ -216,7 +211,7 @@ def test_products_descend():
     ball = Ball(space, center, 2.0)
     records = ball.clip(space.random_point(2000, rng=0))
     result = run(FrechetMeanLoss(ball), records, space, start=center, steps=15, budget=GaussianDP(20.0), rng=0)
-    assert space.dist(result.point, frechet_mean_of_product(space, records)) < 0.2
+    assert space.dist(result.value, frechet_mean_of_product(space, records)) < 0.2
 
 
 def frechet_mean_of_product(space, records):
@@ -265,8 +260,8 @@ class Broken(Loss):
         ({"start": -np.eye(3)}, NotOnManifoldError, "start does not lie"),
         ({"start": np.full((3, 3), np.nan)}, NotOnManifoldError, "start does not lie"),
         ({"start": np.stack([np.eye(3)] * 2)}, ArgumentError, "one point"),
-        ({"clip": 0.0}, ArgumentError, "clip must be"),
-        ({"clip": -1.0}, ArgumentError, "clip must be"),
+        ({"clip_norm": 0.0}, ArgumentError, "clip_norm must be"),
+        ({"clip_norm": -1.0}, ArgumentError, "clip_norm must be"),
         ({"steps": 0}, ArgumentError, "steps must be"),
         ({"steps": None}, ArgumentError, "exactly two"),
         ({"batch_size": 3001}, ArgumentError, "at most the number of records"),
@@ -277,20 +272,20 @@ class Broken(Loss):
         ({"n_guess": 5}, ArgumentError, "n_guess"),
         ({"adjacency": "add-remove-one"}, ArgumentError, "n_guess"),
         ({"on_invalid": "drop"}, ArgumentError, "on_invalid must be"),
-        ({"noise": 1e15, "budget": None}, ScaleOutOfRangeError, "too large for 64-bit"),
-        ({"steps": None, "noise": 1e-9}, ArgumentError, "not even one step"),
-        ({"within": Ball(SPD(2), np.eye(2), 1.0)}, ArgumentError, "within must be"),
+        ({"sigma": 1e15, "budget": None}, ScaleOutOfRangeError, "too large for 64-bit"),
+        ({"steps": None, "sigma": 1e-9}, ArgumentError, "not even one step"),
+        ({"domain": Ball(SPD(2), np.eye(2), 1.0), "start": None}, ArgumentError, "the loss is for"),
         ({"state": "somewhere", "rng": 1}, ArgumentError, "leave rng out"),
         ({"dataset": None}, ArgumentError, "needs dataset"),
         ({"records": np.full((5, 3, 3), np.nan)}, NotOnManifoldError, "finite"),
         ({"records": np.zeros((0, 3, 3))}, ArgumentError, "empty"),
-        ({"manifold": SPD(2)}, ArgumentError, "the loss is for"),
-        ({"manifold": "SPD"}, ArgumentError, "manifold must be"),
+        ({"domain": SPD(2)}, ArgumentError, "the loss is for"),
+        ({"domain": "SPD"}, ArgumentError, "domain must be"),
         ({"loss": 3.0}, ArgumentError, "loss must be"),
         ({"loss": lambda w, x: 0.0}, ArgumentError, "JAX or PyTorch"),
         ({"loss": Broken(lambda n: np.zeros((n, 6)))}, ArgumentError, "no proven bound"),
-        ({"loss": Broken(lambda n: np.zeros((n, 3, 3))), "clip": 1.0}, ArgumentError, r"shape \(records, dim\)"),
-        ({"loss": Broken(lambda n: None), "clip": 1.0}, ArgumentError, r"shape \(records, dim\)"),
+        ({"loss": Broken(lambda n: np.zeros((n, 3, 3))), "clip_norm": 1.0}, ArgumentError, r"shape \(records, dim\)"),
+        ({"loss": Broken(lambda n: None), "clip_norm": 1.0}, ArgumentError, r"shape \(records, dim\)"),
     ],
 )  # fmt: skip
 def test_bad_input_is_refused_and_nothing_is_spent(options, error, message):
@@ -305,7 +300,7 @@ def test_bad_input_is_refused_and_nothing_is_spent(options, error, message):
 def test_a_gradient_that_is_no_number_counts_as_zero_and_stops_nothing(last):
     """Issue 16, A6: whether a run fails must not hang on one record."""
     loss = Broken(lambda n: np.where(np.arange(n)[:, None] == 2, last, np.zeros((n, 6))))
-    assert bool(SPACE.belongs(run(loss, clip=1.0, steps=2).point))
+    assert bool(SPACE.belongs(run(loss, clip_norm=1.0, steps=2).value))
 
 
 def test_the_number_of_records_can_be_private():
@@ -316,10 +311,10 @@ def test_the_number_of_records_can_be_private():
     assert result.guarantee.fits(BUDGET)
     # one record moves the sum by C instead of 2C
     assert float(result.sensitivity) == 2.0 / 1000
-    assert result.noise == pytest.approx(run(records=RECORDS[:1000]).noise / 2, rel=1e-9)
+    assert result.descent.sigma == pytest.approx(run(records=RECORDS[:1000]).descent.sigma / 2, rel=1e-9)
     for records in (RECORDS[:-1], RECORDS[:1], RECORDS[:0]):
         other = run(records=records, **options, ledger=book, dataset="study")
-        assert (other.noise, other.guarantee) == (result.noise, result.guarantee)
+        assert (other.descent.sigma, other.guarantee) == (result.descent.sigma, result.guarantee)
     assert all(entry[1:] == book.entries[0][1:] for entry in book.entries)
     assert "3000" not in repr(book.entries)
     names = np.repeat(np.arange(300), 10)
@@ -336,7 +331,9 @@ def test_the_number_of_records_can_be_private_with_random_batches():
     assert results[0].guarantee == results[1].guarantee
     assert results[0].guarantee.fits(BUDGET)
     assert results[0].guarantee.adjacency == "add-remove-one"
-    assert results[0].noise == results[1].noise < run(records=RECORDS[:1000], batch_size=100).noise
+    assert (
+        results[0].descent.sigma == results[1].descent.sigma < run(records=RECORDS[:1000], batch_size=100).descent.sigma
+    )
     assert float(results[0].sensitivity) == pytest.approx(2.0 / 100)
     assert all(entry[1:] == book.entries[0][1:] for entry in book.entries)
     assert "3000" not in repr(book.entries)
@@ -359,7 +356,7 @@ def test_averaging_frames_is_refused():
 
 
 def test_step_rules_are_those_of_the_theorems():
-    plan = {"steps": 4, "noise": 0.5, "dim": 6}
+    plan = {"steps": 4, "sigma": 0.5, "dim": 6}
     assert step_sizes(ConvexSteps(2.0, 1.0), **plan) == pytest.approx([2 / np.sqrt((1 + 6 * 0.25) * 4)] * 4)
     curved = ConvexSteps(2.0, 1.0, lowest_curvature=-0.5)
     opening = np.sqrt(2) / np.tanh(np.sqrt(2))
@@ -377,7 +374,7 @@ def test_strong_convexity_steps_with_weighted_averages_find_the_mean():
     result = run(
         step_size=StronglyConvexSteps(1.0), output="weighted-average", steps=40, budget=GaussianDP(10.0), rng=0
     )
-    assert SPACE.dist(result.point, frechet_mean(SPACE, RECORDS).point) < 0.15
+    assert SPACE.dist(result.value, frechet_mean(SPACE, RECORDS).point) < 0.15
 
 
 def test_medians_are_found_on_curved_spaces():
@@ -388,11 +385,11 @@ def test_medians_are_found_on_curved_spaces():
         FrechetMedianLoss(ball), records, space, start=ball.center, steps=40, budget=GaussianDP(20.0),
         step_size=GeometricSteps(0.5, 0.02), rng=0,
     )  # fmt: skip
-    assert space.dist(result.point, frechet_median(space, records).point) < 0.05
+    assert space.dist(result.value, frechet_median(space, records).point) < 0.05
 
 
 def test_progress_is_shown_and_changes_nothing(capsys):
-    assert np.array_equal(run(progress=True, rng=5).point, run(rng=5).point)
+    assert np.array_equal(run(progress=True, rng=5).value, run(rng=5).value)
 
 
 def test_a_ledger_may_be_given_by_its_path(tmp_path):

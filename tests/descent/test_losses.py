@@ -21,7 +21,7 @@ from dpmanifolds import (
     Sphere,
     Stiefel,
 )
-from dpmanifolds.descent import (
+from dpmanifolds.descent.losses import (
     EigenvectorLoss,
     FrechetMeanLoss,
     FrechetMedianLoss,

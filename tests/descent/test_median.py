@@ -6,8 +6,9 @@ import numpy as np
 import pytest
 
 from dpmanifolds import SPD, ApproxDP, ArgumentError, Ball, GaussianDP, PureDP, Sphere, frechet_mean, frechet_median
-from dpmanifolds.descent import FrechetMedianLoss, descend_to_median
-from dpmanifolds.descent.median import median_schedule
+from dpmanifolds.descent.losses import FrechetMedianLoss
+from dpmanifolds.descent.step_sizes import median_schedule
+from dpmanifolds.releases import private_median
 
 BUDGET = ApproxDP(1.0, 1e-6)
 BALLS = [
@@ -36,7 +37,7 @@ def test_with_a_fifth_of_outliers_it_beats_even_the_mean_without_noise(ball, bud
     loss = FrechetMedianLoss(ball)
     least = loss.value(frechet_median(ball.manifold, records).point, records)
     excess = np.mean(
-        [loss.value(descend_to_median(records, ball, budget, rng=seed).point, records) - least for seed in range(5)]
+        [loss.value(private_median(records, ball, budget, rng=seed).value, records) - least for seed in range(5)]
     )
     of_mean = loss.value(frechet_mean(ball.manifold, records).point, records) - least
     assert excess < 0.1 * of_mean
@@ -49,7 +50,7 @@ def test_ten_times_the_records_bring_a_tenth_of_the_error():
     for n in (500, 5000):
         records = contaminated(ball, n, 1)
         median = frechet_median(ball.manifold, records).point
-        runs = [descend_to_median(records, ball, BUDGET, rng=seed).point for seed in range(6)]
+        runs = [private_median(records, ball, BUDGET, rng=seed).value for seed in range(6)]
         errors.append(np.mean([ball.manifold.dist(point, median) for point in runs]))
     assert errors[1] < errors[0] / 5
 
@@ -57,9 +58,9 @@ def test_ten_times_the_records_bring_a_tenth_of_the_error():
 @pytest.mark.parametrize("budget", [BUDGET, PureDP(0.5), GaussianDP(0.3)], ids=repr)
 def test_it_keeps_its_budget_and_stays_in_the_ball(budget):
     ball = BALLS[0]
-    result = descend_to_median(contaminated(ball, 50, 2), ball, budget)
+    result = private_median(contaminated(ball, 50, 2), ball, budget)
     assert result.guarantee.fits(budget)
-    assert bool(ball.contains(result.point))
+    assert bool(ball.contains(result.value))
     assert result.sensitivity.value == pytest.approx(2 / 50, rel=1e-6)
 
 
@@ -67,8 +68,8 @@ def test_the_schedule_is_public():
     ball = BALLS[0]
     steps, sizes = median_schedule(ball, 1000, BUDGET)
     for seed in (0, 1):
-        result = descend_to_median(contaminated(ball, 1000, seed), ball, BUDGET)
-        assert (result.steps, result.output) == (steps, "weighted-average")
+        result = private_median(contaminated(ball, 1000, seed), ball, BUDGET)
+        assert (result.descent.steps, result.descent.output) == (steps, "weighted-average")
     assert sizes.first == ball.radius / 2 > sizes.last
     assert median_schedule(ball, 1000, PureDP(1.0))[0] < steps
     assert median_schedule(ball, 1000, BUDGET, steps=7)[0] == 7
@@ -76,6 +77,6 @@ def test_the_schedule_is_public():
 
 def test_bad_arguments_are_refused():
     with pytest.raises(ArgumentError, match="Ball"):
-        descend_to_median(np.eye(3)[None], SPD(3), BUDGET)
+        private_median(np.eye(3)[None], SPD(3), BUDGET)
     with pytest.raises(ArgumentError, match="empty"):
-        descend_to_median(np.zeros((0, 3, 3)), BALLS[0], BUDGET)
+        private_median(np.zeros((0, 3, 3)), BALLS[0], BUDGET)

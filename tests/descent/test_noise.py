@@ -10,9 +10,12 @@ import pytest
 from scipy import stats
 
 from dpmanifolds import SPD, Ball, Euclidean, Grassmann
-from dpmanifolds.descent import FrechetMeanLoss, Loss, PCALoss, plan_descent, private_descent
-from dpmanifolds.descent.noisy_step import NoisyGradient, draw_batch
+from dpmanifolds.descent import plan_descent
+from dpmanifolds.descent.losses import FrechetMeanLoss, Loss, PCALoss
+from dpmanifolds.descent.noisy_step import NoisyGradient
 from dpmanifolds.descent.records import hold_records
+from dpmanifolds.releases import private_descent
+from dpmanifolds.sums.noisy import NoiseSource
 from tests.manifolds.cases import MANIFOLDS
 
 SIGMA = 0.37
@@ -32,10 +35,10 @@ class _Silent(Loss):
 
 
 def source_at(manifold, law="gaussian", sigma=SIGMA):
-    plan = plan_descent(n=10, clip=1.0, steps=1, noise=sigma)
+    plan = plan_descent(n=10, clip_norm=1.0, steps=1, sigma=sigma)
     object.__setattr__(plan, "law", law)
     loss = _Silent(manifold)
-    return NoisyGradient(loss, hold_records(loss, np.zeros((10, 1))), plan, np.random.default_rng(8))
+    return NoisyGradient(loss, hold_records(loss, np.zeros((10, 1))), plan, NoiseSource.of(8))
 
 
 def noise_at(manifold, w, count, law="gaussian"):
@@ -131,8 +134,8 @@ def test_noisy_gradients_lie_on_the_lattice_and_the_noise_is_no_less_than_promis
 def test_noise_of_outer_products_is_white_on_the_tangent_space():
     """Zero records: 3000 draws of the projected ambient noise on Gr(5, 2); false alarm 1e−7; rejects 30 %."""
     loss = PCALoss(Grassmann(5, 2), 1.0)
-    plan = plan_descent(n=10, clip=loss.bound, steps=1, noise=SIGMA)
-    source = NoisyGradient(loss, hold_records(loss, np.zeros((10, 5))), plan, np.random.default_rng(8))
+    plan = plan_descent(n=10, clip_norm=loss.bound, steps=1, sigma=SIGMA)
+    source = NoisyGradient(loss, hold_records(loss, np.zeros((10, 5))), plan, NoiseSource.of(8))
     w = loss.manifold.random_point(rng=4)
     total = source.total(w)
     draws = np.stack([source.private(w, total) for _ in range(3000)])
@@ -145,9 +148,9 @@ def test_noise_of_outer_products_is_white_on_the_tangent_space():
 
 def test_poisson_batches_hold_each_record_with_the_rate_independently():
     """4000 batches of 30 records: counts binomial within 5.5 sd, sizes with binomial variance."""
-    plan = plan_descent(n=30, clip=1.0, steps=1, noise=1.0, batch_size=6)
-    rng = np.random.default_rng(1)
-    batches = [draw_batch(plan, 30, rng) for _ in range(4000)]
+    plan = plan_descent(n=30, clip_norm=1.0, steps=1, sigma=1.0, batch_size=6)
+    source = NoiseSource.of(1)
+    batches = [plan.draw_batch(30, source) for _ in range(4000)]
     counts = np.bincount(np.concatenate(batches), minlength=30)
     assert np.all(np.abs(counts - 800) < 5.5 * math.sqrt(4000 * 0.2 * 0.8))
     sizes = np.array([batch.size for batch in batches])
@@ -162,8 +165,8 @@ def test_gradients_of_random_batches_are_unbiased_also_far_from_the_records(samp
     ball = Ball(manifold, np.eye(2), 1.0)
     loss = FrechetMeanLoss(ball)
     records = loss.prepare(manifold.random_point(30, rng=0))
-    plan = plan_descent(n=30, clip=loss.bound, steps=1, noise=1.0, batch_size=6, sampling=sampling)
-    source = NoisyGradient(loss, hold_records(loss, records), plan, np.random.default_rng(2))
+    plan = plan_descent(n=30, clip_norm=loss.bound, steps=1, sigma=1.0, batch_size=6, sampling=sampling)
+    source = NoisyGradient(loss, hold_records(loss, records), plan, NoiseSource.of(2))
     w = np.diag([np.exp(4.0), np.exp(-3.0)])
     unit = loss.bound / 2.0**source.exponent / plan.divisor
     means = np.array([source.total(w).integers for _ in range(800)], dtype=float) * unit + loss.anchor(w)
@@ -172,9 +175,9 @@ def test_gradients_of_random_batches_are_unbiased_also_far_from_the_records(samp
 
 
 def test_fixed_batches_have_their_size_and_favour_no_one():
-    plan = plan_descent(n=30, clip=1.0, steps=1, noise=1.0, batch_size=6, sampling="without-replacement")
-    rng = np.random.default_rng(1)
-    batches = [draw_batch(plan, 30, rng) for _ in range(4000)]
+    plan = plan_descent(n=30, clip_norm=1.0, steps=1, sigma=1.0, batch_size=6, sampling="without-replacement")
+    source = NoiseSource.of(1)
+    batches = [plan.draw_batch(30, source) for _ in range(4000)]
     assert all(np.unique(batch).size == 6 for batch in batches)
     counts = np.bincount(np.concatenate(batches), minlength=30)
     assert np.all(np.abs(counts - 800) < 5.5 * math.sqrt(4000 * 0.2 * 0.8))
@@ -188,7 +191,7 @@ def _seen_by_an_attacker(last, noise, runs):
     for _ in range(runs):
         iterates = [0.0]
         private_descent(
-            loss, records, manifold, start=[0.0], steps=4, noise=noise, step_size=0.5,
+            loss, records, manifold, None, start=[0.0], steps=4, sigma=noise, step_size=0.5,
             callback=lambda _, w, iterates=iterates: iterates.append(float(w[0])),
         )  # fmt: skip
         path = np.array(iterates)
@@ -209,7 +212,7 @@ def test_an_attacker_who_sees_every_iterate_learns_what_the_promise_says(share, 
     """Worst-case pair x = ±1 among two records, T = 4, μ = 2; some runs on each side. The attacker's two error rates,
     each at confidence 1 − 2.5e−7, must not beat f(α) = Φ(Φ⁻¹(1−α) − μ); with half the noise they do in 300 runs, with
     30 % less noise in 1300."""
-    claim = plan_descent(n=2, clip=1.0, steps=4, noise=1.0).guarantee
+    claim = plan_descent(n=2, clip_norm=1.0, steps=4, sigma=1.0).guarantee
     one, other = (_seen_by_an_attacker(last, share, runs) for last in (1.0, -1.0))
     false_alarms, misses = int(np.sum(one > 0)), int(np.sum(other <= 0))
     most = [stats.beta.ppf(1 - 2.5e-7, k + 1, runs - k) for k in (false_alarms, misses)]
@@ -229,12 +232,12 @@ def test_an_attacker_learns_of_a_record_in_a_poisson_batch_what_the_promise_says
     """
     line, runs = Euclidean(1), 4_000
     loss = FrechetMeanLoss(Ball(line, [0.0], 1.0))
-    options = {"n": 2, "clip": 1.0, "steps": 1, "batch_size": 1, "adjacency": "add-remove-one"}
-    claim, plan = plan_descent(**options, noise=0.5).guarantee, plan_descent(**options, noise=0.5 * share)
+    options = {"n": 2, "clip_norm": 1.0, "steps": 1, "batch_size": 1, "adjacency": "add-remove-one"}
+    claim, plan = plan_descent(**options, sigma=0.5).guarantee, plan_descent(**options, sigma=0.5 * share)
     seen = []
     for number, records in enumerate((np.empty((0, 1)), np.array([[1.0]]))):
         held = hold_records(loss, records, may_be_empty=True)
-        source = NoisyGradient(loss, held, plan, np.random.default_rng(number))
+        source = NoisyGradient(loss, held, plan, NoiseSource.of(number))
         seen.append(np.array([source.private(np.zeros(1), source.total(np.zeros(1)))[0] for _ in range(runs)]))
     beaten = False
     for epsilon in (0.3, 0.6, 1.0, 1.5):

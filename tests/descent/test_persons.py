@@ -6,15 +6,14 @@ import numpy as np
 import pytest
 
 import dpmanifolds as dpm
-from dpmanifolds.descent import (
+from dpmanifolds.descent.losses import (
     EigenvectorLoss,
     FrechetMeanLoss,
     FrechetMedianLoss,
     HyperbolicEmbeddingLoss,
     PCALoss,
-    descend_to_median,
-    private_descent,
 )
+from dpmanifolds.releases import private_descent, private_median
 from tests.descent.totals import coordinates_of, total_of
 
 BALL = dpm.Ball(dpm.SPD(2), np.eye(2), 1.5)
@@ -67,7 +66,7 @@ def test_persons_of_one_record_each_change_nothing(kind):
     options = {"start": w, "budget": dpm.ApproxDP(2.0, 1e-6), "steps": 4, "step_size": 0.05, "rng": 1}
     one = private_descent(loss, records, loss.manifold, group_by=np.arange(200), **options)
     other = private_descent(loss, records, loss.manifold, unit="person", **options)
-    assert np.allclose(one.point, other.point, atol=1e-5)
+    assert np.allclose(one.value, other.value, atol=1e-5)
     assert one.guarantee == other.guarantee
     assert float(one.sensitivity) == float(other.sensitivity)
 
@@ -138,11 +137,15 @@ def test_the_schedule_of_the_median_counts_persons():
     records = dpm.SPD(2).random_point(400, rng=0)
     names = np.repeat(np.arange(100), 4)
     many = np.where(names == 3, 200, 1)
-    one = descend_to_median(records, BALL, dpm.ApproxDP(1.0, 1e-6), group_by=names, rng=0)
-    other = descend_to_median(
+    one = private_median(records, BALL, dpm.ApproxDP(1.0, 1e-6), group_by=names, rng=0)
+    other = private_median(
         np.repeat(records, many, axis=0), BALL, dpm.ApproxDP(1.0, 1e-6), group_by=np.repeat(names, many), rng=0
     )
-    assert (one.steps, one.noise, one.guarantee) == (other.steps, other.noise, other.guarantee)
+    assert (one.descent.steps, one.descent.sigma, one.guarantee) == (
+        other.descent.steps,
+        other.descent.sigma,
+        other.guarantee,
+    )
 
 
 def test_names_are_checked_before_anything_is_spent(tmp_path):

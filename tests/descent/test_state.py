@@ -23,10 +23,12 @@ from dpmanifolds import (
     Product,
     private_median,
 )
-from dpmanifolds.descent import FrechetMeanLoss, FrechetMedianLoss, draws, plan_descent, private_descent, private_svrg
+from dpmanifolds.descent import draws, plan_descent, private_svrg
+from dpmanifolds.descent.losses import FrechetMeanLoss, FrechetMedianLoss
 from dpmanifolds.descent.state import StateFile
 from dpmanifolds.ledger import Ledger
 from dpmanifolds.ledger.runs import PaidRun
+from dpmanifolds.releases import private_descent
 from tests.descent.runs import (
     BALL,
     FORK,
@@ -64,32 +66,35 @@ def test_an_interrupted_run_goes_on_and_is_charged_once(path, ledger):
     seen = []
     result = run(path, ledger, callback=lambda t, _: seen.append(t))
     assert seen == [5, 6, 7, 8, 9, 10]
-    assert (result.steps, result.lost_steps) == (10, 0)
+    assert (result.descent.steps, result.descent.lost_steps) == (10, 0)
     assert result.guarantee.fits(GaussianDP(1.0))
     assert len(spends(ledger)) == 1
     ledger.verify()
 
 
-@pytest.mark.parametrize("terms", [{"budget": GaussianDP(1.0)}, {"noise": 0.1}])
+@pytest.mark.parametrize("terms", [{"budget": GaussianDP(1.0)}, {"sigma": 0.1}])
 def test_a_lost_draw_is_one_step_less_and_never_made_again(path, ledger, monkeypatch, terms):
     made = count_draws(monkeypatch)
     lose_a_draw(path, ledger, monkeypatch, 3, **terms)
     lose_a_draw(path, ledger, monkeypatch, 0, **terms)
     result = run(path, ledger, **terms)
-    assert (result.steps, result.lost_steps) == (8, 2)
+    assert (result.descent.steps, result.descent.lost_steps) == (8, 2)
     assert made == list(range(STEPS))
     assert len(spends(ledger)) == 1
     assert result.guarantee == spends(ledger)[0].guarantee
     if "noise" in terms:
-        assert result.guarantee == plan_descent(n=300, clip=result.clip, noise=0.1, steps=STEPS).guarantee
+        assert (
+            result.guarantee
+            == plan_descent(n=300, clip_norm=result.descent.clip_norm, sigma=0.1, steps=STEPS).guarantee
+        )
 
 
 def test_every_draw_may_be_lost(path, ledger, monkeypatch):
     for _ in range(STEPS):
         lose_a_draw(path, ledger, monkeypatch, 0)
     result = run(path, ledger)
-    assert (result.steps, result.lost_steps) == (0, STEPS)
-    assert np.array_equal(result.point, BALL.center)
+    assert (result.descent.steps, result.descent.lost_steps) == (0, STEPS)
+    assert np.array_equal(result.value, BALL.center)
 
 
 @pytest.mark.parametrize("step", [1, 5, 9, 10])
@@ -100,7 +105,7 @@ def test_five_copies_of_a_state_give_one_result_for_one_charge(path, ledger, tmp
     told = []
     for copy in copies:
         try:
-            told.append(run(copy, ledger).point)
+            told.append(run(copy, ledger).value)
         except BudgetExceededError:
             continue
     assert made == list(range(step, STEPS))
@@ -113,8 +118,8 @@ def test_five_copies_of_a_state_give_one_result_for_one_charge(path, ledger, tmp
 def test_a_state_of_the_last_lost_draw_is_told_once(path, ledger, tmp_path, monkeypatch):
     lose_a_draw(path, ledger, monkeypatch, STEPS - 1)
     early = shutil.copy(path, tmp_path / "early.json")
-    assert run(path, ledger).steps == STEPS - 1
-    assert run(path, ledger).steps == STEPS - 1
+    assert run(path, ledger).descent.steps == STEPS - 1
+    assert run(path, ledger).descent.steps == STEPS - 1
     with pytest.raises(BudgetExceededError, match="has ended"):
         run(early, ledger)
 
@@ -125,7 +130,7 @@ def test_an_older_state_is_refused_while_the_run_goes_on(path, ledger, tmp_path)
     interrupt(path, ledger, 5)
     with pytest.raises(BudgetExceededError, match="used before"):
         run(old, ledger)
-    assert run(path, ledger).steps == STEPS
+    assert run(path, ledger).descent.steps == STEPS
 
 
 def test_a_copy_that_runs_at_the_same_time_stops_one_of_the_two(path, ledger, tmp_path, monkeypatch):
@@ -168,7 +173,7 @@ def test_a_fork_in_the_middle_of_a_run_shares_the_draws(path, ledger):
 def _race(arguments):
     state, ledger = arguments
     try:
-        return run(state, Ledger(ledger)).point.tolist()
+        return run(state, Ledger(ledger)).value.tolist()
     except (BudgetExceededError, ArgumentError):
         return None
 
@@ -187,7 +192,7 @@ def test_a_finished_run_is_told_again_and_not_paid_again(path, ledger, monkeypat
     one = run(path, ledger, output="average")
     made = count_draws(monkeypatch)
     two = run(path, ledger, output="average")
-    assert np.array_equal(one.point, two.point)
+    assert np.array_equal(one.value, two.value)
     assert (one.guarantee, made) == (two.guarantee, [])
     assert len(spends(ledger)) == 1
 
@@ -233,16 +238,16 @@ def test_kill_9_anywhere_costs_no_second_charge(path, ledger, where, charges, lo
     assert process.exitcode == -signal.SIGKILL
     assert len(spends(ledger)) == charges
     result = run(path, ledger)
-    assert (result.steps, result.lost_steps) == (STEPS - lost, lost)
+    assert (result.descent.steps, result.descent.lost_steps) == (STEPS - lost, lost)
     assert len(spends(ledger)) == 1
-    assert np.array_equal(run(path, ledger).point, result.point)
+    assert np.array_equal(run(path, ledger).value, result.value)
 
 
 def test_a_reservation_pays_for_a_run(path, ledger):
-    promise = plan_descent(n=300, clip=FrechetMeanLoss(BALL).bound, budget=GaussianDP(1.0), steps=STEPS).guarantee
+    promise = plan_descent(n=300, clip_norm=FrechetMeanLoss(BALL).bound, budget=GaussianDP(1.0), steps=STEPS).guarantee
     plan = ledger.reserve("A", [promise], what="one run")
     interrupt(path, plan)
-    assert run(path, plan).steps == STEPS
+    assert run(path, plan).descent.steps == STEPS
     assert plan.unused() == ()
     assert [entry.kind for entry in spends(ledger)] == ["use"]
 
@@ -293,7 +298,7 @@ def test_principal_components_go_on_too(path, ledger, monkeypatch):
         return PrivatePCA(2, GaussianDP(1.0), radius=4.0, **terms).fit(table)
 
     lose_a_draw(path, ledger, monkeypatch, 2, act=fit)
-    assert fit(path, ledger).release_.lost_steps == 1
+    assert fit(path, ledger).release_.descent.lost_steps == 1
     assert len(spends(ledger)) == 1
     with pytest.raises(ArgumentError, match="state= is for solver='descent'"):
         fit(path, ledger, solver="covariance")
@@ -318,12 +323,12 @@ def test_shapes_resume(path, ledger):
     with pytest.raises(CrashError):
         private_descent(FrechetMedianLoss(ball), records, space, callback=crash_at(2), **settings)
     result = private_descent(FrechetMedianLoss(ball), records, space, **settings)
-    assert bool(space.belongs(result.point))
-    assert result.steps == 4
+    assert bool(space.belongs(result.value))
+    assert result.descent.steps == 4
 
 
 def test_the_fingerprint_of_records_knows_neither_order_nor_blocks(path, ledger):
     interrupt(path, ledger, 2)
     interrupt(path, ledger, 4, records=RECORDS[::-1])
     interrupt(path, ledger, 6, records=[RECORDS[:100], RECORDS[100:]])
-    assert run(path, ledger, records=lambda: iter(np.array_split(RECORDS, 7))).steps == STEPS
+    assert run(path, ledger, records=lambda: iter(np.array_split(RECORDS, 7))).descent.steps == STEPS

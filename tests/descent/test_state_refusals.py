@@ -16,7 +16,8 @@ from dpmanifolds import (
     BudgetExceededError,
     GaussianDP,
 )
-from dpmanifolds.descent import FrechetMeanLoss, FrechetMedianLoss, plan_descent
+from dpmanifolds.descent import plan_descent
+from dpmanifolds.descent.losses import FrechetMeanLoss, FrechetMedianLoss
 from dpmanifolds.descent.state import StateFile
 from dpmanifolds.errors import LedgerError
 from dpmanifolds.ledger import Ledger
@@ -43,14 +44,14 @@ from tests.ledger.test_store import change
         ({"group_by": np.arange(300)}, "other"),
         ({"dataset": "B"}, "data set 'A'"),
         ({"budget": GaussianDP(1.01)}, "other settings"),
-        ({"budget": None, "noise": 0.01}, "other settings"),
+        ({"budget": None, "sigma": 0.01}, "other settings"),
         ({"steps": 11}, "other settings"),
         ({"step_size": 0.4}, "other settings"),
         ({"start": 2 * np.eye(2)}, "other settings"),
         ({"output": "average"}, "other settings"),
         ({"loss": FrechetMedianLoss(BALL)}, "other settings"),
         ({"loss": FrechetMeanLoss(Ball(SPACE, 2 * np.eye(2), 2.0))}, "other settings"),
-        ({"within": BALL}, "other settings"),
+        ({"domain": BALL}, "other settings"),
         ({"adjacency": "add-remove-one", "n_guess": 300}, "other settings"),
     ],
 )
@@ -61,23 +62,23 @@ def test_a_state_serves_no_other_run(path, ledger, change, match):
     with pytest.raises(ArgumentError, match=match):
         run(path, ledger, **change)
     assert (path.read_bytes(), spends(ledger)) == before
-    assert run(path, ledger).lost_steps == 0
+    assert run(path, ledger).descent.lost_steps == 0
 
 
 def test_a_plan_without_a_budget_is_not_resumed_with_one(path, ledger):
     budget = GaussianDP(1.0)
     clip = FrechetMeanLoss(BALL).bound
-    noise = plan_descent(n=300, clip=clip, budget=budget, steps=STEPS).noise
-    interrupt(path, ledger, noise=noise)
+    noise = plan_descent(n=300, clip_norm=clip, budget=budget, steps=STEPS).sigma
+    interrupt(path, ledger, sigma=noise)
     with pytest.raises(ArgumentError, match="other settings"):
         run(path, ledger, budget=budget)
 
 
 def test_a_domain_elsewhere_is_another_setting(path, ledger):
-    interrupt(path, ledger, within=BALL)
+    interrupt(path, ledger, domain=BALL)
     with pytest.raises(ArgumentError, match="other settings"):
-        run(path, ledger, within=Ball(SPACE, 1.5 * np.eye(2), 2.0))
-    assert run(path, ledger, within=Ball(SPACE, np.eye(2), 2.0)).steps == STEPS
+        run(path, ledger, domain=Ball(SPACE, 1.5 * np.eye(2), 2.0))
+    assert run(path, ledger, domain=Ball(SPACE, np.eye(2), 2.0)).descent.steps == STEPS
 
 
 def test_a_state_belongs_to_its_ledger(path, ledger, tmp_path, monkeypatch):
@@ -187,4 +188,4 @@ def test_a_seed_is_refused(path, ledger):
 def test_a_refusal_of_the_ledger_leaves_a_path_that_can_be_used(path, ledger):
     with pytest.raises(BudgetExceededError):
         run(path, ledger, budget=GaussianDP(3.0))
-    assert run(path, ledger).steps == STEPS
+    assert run(path, ledger).descent.steps == STEPS

@@ -14,7 +14,9 @@ from dpmanifolds import (
     PureDP,
     Sphere,
 )
-from dpmanifolds.descent import FrechetMeanLoss, FrechetMedianLoss, descend_to_median, private_descent, private_svrg
+from dpmanifolds.descent import private_svrg
+from dpmanifolds.descent.losses import FrechetMeanLoss, FrechetMedianLoss
+from dpmanifolds.releases import private_descent, private_median
 from tests.descent.totals import total_of
 from tests.statistics.test_streaming import ChunkedFile, added_memory, ball_of, cut, records_around, written
 
@@ -33,7 +35,7 @@ SOURCES = {
 
 
 def run(loss, records, **options):
-    given = {"start": loss.ball.center, "noise": 0.01, "steps": 4, "step_size": 0.3, "rng": 5} | options
+    given = {"budget": None, "start": loss.ball.center, "sigma": 0.01, "steps": 4, "step_size": 0.3, "rng": 5} | options
     return private_descent(loss, records, loss.manifold, **given)
 
 
@@ -55,7 +57,7 @@ def test_every_source_gives_the_run_of_the_array(name, source, options, tmp_path
     records = records_around(ball, 2000)
     whole = run(FrechetMeanLoss(ball), records, **options)
     streamed = run(FrechetMeanLoss(ball), SOURCES[source](records, tmp_path), **options)
-    assert np.array_equal(whole.point, streamed.point)
+    assert np.array_equal(whole.value, streamed.value)
     assert (streamed.sensitivity, streamed.guarantee) == (whole.sensitivity, whole.guarantee)
 
 
@@ -78,9 +80,9 @@ def test_the_sum_over_blocks_is_the_sum_over_records(name):
 def test_the_median_is_found_from_every_source(source, tmp_path):
     ball = ball_of(SPD(3))
     records = records_around(ball, 1500)
-    whole = descend_to_median(records, ball, GaussianDP(1.0), rng=2)
-    streamed = descend_to_median(SOURCES[source](records, tmp_path), ball, GaussianDP(1.0), rng=2)
-    assert np.array_equal(whole.point, streamed.point)
+    whole = private_median(records, ball, GaussianDP(1.0), rng=2)
+    streamed = private_median(SOURCES[source](records, tmp_path), ball, GaussianDP(1.0), rng=2)
+    assert np.array_equal(whole.value, streamed.value)
 
 
 def test_variance_reduction_reads_blocks_too():
@@ -141,8 +143,8 @@ def test_what_cannot_be_streamed_is_refused():
 def test_a_pure_budget_draws_its_noise_in_the_same_order():
     ball = ball_of(Sphere(3))
     records = records_around(ball, 500)
-    options = {"budget": PureDP(2.0), "noise": None}
+    options = {"budget": PureDP(2.0), "sigma": None}
     whole = run(FrechetMeanLoss(ball), records, **options)
     streamed = run(FrechetMeanLoss(ball), lambda: iter(cut(records, 60)), **options)
-    assert whole.law == streamed.law == "laplace"
-    assert np.array_equal(whole.point, streamed.point)
+    assert whole.descent.law == streamed.descent.law == "laplace"
+    assert np.array_equal(whole.value, streamed.value)

@@ -6,7 +6,8 @@ import numpy as np
 import pytest
 
 from dpmanifolds import SPD, ApproxDP, ArgumentError, Ball, Euclidean, GaussianDP, PureDP, Sphere, Stiefel, frechet_mean
-from dpmanifolds.descent import FrechetMeanLoss, PCALoss, private_svrg
+from dpmanifolds.descent import private_svrg
+from dpmanifolds.descent.losses import FrechetMeanLoss, PCALoss
 from dpmanifolds.descent.svrg import _Difference, _plans, _transport
 from dpmanifolds.privacy import Guarantee, compose, full_batch_descent, poisson_descent
 
@@ -28,8 +29,8 @@ def run(loss=None, records=RECORDS, manifold=SPACE, **options):
 def test_every_full_gradient_and_every_correction_is_paid(budget):
     result = run(budget=budget)
     full, short = result.anchor_plan, result.inner_plan
-    outer = full_batch_descent(n=2000, steps=2, clip=1.5, sigma=full.noise)
-    inner = poisson_descent(n=2000, rate=short.rate, steps=6, clip=1.0, sigma=short.noise)
+    outer = full_batch_descent(n=2000, steps=2, clip=1.5, sigma=full.sigma)
+    inner = poisson_descent(n=2000, rate=short.rate, steps=6, clip=1.0, sigma=short.sigma)
     assert result.guarantee == compose(outer, inner)
     assert result.guarantee.fits(budget)
 
@@ -37,8 +38,8 @@ def test_every_full_gradient_and_every_correction_is_paid(budget):
 def test_hardly_less_noise_would_break_the_budget():
     result = run()
     full, short = result.anchor_plan, result.inner_plan
-    outer = full_batch_descent(n=2000, steps=2, clip=1.5, sigma=0.99 * full.noise)
-    inner = poisson_descent(n=2000, rate=short.rate, steps=6, clip=1.0, sigma=0.99 * short.noise)
+    outer = full_batch_descent(n=2000, steps=2, clip=1.5, sigma=0.99 * full.sigma)
+    inner = poisson_descent(n=2000, rate=short.rate, steps=6, clip=1.0, sigma=0.99 * short.sigma)
     assert not compose(outer, inner).fits(BUDGET)
 
 
@@ -57,7 +58,7 @@ def test_the_noise_of_a_correction_follows_its_public_clip(monkeypatch):
     result = run()
     assert [name for name, _, _ in seen] == (["FrechetMeanLoss"] + 3 * ["_Difference"]) * 2
     ratios = [ratio for name, ratio, _ in seen if name == "_Difference"]
-    assert ratios == pytest.approx([result.inner_plan.noise * result.inner_plan.divisor] * 6)
+    assert ratios == pytest.approx([result.inner_plan.sigma * result.inner_plan.divisor] * 6)
     assert len({clip for name, _, clip in seen if name == "_Difference"}) == 6
 
 
@@ -137,7 +138,7 @@ def test_persons_with_several_records_are_protected_as_persons():
     twice = run(records=np.repeat(RECORDS, 2, axis=0), group_by=np.repeat(np.arange(2000), 2), budget=budget)
     assert twice.anchor_plan.n == 2000
     assert twice.guarantee.fits(budget)
-    assert twice.inner_plan.noise == alone.inner_plan.noise
+    assert twice.inner_plan.sigma == alone.inner_plan.sigma
     assert SPACE.dist(alone.point, twice.point) < 1e-3
 
 
@@ -145,7 +146,7 @@ def test_persons_need_no_bound_on_gradients():
     class Unbounded(FrechetMeanLoss):
         bound = None
 
-    assert run(Unbounded(BALL), clip=1.5, group_by=np.arange(2000)).guarantee.fits(BUDGET)
+    assert run(Unbounded(BALL), clip_norm=1.5, group_by=np.arange(2000)).guarantee.fits(BUDGET)
 
 
 def test_the_noise_is_found_without_the_slack_of_a_sum(monkeypatch):
@@ -159,7 +160,7 @@ def test_the_noise_is_found_without_the_slack_of_a_sum(monkeypatch):
 
     monkeypatch.setattr(Guarantee, "fits", watched)
     budget = GaussianDP(0.3)
-    outer = {"n": 1000, "unit": "person", "clip": 1.0, "steps": 3}
+    outer = {"n": 1000, "unit": "person", "clip_norm": 1.0, "steps": 3}
     full, short = _plans(budget, 0.5, outer, outer | {"steps": 12})
     assert asked
     assert all(asked)

@@ -73,7 +73,7 @@ def _statistic(v: Values) -> Any:
 
 def _reference(v: Values) -> Any:
     manifold = v.manifold()
-    return dpm.ball_from_reference(manifold, v.points(manifold, 5), coverage=v.share(), margin=v.number())
+    return dpm.Ball.from_sample(manifold, v.points(manifold, 5), coverage=v.share(), margin=v.number())
 
 
 def _release_options(v: Values) -> dict[str, Any]:
@@ -234,7 +234,8 @@ def _descriptors(v: Values) -> Any:
 def _compositions(v: Values) -> Any:
     raw = v.rng.random(v.pick((3,), (2, 4), (0, 2), (1, 1)))
     total = raw.sum(axis=-1, keepdims=True)
-    return dpm.square_root_map(v.spoilt(raw / total) if v.chance(0.6) and raw.size else raw)
+    parts = v.spoilt(raw / total) if v.chance(0.6) and raw.size else raw
+    return dpm.Sphere(max(raw.shape[-1] - 1, 1)).from_compositions(parts)
 
 
 def _reader(v: Values) -> Any:
@@ -290,7 +291,7 @@ TARGETS: dict[str, tuple[float, Callable[[Values], Any]]] = {
     "clip and contains": (8, _domain_method),
     "validate": (5, _validate),
     "means and medians without privacy": (5, _statistic),
-    "ball_from_reference": (2, _reference),
+    "Ball.from_sample": (2, _reference),
     "private_mean": (8, _mean),
     "private_mean, automatic": (0.1, _automatic_mean),
     "private_variance": (3, _variance),
@@ -303,7 +304,7 @@ TARGETS: dict[str, tuple[float, Callable[[Values], Any]]] = {
     "regions": (2, _region),
     "laws": (2, _law),
     "image_descriptors": (2, _descriptors),
-    "square_root_map": (3, _compositions),
+    "Sphere.from_compositions": (3, _compositions),
     "read_points": (14, _reader),
     "ledger": (0.5, _ledger),
     "plan": (0.5, _plan),

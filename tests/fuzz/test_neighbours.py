@@ -17,8 +17,7 @@ from dpmanifolds import Ball, Euclidean, Grassmann, Hyperbolic, PlanarShapes, Pu
 from dpmanifolds._points import host
 from dpmanifolds.auditing import Neighbours
 from dpmanifolds.intrinsic.direct import of_frechet_mean
-from dpmanifolds.releases._placing import mended
-from dpmanifolds.releases.frechet import clipped_records, computed_mean
+from dpmanifolds.releases.frechet import clipped_records, computed_mean, mend_records
 from dpmanifolds.releases.value import _point_of
 from dpmanifolds.sums import calibrate, mean_facts, value_facts
 
@@ -167,8 +166,8 @@ def test_a_hardly_positive_matrix_is_mended_alone(metric, k):
     turns = np.linalg.qr(rng.normal(size=(30, k, k)))[0]
     spectra = 10.0 ** np.linspace(0, -rng.uniform(12, 18, size=30), k).T
     points = (turns * spectra[:, None, :]) @ turns.swapaxes(1, 2)
-    together = mended(ball, points)
-    apart = np.concatenate([mended(ball, point[None]) for point in points])
+    together = mend_records(ball, points)
+    apart = np.concatenate([mend_records(ball, point[None]) for point in points])
     assert np.all(np.isfinite(together))
     assert np.all(ball.contains(together))
     assert np.allclose(together, apart, atol=1e-12)

@@ -9,8 +9,8 @@ import pytest
 
 from dpmanifolds.errors import BudgetExceededError, NotAvailableError
 from dpmanifolds.ledger import filters
+from dpmanifolds.ledger.filters import Standing, pure_epsilon
 from dpmanifolds.ledger.records import Dataset
-from dpmanifolds.ledger.standing import Standing, pure_epsilon
 from dpmanifolds.privacy import ApproxDP, Guarantee, fixed_size_descent
 
 DEPTH = 9

@@ -27,7 +27,7 @@ from dpmanifolds import (
     Stiefel,
 )
 from dpmanifolds.manifolds._derivatives import call_smoothly
-from dpmanifolds.manifolds._spectral import _SCALARS, _divided, matrix_form
+from dpmanifolds.manifolds._symmetric import _SCALARS, _divided, matrix_form
 from tests.manifolds.cases import MANIFOLDS, tangent_of_length
 
 # what PyTorch says of itself: that it batches complex conjugation slowly, and that it uses what it gave up

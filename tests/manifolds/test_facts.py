@@ -212,3 +212,33 @@ def test_landmarks_that_are_not_finite_are_refused(bad, axis):
 def test_landmarks_of_another_shape_are_refused(landmarks, words):
     with pytest.raises(ArgumentError, match=words):
         PlanarShapes(4).from_landmarks(landmarks)
+
+
+ISOTROPIC = [
+    Sphere(1),
+    Sphere(4, curvature=0.3),
+    Hyperbolic(1),
+    Hyperbolic(3, curvature=-2.0),
+    PlanarShapes(3),
+    PlanarShapes(6),
+    SpecialOrthogonal(3),
+    Grassmann(5, 1),
+    Grassmann(4, 3),
+]
+
+
+@pytest.mark.parametrize("space", ISOTROPIC, ids=repr)
+def test_polar_roots_are_the_volume_density_in_every_direction(space):
+    base = space.random_point(rng=0)
+    directions = np.random.default_rng(1).standard_normal((50, space.dim))
+    lengths = np.linspace(0.01, min(0.99 * space.injectivity_radius, 3.0), 50)
+    vectors = space.from_coordinates(base, directions * (lengths / np.linalg.norm(directions, axis=1))[:, None])
+    turn = np.sinh if space.curvature_bounds[0] < 0 else np.sin
+    expected = sum(m * np.log(turn(a * lengths) / (a * lengths)) for m, a in space.polar_roots)
+    assert sum(m for m, _ in space.polar_roots) == space.dim - 1
+    assert np.allclose(space.log_volume_density(base, vectors), expected, rtol=1e-9, atol=1e-12)
+
+
+def test_spaces_whose_directions_differ_have_no_polar_roots():
+    spaces = (SPD(2), Grassmann(4, 2), SpecialOrthogonal(4), Stiefel(3, 2), Euclidean(2), Product(Sphere(2), Sphere(2)))
+    assert all(space.polar_roots is None for space in spaces)

@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 from dpmanifolds.errors import NotOnManifoldError
 from dpmanifolds.manifolds import _logarithms
 from dpmanifolds.manifolds._logarithms import largest_spread, matrix_logs
-from dpmanifolds.statistics._positive import positive_matrix_logs
+from dpmanifolds.manifolds.spd import positive_matrix_logs
 
 EPS = np.finfo(np.float64).eps
 

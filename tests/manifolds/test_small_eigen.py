@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from dpmanifolds.manifolds._small_eigen import jacobi_eigen, log_entries
+from dpmanifolds.manifolds._symmetric import jacobi_eigen, log_entries
 
 
 def entries(matrices: np.ndarray) -> dict[tuple[int, int], np.ndarray]:

@@ -15,7 +15,7 @@ from scipy import stats
 
 from dpmanifolds.errors import ArgumentError
 from dpmanifolds.noise import RoundedGaussian, RoundedLaplace, rounded_gaussian, rounded_laplace
-from dpmanifolds.noise.exact import _draw, _NormalPair
+from dpmanifolds.noise.exact import NormalPair, draw_rounded
 from dpmanifolds.noise.exact_arithmetic import BitStream, minus_log
 from tests.noise.exact_laws import CERTAIN, FALSE_ALARM, fit, gaussian_cells, grid, laplace_marginal, laplace_plane
 
@@ -81,12 +81,14 @@ def test_the_integers_do_not_depend_on_the_precision_it_starts_with(scale, radia
     for seed, dim in enumerate([1, 2, 3, 6, 9, 1, 2, 3, 6, 9]):
         expected = oracle(dim, scale, Tapes(seed), radial=radial)
         for bits in (1, 2, 5, 16, 61, 128, 400):
-            assert _draw(dim, scale, Tapes(seed), radial=radial, bits=bits) == expected
+            assert draw_rounded(dim, scale, Tapes(seed), radial=radial, bits=bits) == expected
 
 
 def test_few_bits_are_refined_and_128_bits_are_not():
     few, many = Tapes(5), Tapes(5)
-    assert _draw(8, Fraction(2**30), few, radial=True, bits=4) == _draw(8, Fraction(2**30), many, radial=True)
+    assert draw_rounded(8, Fraction(2**30), few, radial=True, bits=4) == draw_rounded(
+        8, Fraction(2**30), many, radial=True
+    )
     assert few.made == many.made == many.asked
     assert few.asked > 3 * few.made
 
@@ -95,7 +97,7 @@ def test_undecided_coordinates_are_as_rare_as_proven():
     """4,000 pairs of 16 bits at scale 1/4 against the bound of docs/proofs/numerics.md, false alarm 1e−7."""
     bits, scale, count = 16, Fraction(1, 4), 4000
     source = BitStream(np.random.default_rng(0))
-    pairs = (_NormalPair(source, bits) for _ in range(count))
+    pairs = (NormalPair(source, bits) for _ in range(count))
     open_pairs = sum(pair.rounded(bits, bits + 32, 1, 1, (scale.denominator**2,) * 2) is None for pair in pairs)
     gamma = (5.2 * math.sqrt(bits) + 8 + bits**2 / 2**26) * 2 ** (-3 * bits / 4)
     assert scale * gamma <= 1 / 4

@@ -12,12 +12,12 @@ SCRIPT = """
 import ctypes, json, os
 import numpy as np
 import dpmanifolds as dpm
-from dpmanifolds.distributions import RiemannianGaussian, RiemannianLaplace, WrappedLaplace
+from dpmanifolds.intrinsic import RiemannianGaussian, RiemannianLaplace, WrappedLaplace
 from dpmanifolds.noise import LatticeGaussian, LatticeLaplace, RoundedGaussian, RoundedLaplace, as_generator
-from dpmanifolds.noise.symmetric import SymmetricGaussian, SymmetricLaplace
-from dpmanifolds.noise.wishart import WishartDifference
-from dpmanifolds.descent import FrechetMeanLoss, plan_descent, private_svrg
-from dpmanifolds.descent.noisy_step import draw_batch
+from dpmanifolds.noise.symmetric import SymmetricGaussian, SymmetricLaplace, WishartDifference
+from dpmanifolds.descent import plan_descent, private_svrg
+from dpmanifolds.descent.losses import FrechetMeanLoss
+from dpmanifolds.sums.noisy import NoiseSource
 
 held = as_generator()
 bits = held.bit_generator
@@ -29,7 +29,7 @@ records, points = dpm.SPD(2).random_point(60, rng=0), flat.clip(dpm.Sphere(2).ra
 zeros, square = np.zeros(3, dtype=np.int64), np.zeros((3, 3), dtype=object)
 loss, approx = FrechetMeanLoss(ball), dpm.ApproxDP(1.0, 1e-6)
 plans = {
-    kind: plan_descent(n=4000, clip=1.0, budget=approx, steps=2, batch_size=400, sampling=kind)
+    kind: plan_descent(n=4000, clip_norm=1.0, budget=approx, steps=2, batch_size=400, sampling=kind)
     for kind in ("poisson", "without-replacement")
 }
 
@@ -56,17 +56,17 @@ KINDS = {
     ).sample(),
     "wrapped laplace": lambda: WrappedLaplace(dpm.Sphere(2), north, 0.1).sample(),
     "random points": lambda: dpm.Sphere(2).random_point(2),
-    "poisson batches": lambda: draw_batch(plans["poisson"], 4000, held),
-    "batches of one size": lambda: draw_batch(plans["without-replacement"], 4000, held),
+    "poisson batches": lambda: plans["poisson"].draw_batch(4000, NoiseSource(held)),
+    "batches of one size": lambda: plans["without-replacement"].draw_batch(4000, NoiseSource(held)),
     "mean": lambda: mean("auto"),
     "k-norm gradient": lambda: mean("k-norm-gradient", "idealized"),
     # at this budget forty scales of noise lie between the variance and the largest one that is ever told
     "variance": lambda: dpm.private_variance(points, flat, dpm.PureDP(30.0)).value,
     "descent": lambda: dpm.private_descent(
-        loss, records, dpm.SPD(2), start=eye, budget=approx, steps=2, step_size=0.5
-    ).point,
+        loss, records, dpm.SPD(2), approx, start=eye, steps=2, step_size=0.5
+    ).value,
     "svrg": lambda: private_svrg(
-        loss, records, dpm.SPD(2), start=eye, budget=approx, anchors=1, inner=1, step_size=0.4, smoothness=2.0,
+        loss, records, dpm.SPD(2), approx, start=eye, anchors=1, inner=1, step_size=0.4, smoothness=2.0,
         batch_size=30,
     ).point,
 }

@@ -10,7 +10,7 @@ import pytest
 from scipy import stats
 
 from dpmanifolds import ArgumentError
-from dpmanifolds.noise.exact import _draw
+from dpmanifolds.noise.exact import draw_rounded
 from dpmanifolds.noise.exact_arithmetic import BitStream
 from dpmanifolds.noise.generators import as_generator
 from dpmanifolds.noise.symmetric import SymmetricGaussian, SymmetricLaplace
@@ -57,9 +57,9 @@ def test_laplace_noise_has_a_gamma_size_in_frobenius_norm_and_no_direction():
 def test_halved_numbers_are_those_of_half_the_variance(radial):
     """The same bits: what is halved is round(y/√2) where the others are round(y), whatever precision it starts at."""
     for seed in range(5):
-        plain = _draw(7, Fraction(SCALE), BitStream(as_generator(seed)), radial=radial)
+        plain = draw_rounded(7, Fraction(SCALE), BitStream(as_generator(seed)), radial=radial)
         for bits in (8, 128):
-            halved = _draw(7, Fraction(SCALE), BitStream(as_generator(seed)), radial=radial, bits=bits, halved=4)
+            halved = draw_rounded(7, Fraction(SCALE), BitStream(as_generator(seed)), radial=radial, bits=bits, halved=4)
             assert bits == 8 or halved[:3] == plain[:3]
             if bits == 128:
                 assert np.allclose(halved[3:], np.array(plain[3:]) / math.sqrt(2), rtol=0, atol=1)

@@ -10,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from dpmanifolds import ArgumentError
-from dpmanifolds.noise.wishart import WishartDifference, exact_gram
+from dpmanifolds.noise.symmetric import WishartDifference, exact_gram
 
 
 @given(st.integers(1, 6), st.integers(1, 9), st.integers(0, 2**31), st.integers(1, 200))

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from dpmanifolds import SPD, Sphere, frechet_mean
-from dpmanifolds.distributions import RiemannianLaplace
+from dpmanifolds.intrinsic import RiemannianLaplace
 from papers.chains import (
     knorm_gradient_chain,
     log_euclidean_laplace_chain,

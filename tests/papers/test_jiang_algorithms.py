@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from dpmanifolds import Euclidean, Hyperbolic, Sphere
-from dpmanifolds.privacy import gaussian_dp_mu, riemannian_gaussian_profile
+from dpmanifolds.privacy import RiemannianGaussianProfile, gaussian_dp_mu
 from papers.jiang_algorithms import (
     algorithm_1,
     algorithm_2,
@@ -23,7 +23,7 @@ def test_algorithm_1_finds_mu_on_the_circle_from_below(sigma):
 
 
 def test_published_formula_is_right_at_zero_and_too_small_beyond():
-    profile = riemannian_gaussian_profile(Sphere(1), 1.0, 1.0)
+    profile = RiemannianGaussianProfile(Sphere(1), 1.0, 1.0)
     assert float(published_circle_delta(1.0, np.array(0.0), 1.0)) == pytest.approx(profile.delta(0.0), abs=1e-14)
     assert float(published_circle_delta(1.0, np.array(1.0), 1.0)) < 0.75 * profile.delta(1.0)
 

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import csv
 import io
-import sys
 from typing import Any
 
 import numpy as np
@@ -145,23 +144,6 @@ def test_rich_prints_it() -> None:
     console = Console(width=200, file=io.StringIO())
     console.print(plan(BALL, 300, PureDP(1.0)))
     assert "wrapped-laplace" in console.file.getvalue()
-
-
-@pytest.mark.parametrize(
-    ("budgets", "caption", "scale"), [([PureDP(0.5), PureDP(1.0)], "ε", "log"), (BUDGETS, "budget", "linear")]
-)
-def test_plots_have_a_line_per_mechanism(budgets: list[Budget], caption: str, scale: str) -> None:
-    figure = pytest.importorskip("matplotlib.figure").Figure()
-    table = plan(BALL, 300, budgets)
-    axes = table.plot(figure.subplots())
-    assert len(axes.lines) == len({(row.mechanism, row.numerics) for row in table.rows if row.available})
-    assert (axes.get_xlabel(), axes.get_xscale(), axes.get_yscale()) == (caption, scale, "log")
-
-
-def test_plotting_without_matplotlib_names_the_extra(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setitem(sys.modules, "matplotlib.pyplot", None)
-    with pytest.raises(NotAvailableError, match=r"dpmanifolds\[plot\]"):
-        plan(BALL, 300, PureDP(1.0)).plot()
 
 
 @pytest.mark.parametrize(

@@ -30,7 +30,7 @@ from dpmanifolds.privacy import (
     poisson_descent,
     tree_aggregation,
 )
-from dpmanifolds.privacy.terms import SubsampledLaplaceTerm, TruncatedGaussianTerm
+from dpmanifolds.privacy.batches import SubsampledLaplaceTerm, TruncatedGaussianTerm
 from tests.redteam.truths import sampled_laplace_delta
 
 ADD_REMOVE, REPLACE_ONE = NeighboringRelation.ADD_OR_REMOVE_ONE, NeighboringRelation.REPLACE_ONE

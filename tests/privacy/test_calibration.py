@@ -20,6 +20,7 @@ from dpmanifolds.privacy import (
     Guarantee,
     PureDP,
     RenyiDP,
+    RiemannianGaussianProfile,
     ZeroConcentratedDP,
     affordable_epsilon,
     affordable_rho,
@@ -30,10 +31,9 @@ from dpmanifolds.privacy import (
     laplace_scale,
     mu_for,
     mu_of_pure,
-    riemannian_gaussian_profile,
     split,
 )
-from dpmanifolds.privacy._normal import _relative_error, log_gaussian_delta
+from dpmanifolds.privacy.conversions import _relative_error, log_gaussian_delta
 from dpmanifolds.privacy.rounding import float_above, float_below, root_above, root_below
 
 
@@ -256,7 +256,7 @@ def test_mu_of_pure_copies_is_that_of_randomised_responses(epsilon, count, gain)
 @pytest.mark.parametrize(("space", "sigma"), [(Sphere(2), 1.0), (Sphere(5), 0.3), (Hyperbolic(3), 0.7)], ids=repr)
 def test_renyi_of_the_intrinsic_gaussian_is_that_of_its_pair(space, sigma):
     promise = Guarantee.riemannian_gaussian(space, sigma, 0.5)
-    profile = riemannian_gaussian_profile(space, sigma, 0.5)
+    profile = RiemannianGaussianProfile(space, sigma, 0.5)
     for alpha in (1.5, 10.0, 60.0):
         exact = profile.renyi(alpha)
         assert (

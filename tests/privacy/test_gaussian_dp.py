@@ -31,18 +31,22 @@ from dpmanifolds import (
     Sphere,
     Stiefel,
 )
-from dpmanifolds.distributions import RiemannianGaussian
+from dpmanifolds.intrinsic import RiemannianGaussian
 from dpmanifolds.privacy import (
     RiemannianGaussianProfile,
     delta_of_mu,
     gaussian_dp_mu,
-    riemannian_gaussian_profile,
     sigma_for_mu,
 )
-from dpmanifolds.privacy._loss_quadrature import LogIntegrals, log_direction_shares
-from dpmanifolds.privacy._loss_rank_one import HyperbolicLimitPair, HyperbolicPair
-from dpmanifolds.privacy._loss_supremum import supremum
-from dpmanifolds.privacy._loss_tails import CirclePair, log_normal_interval, probit_of_log
+from dpmanifolds.privacy.curved_pairs import HyperbolicLimitPair, HyperbolicPair
+from dpmanifolds.privacy.loss_bounds import supremum
+from dpmanifolds.privacy.loss_pair import (
+    CirclePair,
+    LogIntegrals,
+    log_direction_shares,
+    log_normal_interval,
+    probit_of_log,
+)
 
 pytestmark = pytest.mark.grid
 
@@ -94,7 +98,7 @@ def test_sphere_and_hyperbolic_values_of_the_design(manifold):
 @pytest.mark.grid(at_most=12)
 @pytest.mark.parametrize("case", FROZEN, ids=lambda c: f"{c['manifold']}{c['dim']}-{c['sigma']}-{c['sensitivity']}")
 def test_profile_agrees_with_mpmath_within_the_stated_error(case):
-    profile = riemannian_gaussian_profile(space_of(case), case["sigma"], case["sensitivity"])
+    profile = RiemannianGaussianProfile(space_of(case), case["sigma"], case["sensitivity"])
     delta, power = float(case["delta"]), float(case["first"])
     assert profile.error < 4e-12
     assert abs(profile.delta(case["epsilon"]) - delta) <= min(profile.error * 2 * power, 1e-13)
@@ -114,7 +118,7 @@ def test_mu_agrees_with_mpmath_and_never_falls_below(case):
 
 def test_circle_profile_agrees_with_generic_quadrature():
     for sigma, delta in [(0.3, 0.5), (1.0, 1.0), (1.0, 3.0), (5.0, 2.0)]:
-        profile = riemannian_gaussian_profile(Sphere(1), sigma, delta)
+        profile = RiemannianGaussianProfile(Sphere(1), sigma, delta)
         total = sigma * math.sqrt(2 * math.pi) * (2 * ndtr(math.pi / sigma) - 1)
 
         def density(x, center, sigma=sigma, total=total):
@@ -134,7 +138,7 @@ def test_circle_profile_agrees_with_generic_quadrature():
 
 
 def test_the_published_circle_formula_under_reports_delta():
-    assert round(riemannian_gaussian_profile(Sphere(1), 1.0, 1.0).delta(1.0), 4) == 0.1183
+    assert round(RiemannianGaussianProfile(Sphere(1), 1.0, 1.0).delta(1.0), 4) == 0.1183
 
 
 def losses(manifold: Manifold, sigma: float, delta: float, count: int) -> np.ndarray:
@@ -163,7 +167,7 @@ def tail_p_values(manifold: Manifold, sigma: float, delta: float, count: int, cl
     """Binomial tests of P₁(L ≥ ε) at four ε, under the profile of scale `claimed`."""
     loss = losses(manifold, sigma, delta, count)
     ratio = delta / sigma
-    pair = riemannian_gaussian_profile(manifold, claimed, delta)._pair
+    pair = RiemannianGaussianProfile(manifold, claimed, delta)._pair
     thresholds = np.array([0.0, 0.3, 1.0, 2.0]) * ratio
     # the event {d₂² − d₁² ≥ q} is the same for both scales
     shares = np.exp(pair.tails(thresholds * (sigma / claimed) ** 2).above_first)
@@ -193,7 +197,7 @@ def test_delta_agrees_with_likelihood_ratios(manifold, sigma, delta):
     # δ(ε) = E₁[(1 − e^{ε−L})₊]: terms in [0, 1], so Hoeffding at level 1e−7
     count = 40_000
     loss = losses(manifold, sigma, delta, count)
-    profile = riemannian_gaussian_profile(manifold, sigma, delta)
+    profile = RiemannianGaussianProfile(manifold, sigma, delta)
     radius = math.sqrt(math.log(2 / LEVEL) / (2 * count))
     for epsilon in (0.0, 0.5, 1.5):
         estimate = np.mean(np.maximum(-np.expm1(epsilon - loss), 0.0))
@@ -203,7 +207,7 @@ def test_delta_agrees_with_likelihood_ratios(manifold, sigma, delta):
 @pytest.mark.grid
 @pytest.mark.parametrize(("manifold", "sigma", "delta"), CURVED, ids=repr)
 def test_profile_is_below_the_gaussian_profile_of_mu_and_not_of_a_smaller_one(manifold, sigma, delta):
-    profile = riemannian_gaussian_profile(manifold, sigma, delta)
+    profile = RiemannianGaussianProfile(manifold, sigma, delta)
     epsilon = np.concatenate([[0.0], np.geomspace(1e-4, 60, 3000) * profile.mu])
     values = profile.delta(epsilon)
     allowed = delta_of_mu(profile.mu, epsilon)
@@ -215,7 +219,7 @@ def test_profile_is_below_the_gaussian_profile_of_mu_and_not_of_a_smaller_one(ma
 @pytest.mark.grid
 @pytest.mark.parametrize(("manifold", "sigma", "delta"), CURVED, ids=repr)
 def test_profile_falls_and_is_convex_in_exp_epsilon(manifold, sigma, delta):
-    profile = riemannian_gaussian_profile(manifold, sigma, delta)
+    profile = RiemannianGaussianProfile(manifold, sigma, delta)
     x = np.linspace(1.0, math.exp(min(3 * profile.mu, 3.0)), 400)
     values = profile.delta(np.log(x))
     assert np.all(np.diff(values) <= 0)
@@ -227,20 +231,20 @@ def test_profile_falls_and_is_convex_in_exp_epsilon(manifold, sigma, delta):
 @pytest.mark.grid
 @pytest.mark.parametrize(("manifold", "sigma", "delta"), [c for c in CURVED if c[1] > 0.05], ids=repr)
 def test_mu_is_certified_by_cells_alone(manifold, sigma, delta):
-    profile = riemannian_gaussian_profile(manifold, sigma, delta)
+    profile = RiemannianGaussianProfile(manifold, sigma, delta)
     assert abs(profile.certified_mu(1e-6) - profile.mu) <= 1.1e-6
 
 
 @pytest.mark.long
 @pytest.mark.parametrize(("manifold", "sigma", "delta"), CURVED, ids=repr)
 def test_mu_is_certified_to_one_part_in_a_hundred_million(manifold, sigma, delta):
-    profile = riemannian_gaussian_profile(manifold, sigma, delta)
+    profile = RiemannianGaussianProfile(manifold, sigma, delta)
     tolerance = 1e-8 if sigma > 0.05 else 1e-7
     assert abs(profile.certified_mu(tolerance) - profile.mu) <= 1.1 * tolerance
 
 
 def test_the_supremum_is_not_always_at_zero():
-    profile = riemannian_gaussian_profile(Hyperbolic(2), 1.0, 4.0)
+    profile = RiemannianGaussianProfile(Hyperbolic(2), 1.0, 4.0)
     assert profile.mu - profile._pair.at_zero > 8e-4
     epsilon = np.linspace(0, 30, 2000)
     assert np.any(profile.delta(epsilon) > delta_of_mu(profile._pair.at_zero, epsilon))
@@ -248,7 +252,7 @@ def test_the_supremum_is_not_always_at_zero():
 
 def test_mu_at_zero_is_a_breach_on_hyperbolic_spaces_with_a_large_sensitivity():
     # 30 digits of mpmath by the formulas of MATH.md: δ(52.611092141114106) = .491677284214 at σ = 2.2758682638032357
-    profile = riemannian_gaussian_profile(Hyperbolic(2), 2.2758682638032357, 20.0)
+    profile = RiemannianGaussianProfile(Hyperbolic(2), 2.2758682638032357, 20.0)
     epsilon = 52.611092141114106
     assert profile.delta(epsilon) == pytest.approx(0.491677284214, abs=1e-12)
     assert delta_of_mu(profile._pair.at_zero, epsilon) < 0.32
@@ -261,7 +265,7 @@ def test_mu_at_zero_is_a_breach_on_hyperbolic_spaces_with_a_large_sensitivity():
     [(2, 4.0, 0.69, 5.3e-4), (2, 8.0, 1.244, 1.2e-2), (2, 20.0, 2.244, 4.5e-2), (10, 20.0, 0.748, 6.3e-2)],
 )
 def test_by_how_much_the_supremum_exceeds_the_value_at_zero(dim, delta, sigma, excess):
-    profile = riemannian_gaussian_profile(Hyperbolic(dim), sigma, delta)
+    profile = RiemannianGaussianProfile(Hyperbolic(dim), sigma, delta)
     assert profile.mu / profile._pair.at_zero - 1 == pytest.approx(excess, rel=0.03)
 
 
@@ -270,7 +274,7 @@ def test_by_how_much_the_supremum_exceeds_the_value_at_zero(dim, delta, sigma, e
 def test_the_supremum_leaves_zero_between_sensitivities_2_8_and_3(dim, excess):
     def largest(delta):
         scales = np.geomspace(0.15, 0.35, 7) / math.sqrt(dim - 1)
-        profiles = [riemannian_gaussian_profile(Hyperbolic(dim), sigma, delta) for sigma in scales]
+        profiles = [RiemannianGaussianProfile(Hyperbolic(dim), sigma, delta) for sigma in scales]
         return max(profile.mu / profile._pair.at_zero - 1 for profile in profiles)
 
     assert largest(2.8) < 1e-8
@@ -365,7 +369,7 @@ def test_the_floor_is_the_limit_of_large_sigma():
     ids=repr,
 )
 def test_flat_spaces_are_exact(flat):
-    profile = riemannian_gaussian_profile(flat, 0.4, 0.6)
+    profile = RiemannianGaussianProfile(flat, 0.4, 0.6)
     epsilon = np.linspace(0, 8, 50)
     assert Fraction(0.6) / Fraction(0.4) <= profile.mu <= math.nextafter(0.6 / 0.4, 2.0)
     assert Fraction(0.6) / Fraction(1.5) <= sigma_for_mu(flat, 1.5, 0.6) <= math.nextafter(0.6 / 1.5, 1.0)
@@ -380,7 +384,7 @@ def test_triangles_are_the_sphere_of_curvature_four():
     # the same loss, drawn on the shape space itself
     loss = losses(shapes, 0.4, 0.6, 40_000)
     for epsilon, share in zip([0.0, 1.0], [np.mean(loss >= 0.0), np.mean(loss >= 1.0)], strict=True):
-        exact = float(np.exp(riemannian_gaussian_profile(sphere, 0.4, 0.6)._pair.tails(np.array([epsilon]))[0][0]))
+        exact = float(np.exp(RiemannianGaussianProfile(sphere, 0.4, 0.6)._pair.tails(np.array([epsilon]))[0][0]))
         assert abs(share - exact) < math.sqrt(math.log(2 / LEVEL) / 80_000)
 
 
@@ -408,7 +412,7 @@ def test_other_spaces_are_refused_and_the_wrapped_gaussian_named(refused):
     for call in (
         lambda: gaussian_dp_mu(refused, 1.0, 0.1),
         lambda: sigma_for_mu(refused, 1.0, 0.1),
-        lambda: riemannian_gaussian_profile(refused, 1.0, 0.1),
+        lambda: RiemannianGaussianProfile(refused, 1.0, 0.1),
     ):
         with pytest.raises(NotAvailableError, match="WrappedGaussian"):
             call()
@@ -452,7 +456,7 @@ def test_scales_that_float64_does_not_resolve_are_refused():
 def test_manifold_and_epsilon_and_alpha_are_checked():
     with pytest.raises(ArgumentError, match="manifold"):
         gaussian_dp_mu("sphere", 1.0, 1.0)
-    profile = riemannian_gaussian_profile(Sphere(2), 1.0, 1.0)
+    profile = RiemannianGaussianProfile(Sphere(2), 1.0, 1.0)
     for epsilon in (-0.1, math.nan, "one"):
         with pytest.raises(ArgumentError):
             profile.delta(epsilon)
@@ -468,7 +472,7 @@ def test_manifold_and_epsilon_and_alpha_are_checked():
 
 def test_profile_is_a_frozen_value():
     profile = RiemannianGaussianProfile(Sphere(2), 1, 1)
-    assert profile == riemannian_gaussian_profile(Sphere(2), 1.0, 1.0)
+    assert profile == RiemannianGaussianProfile(Sphere(2), 1.0, 1.0)
     with pytest.raises(AttributeError):
         profile.sigma = 2.0
 
@@ -476,7 +480,7 @@ def test_profile_is_a_frozen_value():
 @pytest.mark.grid
 @pytest.mark.parametrize(("manifold", "sigma", "delta"), CURVED, ids=repr)
 def test_epsilon_inverts_delta(manifold, sigma, delta):
-    profile = riemannian_gaussian_profile(manifold, sigma, delta)
+    profile = RiemannianGaussianProfile(manifold, sigma, delta)
     for target in (1e-2, 1e-6, 1e-12):
         epsilon = profile.epsilon(target)
         assert profile.delta_upper(epsilon) <= target
@@ -486,12 +490,12 @@ def test_epsilon_inverts_delta(manifold, sigma, delta):
 
 
 def test_delta_vanishes_beyond_the_largest_loss_and_at_infinity():
-    profile = riemannian_gaussian_profile(Sphere(2), 1.0, 1.0)
+    profile = RiemannianGaussianProfile(Sphere(2), 1.0, 1.0)
     largest = (2 * math.pi - 1) / 2
     assert profile.delta(largest * (1 - 1e-3)) > 0
     assert profile.delta(largest * (1 + 1e-12)) == 0
     assert profile.delta_upper([largest * 1.001, math.inf]).tolist() == [0.0, 0.0]
-    assert riemannian_gaussian_profile(Hyperbolic(2), 1.0, 1.0).delta(math.inf) == 0
+    assert RiemannianGaussianProfile(Hyperbolic(2), 1.0, 1.0).delta(math.inf) == 0
     assert profile.renyi(math.inf) == pytest.approx(largest)
 
 
@@ -512,14 +516,14 @@ def test_renyi_divergence_agrees_with_an_integral_over_the_plane(dim, sigma, del
         expected = float(np.sum(np.exp(log_mass) * loss))
     else:
         expected = float(np.logaddexp.reduce(log_mass + (alpha - 1) * loss, axis=None)) / (alpha - 1)
-    profile = riemannian_gaussian_profile(Hyperbolic(dim), sigma, delta)
+    profile = RiemannianGaussianProfile(Hyperbolic(dim), sigma, delta)
     assert profile.renyi(alpha) == pytest.approx(expected, rel=1e-8)
 
 
 @pytest.mark.grid
 @pytest.mark.parametrize(("manifold", "sigma", "delta"), CURVED[:8], ids=repr)
 def test_renyi_grows_with_alpha_and_bounds_the_largest_loss(manifold, sigma, delta):
-    profile = riemannian_gaussian_profile(manifold, sigma, delta)
+    profile = RiemannianGaussianProfile(manifold, sigma, delta)
     values = [profile.renyi(alpha) for alpha in (1.0, 1.1, 2.0, 8.0, 64.0)]
     assert np.all(np.diff(values) >= 0)
     assert values[-1] <= profile.renyi(math.inf)
@@ -566,7 +570,7 @@ def test_log_normal_interval_keeps_its_digits():
 )
 def test_the_two_integrals_belong_to_one_loss(space, sigma, delta, threshold):
     # dP₁ = e^t dP₂ on the level sets of the loss: P₂(L ≥ t) = e^{−t}P₁(L ≥ t) − ∫_t^∞ e^{−u}P₁(L ≥ u) du
-    pair = riemannian_gaussian_profile(space, sigma, delta)._pair
+    pair = RiemannianGaussianProfile(space, sigma, delta)._pair
     nodes, weights = np.polynomial.legendre.leggauss(24)
     edges = np.linspace(threshold, min(pair.largest, threshold + 100), 60)
     half = np.diff(edges)[:, None] / 2
@@ -622,7 +626,7 @@ def test_delta_upper_is_above_mpmath_where_float64_has_the_hardest_time(case):
     """Two of the cases were below by 2.8e−4 and 1.5e−2 of δ (r − s and π − s by subtraction); so were 616 of 1,445 on
     H^d, d from 20 to 1000, Δ/σ in [1e−5, 1e−4]."""
     space = (Sphere if case["manifold"] == "sphere" else Hyperbolic)(case["dim"])
-    profile = riemannian_gaussian_profile(space, case["sigma"], case["sensitivity"])
+    profile = RiemannianGaussianProfile(space, case["sigma"], case["sensitivity"])
     delta, power = float(case["delta"]), float(case["first"])
     tails = profile._tails(np.array([case["epsilon"]]))
     error = tails.error[0] + 4e-15 * abs(math.log(power))
@@ -633,7 +637,7 @@ def test_delta_upper_is_above_mpmath_where_float64_has_the_hardest_time(case):
 def test_the_largest_loss_on_the_circle_keeps_its_digits():
     # δ of P₁ = C⁻¹∫φ over a short interval: relative to it, a gap of 1e−7 of the largest loss is resolved
     sigma, delta = 3.0, 1.0
-    profile = riemannian_gaussian_profile(Sphere(1), sigma, delta)
+    profile = RiemannianGaussianProfile(Sphere(1), sigma, delta)
     largest = delta * (2 * math.pi - delta) / 2 / sigma**2
     with mp.workdps(50):
         s, d = mp.mpf(sigma), mp.mpf(delta)

@@ -18,6 +18,7 @@ from dpmanifolds.privacy import (
     Guarantee,
     PureDP,
     RenyiDP,
+    RiemannianGaussianProfile,
     ZeroConcentratedDP,
     compose,
     delta_of_mu,
@@ -273,10 +274,9 @@ def test_the_intrinsic_gaussian_is_kept_by_its_parameters_and_refused_where_no_b
 
 
 def test_an_intrinsic_gaussian_reads_through_its_profile():
-    gaussian_dp = pytest.importorskip("dpmanifolds.privacy.gaussian_dp")
     manifold = Sphere(2)
     promise = Guarantee.riemannian_gaussian(manifold, sigma=0.5, sensitivity=1.0)
-    bound = gaussian_dp.riemannian_gaussian_profile(manifold, 0.5, 1.0)
+    bound = RiemannianGaussianProfile(manifold, 0.5, 1.0)
     epsilon = np.array([0.0, 0.5, 3.0])
     assert np.array_equal(promise.delta(epsilon), bound.delta_upper(epsilon))
     assert round(promise.as_gaussian().mu, 5) == 1.91135

@@ -82,6 +82,6 @@ def test_a_mean_is_released_under_it_written_down_and_charged(bits, tmp_path):
 def test_a_descent_is_planned_under_it(bits):
     from dpmanifolds.descent import plan_descent
 
-    planned = plan_descent(n=1000, clip=1.0, budget=bits(1.0), steps=10)
+    planned = plan_descent(n=1000, clip_norm=1.0, budget=bits(1.0), steps=10)
     assert planned.law == "laplace"
     assert planned.guarantee.fits(bits(1.0), strict=True)

@@ -43,8 +43,8 @@ from dpmanifolds.privacy import (
     sensitivity_of_median_gradient,
     sensitivity_of_unclipped_gradient,
     sensitivity_of_variance,
-    solver_tolerance,
 )
+from dpmanifolds.statistics.solver_error import solver_tolerance
 from dpmanifolds.sums import calibrate, mean_facts, value_facts
 
 CERTIFICATE = Path(__file__).parents[2] / "certificates" / "sensitivity.py"
@@ -229,7 +229,6 @@ def test_a_bad_count_is_refused(n):
         sensitivity_of_mean_at_center,
         sensitivity_of_mean_gradient,
         sensitivity_of_variance,
-        solver_tolerance,
     ):
         with pytest.raises(ArgumentError, match="n must be"):
             function(ball, n)

@@ -32,14 +32,15 @@ from dpmanifolds.privacy import (
     full_batch_descent,
     poisson_descent,
 )
-from dpmanifolds.privacy.subsampled_profiles import (
+from dpmanifolds.privacy.batches import (
+    SubsampledGaussianTerm,
     add_profile,
     fixed_size_profile,
     log_profile_upper,
     poisson_profile,
     remove_profile,
 )
-from dpmanifolds.privacy.terms import GaussianTerm, SubsampledGaussianTerm
+from dpmanifolds.privacy.terms import GaussianTerm
 
 REPLACE_ONE = NeighboringRelation.REPLACE_ONE
 DELTA = 1e-5
@@ -93,7 +94,7 @@ def test_profiles_are_above_the_exact_ones_by_little(log_rate, log_noise, log_sc
 
 @pytest.mark.parametrize(("rate", "noise", "epsilon"), [(0.1, 1.0, 0.1), (0.5, 0.8, 1.0), (0.3, 2.0, 0.0)])
 def test_no_pair_of_records_in_the_plane_beats_the_antipodal_one(rate, noise, epsilon):
-    """The two-line proof in `subsampled_profiles`, checked on a grid of angles and lengths in two dimensions."""
+    """The two-line proof in `batches`, checked on a grid of angles and lengths in two dimensions."""
     side = np.linspace(-1 - 7 * noise, 1 + 7 * noise, 401)
     x, y = np.meshgrid(side, side)
     cell = (side[1] - side[0]) ** 2
@@ -288,8 +289,8 @@ def test_a_plan_below_the_grids_mass_at_infinity_takes_no_more_noise_than_dp_acc
     """951, the full batch's, where 9.54 is enough."""
     from dpmanifolds.descent import plan_descent
 
-    plan = plan_descent(n=10**5, clip=1.0, batch_size=1000, steps=20_000, budget=ApproxDP(2.0, 1e-12))
-    assert 9.4 < plan.noise * 1000 < 9.54
+    plan = plan_descent(n=10**5, clip_norm=1.0, batch_size=1000, steps=20_000, budget=ApproxDP(2.0, 1e-12))
+    assert 9.4 < plan.sigma * 1000 < 9.54
 
 
 @pytest.mark.long

@@ -38,8 +38,7 @@ from dpmanifolds import (
     ZeroConcentratedDP,
 )
 from dpmanifolds._points import host
-from dpmanifolds.sums.contribution import TangentContribution
-from dpmanifolds.sums.integers import finest_exponent
+from dpmanifolds.sums.contribution import TangentContribution, finest_exponent
 from dpmanifolds.sums.total import integers_of
 from tests.sums.hard import hard_records
 

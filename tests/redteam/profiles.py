@@ -24,7 +24,7 @@ import numpy as np
 
 from dpmanifolds import Hyperbolic, Sphere
 from dpmanifolds.privacy import Guarantee
-from dpmanifolds.privacy.terms import SubsampledGaussianTerm, SubsampledLaplaceTerm
+from dpmanifolds.privacy.batches import SubsampledGaussianTerm, SubsampledLaplaceTerm
 from tests.redteam import truths
 
 __all__ = ["ADVERSARIAL", "KINDS", "Comparison", "Report", "compare", "run"]

@@ -69,9 +69,9 @@ def test_truths_of_two_releases_agree_with_what_is_known():
 def test_which_side_is_right_where_dp_accounting_and_we_disagree():
     """Rate 1e−4, noise 0.7, 10,000 steps, δ = 1e−12: dp-accounting 0.6.0 says ε = 1.591 on its default grid, we 1.706.
 
-    So it does on some processors; on others the rounding of its Fourier transform makes 1.709 of it. Telling of every
-    step only in which of a few cells its outcome lies, and of those no more than two, already has δ ≥ 1.6e−12 at
-    ε = 1.591, in mpmath: that ε is too low. Ours allows 2.01e−12 there.
+    Telling of every step only in which of a few cells its outcome lies, and of those no more than two, already has
+    δ ≥ 1.6e−12 at ε = 1.591, in mpmath: that ε is too low. Ours allows 2.01e−12 there. On other processors
+    dp-accounting says 1.709 (its δ is at the level of its rounding), so that its number is written out here.
     """
     theirs = 1.591
     ours = poisson_descent(n=10_000, rate=1e-4, steps=10_000, clip=1.0, sigma=0.7)

@@ -132,7 +132,7 @@ def test_gaussian_class_means_do_not_notice_that_labels_are_private():
 @pytest.mark.parametrize("odd", ["?", None, np.nan, np.inf, 2.5, (1, 2), [3]])
 def test_one_odd_label_changes_no_other_one(odd):
     """Version 0.1 made strings of all labels: counts (183, 195) became (2, 14)."""
-    from dpmanifolds.releases._labels import read_classes
+    from dpmanifolds.releases.classes import read_classes
 
     labels = np.repeat([0, 1], 200).tolist()
     expected, _ = read_classes(labels, 400, [0, 1], private=True, lenient=True)

@@ -9,7 +9,7 @@ import pytest
 
 import dpmanifolds as dpm
 from dpmanifolds import Ball, Euclidean, GaussianDP, Hyperbolic, PlanarShapes, PureDP
-from dpmanifolds.descent import EigenvectorLoss, FrechetMeanLoss, GaussianCovarianceLoss, HyperbolicEmbeddingLoss
+from dpmanifolds.descent.losses import EigenvectorLoss, FrechetMeanLoss, GaussianCovarianceLoss, HyperbolicEmbeddingLoss
 from dpmanifolds.releases.second_moment import private_second_moment
 
 BALL = Ball(Euclidean(2), [0.0, 0.0], 2.0)
@@ -50,13 +50,13 @@ ENTRIES = {
     "class means": lambda x: dpm.private_class_means(x, LABELS, BALL, BUDGET, on_invalid="center", rng=0).means,
     "median": lambda x: dpm.private_median(x, BALL, BUDGET, steps=2, on_invalid="center", rng=0).value,
     "descent": lambda x: dpm.private_descent(
-        FrechetMeanLoss(BALL), x, BALL.manifold, start=[0.0, 0.0], budget=BUDGET, steps=2, step_size=0.5,
+        FrechetMeanLoss(BALL), x, BALL.manifold, BUDGET, start=[0.0, 0.0], steps=2, step_size=0.5,
         on_invalid="center", rng=0,
-    ).point,
+    ).value,
     "descent of a loss of vectors": lambda x: dpm.private_descent(
-        GaussianCovarianceLoss(2), x, dpm.SPD(2), start=np.eye(2), budget=BUDGET, steps=2, step_size=0.1, clip=2.0,
+        GaussianCovarianceLoss(2), x, dpm.SPD(2), BUDGET, start=np.eye(2), steps=2, step_size=0.1, clip_norm=2.0,
         on_invalid="center", rng=0,
-    ).point,
+    ).value,
     "second moment": lambda x: private_second_moment(x, 2.0, BUDGET, on_invalid="center", rng=0).value,
 }  # fmt: skip
 
@@ -148,7 +148,7 @@ def listed(row):
 SLIPS = {
     "a source that fails": lambda: dpm.private_mean(blocks_that_fail, BALL, BUDGET),
     "a source of a descent": lambda: dpm.private_descent(
-        FrechetMeanLoss(BALL), blocks_that_fail, Euclidean(2), start=[0.0, 0.0], budget=BUDGET, steps=1, step_size=1.0
+        FrechetMeanLoss(BALL), blocks_that_fail, Euclidean(2), BUDGET, start=[0.0, 0.0], steps=1, step_size=1.0
     ),
     "a table as a path": lambda: dpm.read_points(Frame()),
     "a table as records": lambda: dpm.private_mean(Frame(), BALL, BUDGET),
@@ -166,11 +166,11 @@ SLIPS = {
     ),
     "a median": lambda: dpm.frechet_median(dpm.SPD(2, "log-cholesky"), records_with(-np.eye(2))),
     "records as a loss": lambda: dpm.private_descent(
-        listed([86420.0, 1.0]), NUMBERS, Euclidean(2), start=[0.0, 0.0], budget=BUDGET, steps=1, step_size=1.0
+        listed([86420.0, 1.0]), NUMBERS, Euclidean(2), BUDGET, start=[0.0, 0.0], steps=1, step_size=1.0
     ),
     "a vector of texts": lambda: dpm.private_descent(
-        EigenvectorLoss(dimension=2, radius=1.0), listed(["86420", 1.0]), dpm.Sphere(1), start=[1.0, 0.0],
-        budget=BUDGET, steps=1, step_size=1.0,
+        EigenvectorLoss(dimension=2, radius=1.0), listed(["86420", 1.0]), dpm.Sphere(1), BUDGET,
+        start=[1.0, 0.0], steps=1, step_size=1.0,
     ),
 }  # fmt: skip
 
@@ -201,7 +201,7 @@ def test_no_batch_element_of_pytorch_is_heard_of(metric):
         lambda: dpm.frechet_mean(space, records),
         lambda: dpm.frechet_median(space, records),
         lambda: dpm.private_descent(
-            loss, records, Euclidean(2), start=[0.0, 0.0], budget=BUDGET, steps=1, step_size=0.1, clip=1.0
+            loss, records, Euclidean(2), BUDGET, start=[0.0, 0.0], steps=1, step_size=0.1, clip_norm=1.0
         ),
     ):
         with pytest.raises(dpm.DPManifoldsError) as caught:
@@ -224,7 +224,7 @@ RELEASES = {
     "median": lambda x: dpm.private_median(x, MATRICES, BUDGET, steps=2),
     "class means": lambda x: dpm.private_class_means(x, np.arange(40) % 2, MATRICES, BUDGET),
     "descent": lambda x: dpm.private_descent(
-        FrechetMeanLoss(MATRICES), x, MATRICES.manifold, start=np.eye(2), budget=BUDGET, steps=2, step_size=0.5
+        FrechetMeanLoss(MATRICES), x, MATRICES.manifold, BUDGET, start=np.eye(2), steps=2, step_size=0.5
     ),
 }
 

@@ -22,8 +22,7 @@ from dpmanifolds.show.plots import (
     plot_tradeoff,
 )
 from dpmanifolds.show.plots._axes import NOISE, VALUE
-from dpmanifolds.show.plots._regions import edge_of, reach_of
-from dpmanifolds.show.plots.release import caption_of
+from dpmanifolds.show.plots.release import caption_of, edge_of, reach_of
 from tests.show.examples import NAMES, example
 
 NORTH = np.array([0.0, 0.0, 1.0])
@@ -38,6 +37,21 @@ def test_every_release_has_a_picture_on_the_axes_given_and_a_caption_that_promis
     drawn = any(NOISE in _hex(artist) for artist in (*ax.lines, *ax.patches, *ax.collections))
     assert drawn == ("Orange" in caption_of(example(name)))
     assert "released" in caption_of(example(name))
+
+
+@pytest.mark.parametrize(
+    ("budgets", "caption", "scale"),
+    [
+        ([dpm.PureDP(0.5), dpm.PureDP(1.0)], "ε", "log"),
+        ([dpm.PureDP(1.0), dpm.ApproxDP(1.0, 1e-6), dpm.GaussianDP(0.5)], "budget", "linear"),
+    ],
+)
+def test_pictures_of_plans_have_a_line_per_mechanism(budgets, caption, scale):
+    table = dpm.plan(dpm.Ball(dpm.Sphere(2), NORTH, np.pi / 8), 300, budgets)
+    ax = plot_error_vs_epsilon(table, ax=Figure().add_subplot())
+    lines = [line for line in ax.lines if line.get_label() != "radius of the domain"]
+    assert len(lines) == len({(row.mechanism, row.numerics) for row in table.rows if row.available})
+    assert (ax.get_xlabel(), ax.get_xscale(), ax.get_yscale()) == (caption, scale, "log")
 
 
 def test_without_axes_there_is_a_new_figure():

@@ -13,7 +13,7 @@ import pytest
 
 import dpmanifolds as dpm
 from dpmanifolds.show import load_release, report_html, save_release, write_report
-from dpmanifolds.show.plots._regions import reach_of
+from dpmanifolds.show.plots.release import reach_of
 from tests.show.examples import NAMES, example
 
 VOID = {"meta", "path", "use", "br", "rect"}

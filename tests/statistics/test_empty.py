@@ -7,7 +7,7 @@ import pytest
 
 import dpmanifolds as dpm
 from dpmanifolds import SPD, ApproxDP, ArgumentError, Ball, Euclidean, GaussianDP, PlanarShapes, Sphere
-from dpmanifolds.descent import EigenvectorLoss, FrechetMeanLoss
+from dpmanifolds.descent.losses import EigenvectorLoss, FrechetMeanLoss
 from dpmanifolds.releases.second_moment import private_second_moment
 
 PROTECTED = {"adjacency": "add-remove-one", "n_guess": 50, "rng": 0}
@@ -56,8 +56,8 @@ def releases(space, center):
         "descent",
         lambda x: (
             dpm.private_descent(
-                FrechetMeanLoss(ball), x, space, start=center, budget=BUDGET, steps=2, step_size=0.5, **PROTECTED
-            ).point
+                FrechetMeanLoss(ball), x, space, BUDGET, start=center, steps=2, step_size=0.5, **PROTECTED
+            ).value
         ),
     )
 
@@ -82,9 +82,9 @@ def test_tables_without_rows_are_released():
 
     def descent(records):
         return dpm.private_descent(
-            loss, records, loss.manifold, start=[1.0, 0.0, 0.0], budget=ApproxDP(1.0, 1e-6), steps=2, step_size=1.0,
+            loss, records, loss.manifold, ApproxDP(1.0, 1e-6), start=[1.0, 0.0, 0.0], steps=2, step_size=1.0,
             **PROTECTED,
-        ).point  # fmt: skip
+        ).value  # fmt: skip
 
     def moment(records, center=None):
         return private_second_moment(records, 1.0, BUDGET, center=center, **PROTECTED).value

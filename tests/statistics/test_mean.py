@@ -26,8 +26,8 @@ from dpmanifolds import (
     Stiefel,
     frechet_mean,
 )
-from dpmanifolds.privacy import solver_tolerance
 from dpmanifolds.records import source
+from dpmanifolds.statistics.solver_error import solver_tolerance
 from tests.manifolds.cases import SMOOTH
 
 

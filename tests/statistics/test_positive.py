@@ -6,7 +6,7 @@ import mpmath
 import numpy as np
 import pytest
 
-from dpmanifolds.statistics._positive import log_near_diagonal
+from dpmanifolds.manifolds.spd import log_near_diagonal
 
 
 def nearly_diagonal(k: int, count: int, size: float, spread: float, seed: int) -> np.ndarray:

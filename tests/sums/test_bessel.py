@@ -6,7 +6,7 @@ import mpmath
 import numpy as np
 import pytest
 
-from dpmanifolds.sums._bessel import average_over_sphere
+from dpmanifolds.sums.estimate import average_over_sphere
 
 
 @pytest.mark.grid

@@ -13,10 +13,15 @@ import pytest
 from dpmanifolds import SPD, Euclidean, Grassmann, Hyperbolic, Manifold, PlanarShapes, Power, Product, Sphere
 from dpmanifolds._points import host, taken
 from dpmanifolds.records.source import source_of
-from dpmanifolds.sums import integers
-from dpmanifolds.sums.contribution import Axes, DistanceContribution, TangentContribution
+from dpmanifolds.sums import contribution as integers
+from dpmanifolds.sums.contribution import (
+    Axes,
+    DistanceContribution,
+    TangentContribution,
+    ball_integers,
+    finest_exponent,
+)
 from dpmanifolds.sums.counts import DistanceBins
-from dpmanifolds.sums.integers import ball_integers, finest_exponent
 from dpmanifolds.sums.total import integers_of as integers_in_tiles
 from dpmanifolds.sums.total import sum_block, sum_records
 from tests.manifolds.cases import SMOOTH

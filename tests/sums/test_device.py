@@ -14,7 +14,7 @@ import numpy as np
 import pytest
 
 from dpmanifolds import SPD
-from dpmanifolds.manifolds import _matrix_log
+from dpmanifolds.manifolds import _logarithms
 from dpmanifolds.statistics.kernels import integers
 from dpmanifolds.statistics.kernels.integers import BallRule, ball_columns, ball_sums
 from dpmanifolds.sums import total
@@ -29,7 +29,7 @@ ROOT = Path(__file__).parents[2]
 @pytest.fixture
 def everywhere(monkeypatch):
     """Whatever is not NumPy's lives on an accelerator, and pieces are short."""
-    for module in (total, integers, _matrix_log):
+    for module in (total, integers, _logarithms):
         monkeypatch.setattr(module, "on_accelerator", lambda array: not isinstance(array, np.ndarray))
     monkeypatch.setattr(integers, "_kernel_works", lambda *_: False)
     monkeypatch.setattr(integers, "_FORMULA_PIECE", 256)
@@ -134,7 +134,7 @@ def test_shortening_keeps_the_check_from_firing():
 
 
 def _limit(pull):
-    from dpmanifolds.sums.integers import shortened_length
+    from dpmanifolds.sums.contribution import shortened_length
 
     return shortened_length(pull.dim, pull.exponent)
 

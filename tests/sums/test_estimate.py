@@ -7,8 +7,7 @@ import math
 import numpy as np
 import pytest
 
-from dpmanifolds.sums._posterior import Posterior
-from dpmanifolds.sums.estimate import shrink_length, shrink_lengths
+from dpmanifolds.sums.estimate import Posterior, shrink_length, shrink_lengths
 
 from .plain_posterior import plain_mean
 

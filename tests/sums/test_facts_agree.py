@@ -12,7 +12,7 @@ from dpmanifolds import SPD, ApproxDP, ArgumentError, Ball, GaussianDP, PureDP
 from dpmanifolds.descent import plan_descent
 from dpmanifolds.ledger import filters
 from dpmanifolds.privacy import Guarantee, compose, poisson_descent
-from dpmanifolds.privacy.terms import DiscreteGaussianTerm
+from dpmanifolds.privacy.lattice import DiscreteGaussianTerm
 from dpmanifolds.sums import calibrate, mean_facts
 
 BALL = Ball(SPD(2), np.eye(2), 1.0)
@@ -49,5 +49,5 @@ def test_points_and_laplace_steps_of_added_records_are_charged_together():
 
 
 def test_the_sensitivity_of_a_gradient_is_rounded_up():
-    plan = plan_descent(n=3, clip=1.0, steps=2, noise=1.0)
+    plan = plan_descent(n=3, clip_norm=1.0, steps=2, sigma=1.0)
     assert Fraction(float(plan.sensitivity)) >= Fraction(2, 3)

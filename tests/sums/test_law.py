@@ -16,7 +16,7 @@ from scipy import stats
 
 from dpmanifolds import Ball, Euclidean, GaussianDP, PureDP, Sphere, ZeroConcentratedDP, frechet_mean, private_mean
 from dpmanifolds._points import host
-from dpmanifolds.auditing.draws import releases
+from dpmanifolds.auditing.audit import releases
 from dpmanifolds.auditing.neighbours import Neighbours
 from dpmanifolds.sums import calibrate, mean_facts
 from tests.sums.cases import ALL, BALLS, BUDGETS, INTRINSIC, LARGE, WRAPPED, is_offered, mechanism_for

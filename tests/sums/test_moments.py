@@ -10,8 +10,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import dpmanifolds as dpm
-from dpmanifolds.noise.symmetric import SymmetricGaussian
-from dpmanifolds.noise.wishart import WishartDifference
+from dpmanifolds.noise.symmetric import SymmetricGaussian, WishartDifference
 from dpmanifolds.records.persons import persons_of
 from dpmanifolds.records.source import source_of
 from dpmanifolds.sums.contribution import TangentContribution

@@ -1,9 +1,8 @@
 """Attacks on our own mechanisms, and what they show against the promises."""
 
 from dpmanifolds.auditing.audit import audit
-from dpmanifolds.auditing.bounds import LowerBound, lower_bound, profile_bands
+from dpmanifolds.auditing.bounds import Claim, LowerBound, lower_bound, profile_bands
 from dpmanifolds.auditing.canaries import CanaryReport, audit_descent, one_run_bound
-from dpmanifolds.auditing.claims import Claim
 from dpmanifolds.auditing.front_door import audit_release, find_difference
 from dpmanifolds.auditing.neighbours import Neighbours, hard_neighbours, hard_records, worst_neighbours
 from dpmanifolds.auditing.precision import PrecisionReport, precision_attack

@@ -1,11 +1,5 @@
 """Descent audited in one run: many planted records at once, each told apart by its own direction.
 
->>> from dpmanifolds import ApproxDP
->>> from dpmanifolds.auditing import audit_descent
->>> report = audit_descent(ApproxDP(8.0, 1e-5), steps=5, canaries=400, rng=0)
->>> report.flagged, report.lower_bound > 1.0
-(False, True)
-
 Every record is a canary: a coin decides whether its gradient is +C·e_i or −C·e_i, and the attacker, who sees all
 iterates, guesses the coins. Under (ε, δ)-DP for replaced records the number of right guesses is hardly above that of a
 coin with probability e^ε/(1 + e^ε) (Steinke, Nasr and Jagielski 2023, Theorem 5.2, whose proof needs neighbours that
@@ -24,11 +18,13 @@ from scipy import optimize, stats
 
 from dpmanifolds._arrays import Array
 from dpmanifolds._validate import number_between, positive_integer, positive_number
-from dpmanifolds.descent import Loss, plan_descent, private_descent
+from dpmanifolds.descent import plan_descent
+from dpmanifolds.descent.losses import Loss
 from dpmanifolds.errors import ArgumentError
 from dpmanifolds.manifolds import Euclidean
 from dpmanifolds.noise import as_generator
 from dpmanifolds.privacy import ApproxDP
+from dpmanifolds.releases import private_descent
 
 __all__ = ["CanaryReport", "audit_descent", "one_run_bound"]
 
@@ -136,20 +132,21 @@ def audit_descent(
     factor = positive_number("noise_factor", noise_factor)
     source = as_generator(rng)
     coins = source.choice(np.array([-1.0, 1.0]), size=canaries)
-    plan = plan_descent(n=canaries, clip=1.0, budget=budget, steps=steps)
+    plan = plan_descent(n=canaries, clip_norm=1.0, budget=budget, steps=steps)
     # a step of n·η makes a planted gradient move its own coordinate by η = 1
-    result = private_descent(
+    release = private_descent(
         _PlantedGradients(canaries),
         np.diag(coins),
         Euclidean(canaries),
+        None,
         start=np.zeros(canaries),
         steps=steps,
-        noise=plan.noise * factor,
+        sigma=plan.sigma * factor,
         step_size=float(canaries),
-        clip=1.0,
+        clip_norm=1.0,
         rng=None if rng is None else source,
     )
-    correct = _right_guesses(-np.asarray(result.point), coins, guesses)
+    correct = _right_guesses(-np.asarray(release.value), coins, guesses)
     bound = one_run_bound(correct, guesses, canaries, budget.delta, confidence)
     return CanaryReport(budget, bound, canaries, guesses, correct, confidence, factor)
 

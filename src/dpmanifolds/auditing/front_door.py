@@ -17,6 +17,18 @@ them by the exact log-likelihood ratio: what a neighbour would have had to hide 
 calling the function on the neighbour with the same answers forced upon it. Then nothing else may differ: not the path,
 not a warning, not an error, not a bit of what is released (`find_difference`). Plans, which are made of public facts
 and take most of the time, are remembered between calls.
+
+>>> with overheard_noise() as tap:
+...     release = released(pair[0], 0)
+>>> [said] = tap.said
+>>> said.values.tolist(), bool(said.noisy[0] * release.step == release.coordinates[0])
+([0], True)
+
+All noise of means, counts and variances is added by four classes of `dpmanifolds.noise`. While `overheard_noise` is
+open they note down the integers that came in (private) and went out (public), and draw with `factor` times their scale:
+the one place where an audit makes noise weaker. A transcript can also be `forced`: the integers that go out are then
+those of another run, so that the same call on a neighbour shows what it would have had to hide there. Meant for audits:
+while it is open, it is open for all threads of the process.
 """
 
 from __future__ import annotations
@@ -24,7 +36,7 @@ from __future__ import annotations
 import warnings
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
-from dataclasses import replace
+from dataclasses import dataclass, field, replace
 from functools import lru_cache
 from types import ModuleType
 from typing import Any, TypeAlias
@@ -32,21 +44,98 @@ from typing import Any, TypeAlias
 import numpy as np
 
 from dpmanifolds._validate import positive_integer, positive_number
-from dpmanifolds.auditing.bounds import lower_bound, profile_bands
-from dpmanifolds.auditing.claims import Claim
-from dpmanifolds.auditing.report import AuditReport, profile_points, score_histogram
-from dpmanifolds.auditing.transcripts import Said, log_likelihoods, overheard_noise
-from dpmanifolds.errors import ArgumentError
-from dpmanifolds.noise import as_generator
-from dpmanifolds.releases import ClassMeans, Release, tangent, variance
+from dpmanifolds.auditing.report import AuditReport
+from dpmanifolds.errors import ArgumentError, DPManifoldsError
+from dpmanifolds.noise import LatticeGaussian, LatticeLaplace, RoundedGaussian, RoundedLaplace, as_generator
+from dpmanifolds.releases import ClassMeans, Release, statistic, variance
 
-__all__ = ["Door", "audit_release", "find_difference", "remembered_plans"]
+__all__ = [
+    "Door",
+    "Law",
+    "PathError",
+    "Said",
+    "Tap",
+    "audit_release",
+    "find_difference",
+    "overheard_noise",
+    "remembered_plans",
+]
+
+Law: TypeAlias = RoundedGaussian | RoundedLaplace | LatticeGaussian | LatticeLaplace
+_LAWS = (RoundedGaussian, RoundedLaplace, LatticeGaussian, LatticeLaplace)
+
+
+class PathError(DPManifoldsError):
+    """The same noisy answers led a neighbour down another path: what is drawn next depends on the records."""
+
+
+@dataclass(frozen=True, eq=False)
+class Said:
+    """One noisy sum."""
+
+    law: Law
+    """As it was asked for, before any weakening."""
+    values: np.ndarray
+    """Integers without noise. Private."""
+    noisy: np.ndarray
+    """The same with noise: all that may be known."""
+
+    def ratio(self, others: np.ndarray, factor: float) -> float:
+        """How much likelier, in logarithms, the answer is for these values than for others, at so much of the noise."""
+        law = replace(self.law, scale=self.law.scale * factor)
+        return float(law.log_density(self.noisy - self.values) - law.log_density(self.noisy - others))
+
+
+@dataclass
+class Tap:
+    """What one run has said, and what it is forced to say."""
+
+    factor: float = 1.0
+    forced: Sequence[Said] | None = None
+    said: list[Said] = field(default_factory=list)
+
+    def answer(self, law: Law, values: Any, rng: Any, draw: Callable[[Law, Any, Any], np.ndarray]) -> np.ndarray:
+        """Draw, or repeat what was said before."""
+        if self.forced is None:
+            noisy = draw(replace(law, scale=law.scale * self.factor), values, rng)
+        else:
+            noisy = self._repeated(law)
+        self.said.append(Said(law, np.array(values), noisy))
+        return noisy
+
+    def _repeated(self, law: Law) -> np.ndarray:
+        assert self.forced is not None
+        number = len(self.said)
+        if number >= len(self.forced):
+            raise PathError(f"the neighbour asks for noise {number + 1} times, and {len(self.forced)} were enough.")
+        if self.forced[number].law != law:
+            raise PathError(f"noise number {number + 1} is {law!r} here and {self.forced[number].law!r} there.")
+        return self.forced[number].noisy
+
+
+@contextmanager
+def overheard_noise(factor: float = 1.0, forced: Sequence[Said] | None = None) -> Iterator[Tap]:
+    """Listen to all noise that is drawn meanwhile; `factor` times its scale is drawn."""
+    tap = Tap(factor, forced)
+    kept = {law: law.release for law in _LAWS}
+
+    def listening(draw: Any) -> Any:
+        return lambda law, values, rng=None: tap.answer(law, values, rng, draw)
+
+    for law, draw in kept.items():
+        law.release = listening(draw)  # type: ignore[method-assign]
+    try:
+        yield tap
+    finally:
+        for law, draw in kept.items():
+            law.release = draw  # type: ignore[method-assign]
+
 
 Door: TypeAlias = Callable[[Any, Any], Release | ClassMeans]
 """A release of records, with a source of noise."""
 _Runs: TypeAlias = tuple[list[list[Said]], list[list[Said]]]
 """What every call said, on the first neighbour and on the second."""
-_PLANNERS: tuple[tuple[ModuleType, str], ...] = ((tangent, "plan_steps"), (variance, "_cut"))
+_PLANNERS: tuple[tuple[ModuleType, str], ...] = ((statistic, "plan_steps"), (variance, "_plan"))
 
 
 @contextmanager
@@ -97,21 +186,18 @@ def audit_release(
         if calls is not None:
             runs = _continued(runs, draws, factor, source)
         scores = _scores(release, (first, second), runs, factor)
-    claim = Claim.of(made.guarantee)
     last = made.releases[-1] if isinstance(made, ClassMeans) else made
-    return AuditReport(
+    return AuditReport.from_scores(
+        *scores,
+        made.guarantee,
+        confidence,
         mechanism=last.mechanism,
         numerics=last.numerics,
         domain=repr(last.domain.manifold),
         n=last.n,
-        claim=claim,
-        bound=lower_bound(*scores, claim, confidence),
-        confidence=confidence,
         draws=draws,
         noise_factor=factor,
         pair=description,
-        profile=profile_bands(*scores, made.guarantee, profile_points(made.guarantee), confidence),
-        histogram=score_histogram(*scores),
     )
 
 
@@ -161,11 +247,7 @@ def _against(
     ratios = []
     for said in run:
         hidden = fixed if fixed is not None else _replayed(release, other, said)
-        own = [log_likelihoods(each.law, each.noisy, each.values, factor) for each in said]
-        others = [
-            log_likelihoods(each.law, each.noisy, values, factor) for each, values in zip(said, hidden, strict=True)
-        ]
-        ratios.append(float(np.sum(own) - np.sum(others)))
+        ratios.append(sum(each.ratio(values, factor) for each, values in zip(said, hidden, strict=True)))
     return np.array(ratios)
 
 

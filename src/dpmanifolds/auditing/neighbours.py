@@ -1,14 +1,5 @@
 """Pairs of data sets that differ in one record and move a sum, or the Fréchet mean, as far as it goes.
 
->>> import numpy as np
->>> from dpmanifolds import Ball, Sphere
->>> from dpmanifolds.auditing.neighbours import worst_neighbours
->>> from dpmanifolds.privacy import sensitivity_of_mean
->>> ball = Ball(Sphere(2), np.array([0.0, 0.0, 1.0]), radius=np.pi / 8)
->>> pair = max(worst_neighbours(ball, 30, rng=0), key=lambda pair: pair.moved)
->>> round(pair.moved / float(sensitivity_of_mean(ball, 30)), 3)
-0.998
-
 A sum of integers moves by its whole 2R when a record moves from one point of the edge, or from beyond it, to the
 opposite one, wherever the others stand. For the Fréchet mean: in a plane of the largest curvature κ > 0 the other
 records stand at ±r·e₂, and the last one moves from r·e₁ to −r·e₁, which attains Theorem S1 as n grows. Where κ ≤ 0 the
@@ -35,11 +26,9 @@ from dpmanifolds._validate import positive_integer
 from dpmanifolds.domains import Ball
 from dpmanifolds.errors import ArgumentError, ScaleOutOfRangeError
 from dpmanifolds.noise import as_generator
-from dpmanifolds.privacy import PureDP
-from dpmanifolds.releases.entry import Account
-from dpmanifolds.releases.tangent import TangentMean
 from dpmanifolds.statistics import frechet_mean
-from dpmanifolds.sums.records import read_records
+from dpmanifolds.sums.total import read_records
+from dpmanifolds.sums.walk import Walk
 from dpmanifolds.sums.wrapped import WrappedMechanism
 
 __all__ = ["Neighbours", "hard_neighbours", "hard_records", "worst_neighbours"]
@@ -72,26 +61,20 @@ class Neighbours:
 
     def sums(self, mechanism: WrappedMechanism) -> tuple[list[int], list[int]]:
         """The exact sums that a mechanism adds its noise to, in the first step of `private_mean`."""
-        account = Account(None, None, None)
-        request = TangentMean(
-            self.ball, PureDP(1.0), "auto", "safe", 1, "replace-one", None, "raise", "record", account
-        )
-        look = request.look(self.ball, host(self.ball.center), mechanism)
+        walk = Walk(self.ball)
+        look = walk.look(walk.center, mechanism)
         sets = (read_records(self.ball.manifold, each) for each in (self.first, self.second))
         one, other = (records.total(look).integers for records in sets)
         return one, other
+
+    @property
+    def records(self) -> tuple[Array, Array]:
+        return self.first, self.second
 
     @cached_property
     def means(self) -> tuple[Array, Array]:
         """The Fréchet means, as a release computes them."""
         one, other = (host(frechet_mean(self.ball.manifold, each).point) for each in (self.first, self.second))
-        return one, other
-
-    @cached_property
-    def coordinates(self) -> tuple[np.ndarray, np.ndarray]:
-        """The means in orthonormal coordinates at the centre."""
-        center = host(self.ball.center)
-        one, other = (self.ball.manifold.log_coordinates(center, mean) for mean in self.means)
         return one, other
 
     @cached_property

@@ -1,14 +1,5 @@
 """The attack on low-order bits: floating-point noise tells more than real numbers would.
 
->>> import numpy as np
->>> from dpmanifolds.auditing import precision_attack
->>> rng = np.random.default_rng(0)
->>> means = 0.0, 0.1
->>> naive = [mean + rng.laplace(scale=0.1, size=(4000, 1)) for mean in means]
->>> found = precision_attack(*naive, epsilon=1.0, offsets=means)
->>> found.separated, found.bound > 3
-(True, True)
-
 A sum x + y of floats is rounded to the grid of its size, and the noise y itself has a grid of its own. So some sums can
 come from one neighbour only: "the output minus x is a multiple of 2^−k" has a fair probability under one neighbour and
 probability 0 under the other (Mironov 2012). The attack tries all k, all entries of the output and the offsets 0, x and
@@ -20,18 +11,15 @@ from __future__ import annotations
 import math
 from collections.abc import Iterable
 from dataclasses import dataclass
-from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike
 
-from dpmanifolds._points import count_records, leaves
 from dpmanifolds._validate import number_between
-from dpmanifolds.auditing.bounds import upper_rate
-from dpmanifolds.auditing.claims import Claim
+from dpmanifolds.auditing.bounds import Claim, upper_rate
 from dpmanifolds.errors import ArgumentError
 
-__all__ = ["PrecisionReport", "numbers_of", "precision_attack"]
+__all__ = ["PrecisionReport", "precision_attack"]
 
 _STEPS = np.arange(8, 66)
 _CHOOSING_ERROR = 1e-5
@@ -61,12 +49,6 @@ class PrecisionReport:
     def separated(self) -> bool:
         """Whether low-order bits show more than is promised."""
         return self.bound > self.claim.value
-
-
-def numbers_of(points: Any) -> np.ndarray:
-    """Every real number in points (count, …), as (count, entries)."""
-    flat = [np.asarray(part).reshape((count_records(points), -1)) for part in leaves(points)]
-    return np.concatenate([np.hstack([part.real, part.imag]) if np.iscomplexobj(part) else part for part in flat], 1)
 
 
 def precision_attack(

@@ -3,26 +3,20 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, Self
 
 import numpy as np
 
-from dpmanifolds.auditing.bounds import LowerBound, quantised
-from dpmanifolds.auditing.claims import Claim
+from dpmanifolds.auditing.bounds import Claim, LowerBound, lower_bound, profile_bands, quantised
 from dpmanifolds.privacy import Guarantee
 
-__all__ = ["AuditReport", "profile_points", "score_histogram"]
+__all__ = ["AuditReport"]
 
 _PROFILE_POINTS = 25
 _BINS = 60
 
 
-def profile_points(guarantee: Guarantee) -> np.ndarray:
-    """The ε at which the profile of an attack is told."""
-    return np.linspace(0.0, max(1.5 * min(guarantee.epsilon(1e-3), 20.0), 0.1), _PROFILE_POINTS)
-
-
-def score_histogram(first: np.ndarray, second: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+def _score_histogram(first: np.ndarray, second: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
     """Edges, and the shares of both neighbours' scores between them."""
     pooled = np.concatenate([quantised(first), quantised(second)])
     edges = np.linspace(pooled.min(), max(pooled.max(), pooled.min() + 1e-9), _BINS + 1)
@@ -62,6 +56,22 @@ class AuditReport:
     """Columns ε, estimated δ, lower band, upper band, claimed δ (see `profile_bands`)."""
     histogram: tuple[np.ndarray, np.ndarray, np.ndarray]
     """Edges of the scores, and the shares of both neighbours between them."""
+
+    @classmethod
+    def from_scores(
+        cls, first: np.ndarray, second: np.ndarray, guarantee: Guarantee, confidence: float, **about: Any
+    ) -> Self:
+        """What the scores of draws of two neighbours show against a guarantee."""
+        claim = Claim.of(guarantee)
+        points = np.linspace(0.0, max(1.5 * min(guarantee.epsilon(1e-3), 20.0), 0.1), _PROFILE_POINTS)
+        return cls(
+            claim=claim,
+            bound=lower_bound(first, second, claim, confidence),
+            confidence=confidence,
+            profile=profile_bands(first, second, guarantee, points, confidence),
+            histogram=_score_histogram(first, second),
+            **about,
+        )
 
     @property
     def claimed(self) -> float:

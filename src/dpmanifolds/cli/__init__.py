@@ -11,5 +11,5 @@ from dpmanifolds.cli._app import app, main
 __all__ = ["app", "main"]
 
 # importing them registers the commands, in the order in which --help lists them
-for _room in ("release_commands", "component_commands", "plan_commands", "ledger_commands", "other_commands"):
+for _room in ("release_commands", "plan_commands", "other_commands"):
     importlib.import_module(f"dpmanifolds.cli.{_room}")

@@ -50,7 +50,7 @@ class Commands(TyperGroup):
 
     def _words(self, ctx: Any, message: object) -> str:
         """A message of the Python layer in the words of the command that runs."""
-        from dpmanifolds.cli._words import flags_of, in_flags
+        from dpmanifolds.show.words import flags_of, in_flags
 
         command = None if ctx.invoked_subcommand is None else self.get_command(ctx, ctx.invoked_subcommand)
         return in_flags(message, flags_of(command))

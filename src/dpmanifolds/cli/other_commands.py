@@ -95,10 +95,10 @@ def _installation() -> None:
     import platform
 
     from dpmanifolds import __version__
-    from dpmanifolds.cli._show import facts, result, say
     from dpmanifolds.data.readers import KINDS
     from dpmanifolds.manifolds.names import typed_families
     from dpmanifolds.manifolds.spd import METRICS
+    from dpmanifolds.show.tables import facts, result, say
     from dpmanifolds.sums import MECHANISMS, NUMERICS
 
     console = result()
@@ -131,8 +131,8 @@ def _shapes(path: Path) -> dict[str, Any]:
     import zipfile
 
     from dpmanifolds.data import read_nifti, read_points
+    from dpmanifolds.data._array_files import is_store, zarr_shapes
     from dpmanifolds.data._files import checked_path, decoding
-    from dpmanifolds.data._zarr import is_store, zarr_shapes
 
     if is_store(path):
         return zarr_shapes(path)

@@ -1,16 +1,18 @@
-"""`dpmanifolds plan | audit`: before and beside the records."""
+"""`dpmanifolds plan | audit`, and `ledger open | show | verify | review | export`: before and beside the records."""
 
 from __future__ import annotations
 
+from collections.abc import Callable, Iterable
+from operator import attrgetter
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Any
 
 import typer
 
 from dpmanifolds.cli._app import OTHER, app
-from dpmanifolds.cli._options import Budgeting, Place, takes
+from dpmanifolds.cli.options import Budgeting, Place, takes
 
-__all__ = ["audit", "plan"]
+__all__ = ["audit", "export", "open_dataset", "plan", "review", "show", "verify"]
 
 
 @app.command(rich_help_panel="Plan and check")
@@ -46,17 +48,15 @@ def plan(
     dpmanifolds plan --html planner.html
     """
     from dpmanifolds._validate import positive_integer
-    from dpmanifolds.cli._places import ball_from
-    from dpmanifolds.cli._show import plan_notes, plan_table, result, say, working
+    from dpmanifolds.cli.records import ball_from
     from dpmanifolds.errors import ArgumentError
     from dpmanifolds.manifolds import manifold_from_name
     from dpmanifolds.planning import plan as planned_mean
     from dpmanifolds.planning import split_plan, write_plan_page
     from dpmanifolds.privacy.budget import budget_of
+    from dpmanifolds.show.tables import plan_notes, plan_table, result, say, working
 
-    for path in filter(None, (csv, plot, html)):
-        if path.exists():
-            raise ArgumentError(f"{str(path)!r} exists; name another file.")
+    _refuse_existing(csv, plot, html)
     if html is not None and n is None and place.manifold is None:
         typer.echo(str(write_plan_page(html)))
         return
@@ -66,8 +66,7 @@ def plan(
         raise ArgumentError("--delta goes with --epsilon. Give an --epsilon, or leave --delta out.")
     ball = ball_from(place, manifold_from_name(place.manifold, place.metric))
     budgets = [budget_of(epsilon=each, delta=delta) for each in epsilon or ()]
-    budgets += [budget_of(mu=each) for each in mu or ()]
-    budgets += [budget_of(rho=each) for each in rho or ()]
+    budgets += [budget_of(mu=each) for each in mu or ()] + [budget_of(rho=each) for each in rho or ()]
     positive_integer("--releases", releases)
     with working("Planning"):
         if releases > 1:
@@ -90,7 +89,9 @@ def plan(
     if csv is not None:
         csv.write_text(planned.to_csv(), encoding="utf-8")
     if plot is not None:
-        _drawn(planned, plot)
+        from dpmanifolds.show.plots import plot_error_vs_epsilon
+
+        _save_picture(lambda ax: plot_error_vs_epsilon(planned, ax=ax), plot)
     if html is not None:
         write_plan_page(
             html,
@@ -102,13 +103,20 @@ def plan(
         )
 
 
-def _drawn(planned: object, path: Path) -> None:
+def _refuse_existing(*paths: Path | None) -> None:
     from dpmanifolds.errors import ArgumentError
-    from dpmanifolds.show.plots import plot_error_vs_epsilon
+
+    for path in paths:
+        if path is not None and path.exists():
+            raise ArgumentError(f"{str(path)!r} exists; name another file.")
+
+
+def _save_picture(draw: Callable[[Any], Any], path: Path) -> None:
+    from dpmanifolds.errors import ArgumentError
     from dpmanifolds.show.plots._axes import need_matplotlib
 
     figure = need_matplotlib("matplotlib.figure").Figure(figsize=(6.4, 4.4), layout="constrained")
-    plot_error_vs_epsilon(planned, ax=figure.add_subplot())  # type: ignore[arg-type]
+    draw(figure.add_subplot())
     try:
         figure.savefig(path, dpi=160)
     except ValueError:
@@ -139,22 +147,169 @@ def audit(
     dpmanifolds audit --manifold sphere:2 --center 0,0,1 --radius 0.5 --n 100 --epsilon 1 --noise-factor 0.7
     """
     from dpmanifolds.auditing import audit as attack
-    from dpmanifolds.cli._places import ball_from, budget_from
-    from dpmanifolds.cli._show import result, say, working
-    from dpmanifolds.errors import ArgumentError
+    from dpmanifolds.cli.records import ball_from, budget_from
     from dpmanifolds.manifolds import manifold_from_name
-    from dpmanifolds.show.plots._axes import need_matplotlib
+    from dpmanifolds.show.tables import result, say, working
 
     ball = ball_from(place, manifold_from_name(place.manifold, place.metric))
     budget = budget_from(budgeting)
-    if plot is not None and plot.exists():
-        raise ArgumentError(f"{str(plot)!r} exists; name another file.")
+    _refuse_existing(plot)
     with working(f"Drawing {2 * draws} releases"):
         report = attack(mechanism, ball, n, budget, numerics=numerics, draws=draws, noise_factor=noise_factor, rng=seed)
     say(result(), str(report), style="bold red" if report.flagged else "")
     if plot is not None:
-        figure = need_matplotlib("matplotlib.figure").Figure(figsize=(6.0, 4.4), layout="constrained")
-        report.plot(figure.add_subplot())
-        figure.savefig(plot, dpi=160)
+        _save_picture(report.plot, plot)
     if report.flagged:
         raise typer.Exit(OTHER)
+
+
+commands = typer.Typer(
+    no_args_is_help=True,
+    rich_markup_mode="rich",
+    help=(
+        "An account per data set: every release is entered before its noise is drawn, and what does not fit is "
+        "refused.\n\n[bold]Example[/bold]\n\n"
+        "  dpmanifolds ledger open privacy.ledger --dataset clinic --epsilon 2 --delta 1e-6\n\n"
+        "  dpmanifolds mean … --epsilon 0.5 --ledger privacy.ledger --dataset clinic\n\n"
+        "  dpmanifolds ledger show privacy.ledger"
+    ),
+)
+app.add_typer(commands, name="ledger", rich_help_panel="Plan and check")
+
+_File = Annotated[Path, typer.Argument(help="The file of the ledger.", show_default=False)]
+
+
+def _existing(file: Path) -> Any:
+    from dpmanifolds.errors import ArgumentError
+    from dpmanifolds.ledger import Ledger
+
+    if not file.is_file():
+        raise ArgumentError(
+            f"there is no ledger {str(file)!r}. Make one: dpmanifolds ledger open {file} --dataset NAME --epsilon 1"
+        )
+    return Ledger(file)
+
+
+def _told(budget: Any) -> str:
+    return "nothing" if budget is None else budget.in_words()
+
+
+def _print_table(headings: tuple[str, ...], rows: Iterable[Iterable[str]], title: str | None = None) -> None:
+    from rich.markup import escape
+    from rich.table import Column, Table
+
+    from dpmanifolds.show.tables import result
+
+    style: Any = {} if title is None else {"title": escape(title), "title_justify": "left", "title_style": "bold"}
+    table = Table(*(Column(heading, overflow="fold") for heading in headings), box=None, pad_edge=False, **style)
+    for row in rows:
+        table.add_row(*map(escape, row))
+    result().print(table)
+
+
+@commands.command("open")
+@takes
+def open_dataset(
+    file: _File,
+    dataset: Annotated[str, typer.Option(help="The name of the account.", show_default=False)],
+    budgeting: Budgeting,
+    unit: Annotated[str, typer.Option(help="What neighbours differ in: record, person, …")] = "record",
+    filter: Annotated[
+        str, typer.Option(help="How releases add up under (ε, δ): auto, renyi, zcdp, gaussian, basic or pure.")
+    ] = "auto",
+) -> None:
+    """Give a data set its total budget, once. The file is made if there is none."""
+    from dpmanifolds.cli.records import budget_from
+    from dpmanifolds.ledger import Ledger
+    from dpmanifolds.show.tables import result, say
+
+    opened = Ledger(file).open_dataset(dataset, budget_from(budgeting), filter=filter, unit=unit)
+    total = opened.budget.in_words()
+    say(result(), f"{file}: data set {dataset} may spend {total} in all, neighbours differ in one {unit}.")
+
+
+@commands.command()
+def show(
+    file: _File,
+    dataset: Annotated[str | None, typer.Option(help="Only this account, with its entries.")] = None,
+) -> None:
+    """What each data set has spent and has left; with --dataset also every entry."""
+    from dpmanifolds.show.tables import left_in_words
+
+    ledger, way = _existing(file), attrgetter("filter", "unit")
+    accounts = [
+        (each.name, _told(each.budget), _told(ledger.spent(each.name)), left_in_words(ledger, each.name), *way(each))
+        for each in ledger.datasets()
+        if dataset in (None, each.name)
+    ]
+    _print_table(("data set", "total", "spent", "left", "filter", "one record"), accounts, title=file.name)
+    if dataset is None:
+        return
+    entries = [
+        (str(entry.number), entry.when, entry.kind, entry.what or "", _charged(entry))
+        for entry in ledger.entries(dataset)
+    ]
+    typer.echo()
+    _print_table(("entry", "when", "kind", "what", "charged"), entries)
+
+
+def _charged(entry: Any) -> str:
+    return "the whole" if entry.takes_whole else "" if entry.charged is None else _told(entry.charged)
+
+
+@commands.command()
+def verify(file: _File) -> None:
+    """Check the pages, the chain of hashes and the sums of the file; exit code 1 where something is wrong."""
+    from dpmanifolds.show.tables import result, say
+
+    count = _existing(file).verify()
+    say(result(), f"{file}: {count} entries, intact.")
+
+
+@commands.command()
+def review(
+    file: _File,
+    dataset: Annotated[str | None, typer.Option(help="Only this account.")] = None,
+) -> None:
+    """Which entries were made by ways that are known to be faulty, and what to do about them."""
+    from dpmanifolds.show.tables import result, say
+
+    console = result()
+    entries = [entry for entry in _existing(file).entries(dataset) if entry.advisories]
+    if not entries:
+        say(console, f"{file}: no entry was made by a way that is known to be faulty.")
+        return
+    rows = [
+        (
+            *(str(entry.number), entry.dataset, entry.what or ""),
+            *(str(entry.parameters.get(name, "")) for name in ("mechanism", "numerics")),
+            *(entry.version or "0.1", ", ".join(advisory.name for advisory in entry.advisories)),
+        )
+        for entry in entries
+    ]
+    _print_table(("entry", "data set", "what", "mechanism", "numerics", "version", "advisories"), rows)
+    for advisory in dict.fromkeys(advisory for entry in entries for advisory in entry.advisories):
+        console.print()
+        say(console, str(advisory))
+    console.print()
+    say(console, "What was charged stays charged. See Advisories in docs/security.md.")
+
+
+@commands.command()
+def export(
+    file: _File,
+    format: Annotated[str, typer.Option(help="json or csv.")] = "json",
+    out: Annotated[Path | None, typer.Option(help="A new file; without it, the standard output.")] = None,
+) -> None:
+    """The whole log as text."""
+    from dpmanifolds.errors import ArgumentError
+
+    text = _existing(file).export(format)
+    if out is None:
+        typer.echo(text)
+        return
+    try:
+        with out.open("x", encoding="utf-8") as stream:
+            stream.write(text)
+    except FileExistsError:
+        raise ArgumentError(f"{str(out)!r} exists; name another file.") from None

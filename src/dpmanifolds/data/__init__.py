@@ -1,10 +1,8 @@
 """From files and images to points of a manifold: readers, descriptors, pre-processing."""
 
-from dpmanifolds.data.compositions import inverse_square_root_map, square_root_map
 from dpmanifolds.data.descriptor_domain import DescriptorDomain
 from dpmanifolds.data.descriptors import feature_names, image_descriptors
-from dpmanifolds.data.nifti import read_nifti, read_tensors
-from dpmanifolds.data.nifti_space import read_affine, write_nifti
+from dpmanifolds.data.nifti import read_affine, read_nifti, read_tensors, write_nifti
 from dpmanifolds.data.readers import read_labels, read_points
 from dpmanifolds.data.tps import TpsSpecimens, read_tps
 
@@ -13,13 +11,11 @@ __all__ = [
     "TpsSpecimens",
     "feature_names",
     "image_descriptors",
-    "inverse_square_root_map",
     "read_affine",
     "read_labels",
     "read_nifti",
     "read_points",
     "read_tensors",
     "read_tps",
-    "square_root_map",
     "write_nifti",
 ]

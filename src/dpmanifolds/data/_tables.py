@@ -1,4 +1,4 @@
-"""Tables in text: rows of numbers, columns by name, and a column of names.
+"""Tables in text and in Parquet files: rows of numbers, columns by name, a column of names, matrices in rows.
 
 >>> import tempfile
 >>> from pathlib import Path
@@ -8,23 +8,39 @@
 ...     _ = path.write_text("person,x,y\\nann,1,2\\nbob,3,4\\n")
 ...     read_text_table(path, "auto", ["y", "x"], 1000).tolist(), read_text_labels(path, "person", 1000).tolist()
 ([[2.0, 1.0], [4.0, 3.0]], ['ann', 'bob'])
+
+Parquet (pyarrow, an extra) may hold lists of numbers, too.
 """
 
 from __future__ import annotations
 
 import csv
 import io
+import math
+import re
 import warnings
 from collections.abc import Sequence
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 
 from dpmanifolds._validate import choice
-from dpmanifolds.data._files import decoding, read_all
+from dpmanifolds.data._files import check_size, decoding, need, read_all
 from dpmanifolds.errors import ArgumentError
 
-__all__ = ["chosen_columns", "read_text_labels", "read_text_table", "text_columns"]
+__all__ = [
+    "LAYOUTS",
+    "chosen_columns",
+    "columns_from_matrices",
+    "matrices_from_columns",
+    "parquet_columns",
+    "read_parquet",
+    "read_parquet_labels",
+    "read_text_labels",
+    "read_text_table",
+    "text_columns",
+]
 
 _TABLE = "a table of numbers, the same number in every row and none missing"
 
@@ -100,3 +116,138 @@ def _is_number(cell: str) -> bool:
     except ValueError:
         return False
     return True
+
+
+_INDEX = re.compile(r"__index_level_\d+__")
+_ROWS = 1 << 16
+
+
+def read_parquet(path: Path, columns: Sequence[str] | None, limit: int) -> np.ndarray:
+    """The rows (n, width) in double precision: all columns or those that are named, lists of one length spread out."""
+    arrow = need("pyarrow", "parquet", "Parquet")
+    with decoding(path, "a Parquet file"):
+        parts = [
+            np.concatenate([_numbers(arrow, batch.column(name), name) for name in batch.schema.names], axis=1)
+            for batch in _batches(path, columns, limit)
+        ]
+        if not parts:
+            raise ArgumentError(f"{path.name} has no rows: at least one record is needed.")
+        if len({part.shape[1] for part in parts}) > 1:
+            raise ArgumentError("lists in a column must all have the same length, and these differ.")
+        return np.concatenate(parts)
+
+
+def parquet_columns(path: Path) -> list[str]:
+    """The names of the columns, without the index that pandas adds."""
+    with decoding(path, "a Parquet file"), _opened(path) as file:
+        return _names(file)
+
+
+def read_parquet_labels(path: Path, column: str, limit: int) -> np.ndarray:
+    """One column as text; empty where there is no value."""
+    arrow = need("pyarrow", "parquet", "Parquet")
+    with decoding(path, "a Parquet file"):
+        cells: list[str] = []
+        for batch in _batches(path, [column], limit):
+            values = batch.column(column)
+            if arrow.types.is_dictionary(values.type):
+                values = values.dictionary_decode()
+            cells += ["" if cell is None else cell for cell in values.cast(arrow.string()).to_pylist()]
+        return np.array(cells, dtype=np.str_)
+
+
+def _opened(path: Path) -> Any:
+    return need("pyarrow.parquet", "parquet", "Parquet").ParquetFile(path)
+
+
+def _names(file: Any) -> list[str]:
+    return [name for name in file.schema_arrow.names if not _INDEX.fullmatch(name)]
+
+
+def _batches(path: Path, columns: Sequence[str] | None, limit: int) -> list[Any]:
+    """The rows in pieces; what the file says it holds, and what comes out of it, are held against the limit."""
+    with _opened(path) as file:
+        names = _names(file)
+        if columns is not None:
+            names = [names[place] for place in chosen_columns(path, names, columns)]
+        groups = range(file.metadata.num_row_groups)
+        check_size(sum(file.metadata.row_group(group).total_byte_size for group in groups), limit)
+        check_size(8 * file.metadata.num_rows * len(names), limit)
+        batches, size = [], 0
+        for batch in file.iter_batches(batch_size=_ROWS, columns=names, use_threads=False):
+            size += batch.nbytes
+            check_size(size, limit)
+            batches.append(batch.select(names))
+        return batches
+
+
+def _numbers(arrow: Any, column: Any, name: str) -> np.ndarray:
+    """A column as (rows, width): one number per row, or a list of as many in every row, lists in lists included."""
+    kinds = arrow.types
+    if isinstance(column.type, arrow.BaseExtensionType):
+        column = column.storage
+    if column.null_count:
+        raise ArgumentError(
+            f"column {name!r} has missing values: every record needs all its numbers. Fill or drop them."
+        )
+    if kinds.is_list(column.type) or kinds.is_large_list(column.type) or kinds.is_fixed_size_list(column.type):
+        inner = _numbers(arrow, column.flatten(), name)
+        lengths = np.asarray(need("pyarrow.compute", "parquet", "Parquet").list_value_length(column))
+        if len(set(lengths.tolist())) > 1:
+            raise ArgumentError(f"lists in column {name!r} must all have the same length, and these differ.")
+        return inner.reshape(len(column), -1)
+    if kinds.is_dictionary(column.type):
+        column = column.dictionary_decode()
+    if kinds.is_decimal(column.type):
+        column = column.cast(arrow.float64())
+    if not (kinds.is_integer(column.type) or kinds.is_floating(column.type) or kinds.is_boolean(column.type)):
+        raise ArgumentError(
+            f"column {name!r} holds no numbers (it is of type {column.type}). Name those to read in columns=[…]."
+        )
+    return np.asarray(column.to_numpy(zero_copy_only=False), dtype=np.float64)[:, None]
+
+
+LAYOUTS = ("full", "upper", "lower")
+
+
+def matrices_from_columns(columns: np.ndarray, layout: str, size: int | None = None) -> np.ndarray:
+    """Matrices (n, k, k) from rows of k² numbers ("full") or k(k+1)/2 of them, a triangle row by row.
+
+    "upper" is xx, xy, xz, yy, yz, zz; "lower" is xx, yx, yy, zx, zy, zz. A full matrix is taken as it is.
+    """
+    choice("layout", layout, LAYOUTS)
+    count, width = columns.shape
+    k = math.isqrt(width) if layout == "full" else (math.isqrt(8 * width + 1) - 1) // 2
+    needed = k * k if layout == "full" else k * (k + 1) // 2
+    if k == 0 or needed != width or size not in (None, k):
+        wanted = "a square number" if layout == "full" else "k(k+1)/2"
+        given = f"{width} columns"
+        raise ArgumentError(
+            f"layout={layout!r} needs {wanted} of columns"
+            + (f" for matrices of size {size}" if size is not None else "")
+            + f"; the file has {given}."
+        )
+    if layout == "full":
+        return columns.reshape(count, k, k)
+    rows, places = _triangle(k, layout)
+    matrices = np.empty((count, k, k), dtype=columns.dtype)
+    matrices[:, rows, places] = columns
+    matrices[:, places, rows] = columns
+    return matrices
+
+
+def columns_from_matrices(matrices: np.ndarray, layout: str) -> np.ndarray:
+    """Rows of k² or k(k+1)/2 numbers from symmetric matrices (n, k, k): the way back of `matrices_from_columns`.
+
+    >>> columns_from_matrices(np.array([[[1.0, 2.0], [2.0, 3.0]]]), "upper").tolist()
+    [[1.0, 2.0, 3.0]]
+    """
+    k = matrices.shape[-1]
+    if choice("layout", layout, LAYOUTS) == "full":
+        return matrices.reshape(*matrices.shape[:-2], k * k)
+    columns: np.ndarray = matrices[..., *_triangle(k, layout)]
+    return columns
+
+
+def _triangle(k: int, layout: str) -> tuple[np.ndarray, np.ndarray]:
+    return np.triu_indices(k) if layout == "upper" else np.tril_indices(k)

@@ -1,13 +1,4 @@
-"""Where covariance descriptors live: a public set with half the diameter of the ball that the literature uses.
-
->>> from dpmanifolds.data import DescriptorDomain
->>> from dpmanifolds.privacy import sensitivity_of_flat_mean
->>> domain = DescriptorDomain(channels=1)
->>> round(domain.diameter, 3)
-39.874
->>> round(float(sensitivity_of_flat_mean(domain, 1000)), 5)
-0.03987
-"""
+"""Where covariance descriptors live: a public set with half the diameter of the ball that the literature uses."""
 
 from __future__ import annotations
 

@@ -1,39 +1,24 @@
-"""Diffusion tensors from NIfTI files (.nii and .nii.gz, versions 1 and 2), without further packages.
-
->>> import struct, tempfile
->>> from pathlib import Path
->>> import numpy as np
->>> from dpmanifolds.data import read_tensors
->>> header = bytearray(352)
->>> struct.pack_into("<i", header, 0, 348)
->>> struct.pack_into("<8h", header, 40, 4, 2, 1, 1, 6, 1, 1, 1)
->>> struct.pack_into("<hh", header, 70, 16, 32)
->>> struct.pack_into("<f", header, 108, 352)
->>> header[344:348] = b"n+1\\0"
->>> voxels = np.array([[1, 0, 0, 1, 0, 1], [3, 1, 0, 2, 0, 1]], dtype="<f4")
->>> with tempfile.TemporaryDirectory() as folder:
-...     path = Path(folder) / "tensors.nii"
-...     _ = path.write_bytes(bytes(header) + voxels.tobytes(order="F"))
-...     read_tensors(path, layout="upper")[1].tolist()
-[[3.0, 1.0, 0.0], [1.0, 2.0, 0.0], [0.0, 0.0, 1.0]]
-"""
+"""Diffusion tensors from and to NIfTI files (.nii and .nii.gz, versions 1 and 2), without further packages."""
 
 from __future__ import annotations
 
 import gzip
 import math
+import os
 import struct
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import IO, Any, NamedTuple
 
 import numpy as np
 
-from dpmanifolds._validate import positive_integer
+from dpmanifolds._validate import numeric_array, positive_integer
 from dpmanifolds.data._files import DEFAULT_LIMIT, check_size, checked_path, decoding, read_exactly
-from dpmanifolds.data._layouts import matrices_from_columns
+from dpmanifolds.data._tables import matrices_from_columns
 from dpmanifolds.errors import ArgumentError
 
-__all__ = ["read_nifti", "read_tensors"]
+__all__ = ["read_affine", "read_nifti", "read_tensors", "write_nifti"]
 
 _TYPES = {2: "u1", 4: "i2", 8: "i4", 16: "f4", 64: "f8", 256: "i1", 512: "u2", 768: "u4", 1024: "i8", 1280: "u8"}
 
@@ -89,10 +74,16 @@ def read_nifti(path: Any, *, max_bytes: int = DEFAULT_LIMIT) -> np.ndarray:
     [[4.0, 5.0], [6.0, 7.0]]
     """
     limit = positive_integer("max_bytes", max_bytes)
+    with _opened(path, limit) as stream:
+        return _read_image(stream, limit)
+
+
+@contextmanager
+def _opened(path: Any, limit: int) -> Iterator[IO[bytes]]:
     found = checked_path(path, limit)
     opener: Any = gzip.open if found.suffix == ".gz" else open
     with decoding(found, "a NIfTI file"), opener(found, "rb") as stream:
-        return _read_image(stream, limit, found)
+        yield stream
 
 
 class _Header(NamedTuple):
@@ -103,14 +94,14 @@ class _Header(NamedTuple):
     intercept: float
 
 
-def _read_image(stream: IO[bytes], limit: int, path: Path) -> np.ndarray:
+def _read_image(stream: IO[bytes], limit: int) -> np.ndarray:
     head = stream.read(540)
     header = _header(head)
     count = math.prod(header.shape)
     check_size(8 * count, limit)
     check_size(header.offset, limit)
     if header.offset < 348:
-        raise ArgumentError(f"{path.name}: the numbers cannot begin inside the header.")
+        raise ArgumentError("the numbers of a NIfTI file cannot begin inside its header.")
     size = count * header.dtype.itemsize
     rest = read_exactly(stream, max(0, header.offset + size - len(head)))
     content = (head + rest)[header.offset : header.offset + size]
@@ -145,3 +136,112 @@ def _header(head: bytes) -> _Header:
     raise ArgumentError(
         "the file has no NIfTI header (a pair of .hdr and .img files must be joined to one .nii first)."
     )
+
+
+_OFFSET = 352
+_MM_AND_SECONDS = 10
+
+
+def read_affine(path: Any) -> np.ndarray:
+    """The 4×4 matrix from voxel numbers to millimetres: the sform, else the qform, else the size of the voxels.
+
+    >>> import tempfile
+    >>> from pathlib import Path
+    >>> import numpy as np
+    >>> from dpmanifolds.data import read_affine, write_nifti
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     path = write_nifti(Path(folder) / "map.nii", np.ones((2, 2, 2)), affine=np.diag([1.5, 1.5, 3.0, 1.0]))
+    ...     read_affine(path).diagonal().tolist()
+    [1.5, 1.5, 3.0, 1.0]
+    """
+    with _opened(path, DEFAULT_LIMIT) as stream:
+        return _affine(stream.read(540))
+
+
+def _affine(head: bytes) -> np.ndarray:
+    for order in "<>":
+        kind = struct.unpack_from(order + "i", head, 0)[0]
+        if kind == 348:
+            sizes = struct.unpack_from(order + "8f", head, 76)
+            codes = struct.unpack_from(order + "2h", head, 252)
+            turn = struct.unpack_from(order + "6f", head, 256)
+            rows = struct.unpack_from(order + "12f", head, 280)
+        elif kind == 540:
+            sizes = struct.unpack_from(order + "8d", head, 104)
+            codes = struct.unpack_from(order + "2i", head, 344)
+            turn = struct.unpack_from(order + "6d", head, 352)
+            rows = struct.unpack_from(order + "12d", head, 400)
+        else:
+            continue
+        affine = np.eye(4)
+        if codes[1] > 0:
+            affine[:3] = np.reshape(rows, (3, 4))
+        elif codes[0] > 0:
+            # the sign of pixdim[0] says whether the third axis is mirrored
+            mirror = np.array([1.0, 1.0, -1.0 if sizes[0] < 0 else 1.0])
+            affine[:3, :3] = _rotation(*turn[:3]) * (np.asarray(sizes[1:4]) * mirror)
+            affine[:3, 3] = turn[3:]
+        else:
+            affine[:3, :3] = np.diag([size if size > 0 else 1.0 for size in sizes[1:4]])
+        return affine
+    raise ArgumentError("the file has no NIfTI header.")
+
+
+def _rotation(b: float, c: float, d: float) -> np.ndarray:
+    """Of the unit quaternion (a, b, c, d) with a ≥ 0."""
+    a = np.sqrt(max(0.0, 1.0 - b * b - c * c - d * d))
+    return np.array(
+        [
+            [a * a + b * b - c * c - d * d, 2 * (b * c - a * d), 2 * (b * d + a * c)],
+            [2 * (b * c + a * d), a * a + c * c - b * b - d * d, 2 * (c * d - a * b)],
+            [2 * (b * d - a * c), 2 * (c * d + a * b), a * a + d * d - b * b - c * c],
+        ]
+    )
+
+
+def write_nifti(path: Any, values: Any, *, affine: Any = None) -> Path:
+    """Write an array (x, y, z) or (x, y, z, components) as NIfTI-1 in double precision; a file that exists is kept.
+
+    `affine` is a 4×4 matrix from voxel numbers to millimetres, such as `read_affine` gives. Names end in .nii or
+    .nii.gz.
+
+    >>> import tempfile
+    >>> from pathlib import Path
+    >>> import numpy as np
+    >>> from dpmanifolds.data import write_nifti
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     write_nifti(Path(folder) / "mean.nii.gz", np.zeros((4, 4, 2, 6))).name
+    'mean.nii.gz'
+    """
+    array = np.asarray(numeric_array("values", values), dtype="<f8")
+    if not 1 <= array.ndim <= 7 or max(array.shape, default=0) > 32767:
+        raise ArgumentError(f"values must have 1 to 7 axes of at most 32767 entries; got shape {array.shape}.")
+    matrix = np.eye(4) if affine is None else np.asarray(affine, dtype=float)
+    if matrix.shape != (4, 4) or not np.all(np.isfinite(matrix)):
+        raise ArgumentError("affine must be a 4×4 matrix of finite numbers.")
+    place = Path(os.fspath(path))
+    if not place.name.lower().endswith((".nii", ".nii.gz")):
+        raise ArgumentError(f"the name of the file must end in .nii or .nii.gz; got {place.name!r}.")
+    content = _written_header(array.shape, matrix) + array.tobytes(order="F")
+    try:
+        with place.open("xb") as stream:
+            # no name and no time in the compressed file
+            stream.write(gzip.compress(content, mtime=0) if place.suffix == ".gz" else content)
+    except FileExistsError:
+        raise ArgumentError(f"{str(place)!r} exists; name another file.") from None
+    return place
+
+
+def _written_header(shape: tuple[int, ...], affine: np.ndarray) -> bytes:
+    head = bytearray(_OFFSET)
+    struct.pack_into("<i", head, 0, 348)
+    struct.pack_into("<8h", head, 40, len(shape), *shape, *(1,) * (7 - len(shape)))
+    struct.pack_into("<hh", head, 70, 64, 64)
+    sizes = np.linalg.norm(affine[:3, :3], axis=0)
+    struct.pack_into("<8f", head, 76, 1.0, *sizes, 1.0, 1.0, 1.0, 1.0)
+    struct.pack_into("<3f", head, 108, _OFFSET, 1.0, 0.0)
+    struct.pack_into("<b", head, 123, _MM_AND_SECONDS)
+    struct.pack_into("<2h", head, 252, 0, 2)
+    struct.pack_into("<12f", head, 280, *affine[:3].ravel())
+    head[344:348] = b"n+1\0"
+    return bytes(head)

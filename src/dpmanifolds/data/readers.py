@@ -1,15 +1,4 @@
-"""Points from files: .npy, .npz, .csv, .tsv, .mat, .tps, .nii, .nii.gz; with extras .parquet, .zarr and .fif.
-
->>> import tempfile
->>> from pathlib import Path
->>> from dpmanifolds import SPD
->>> from dpmanifolds.data import read_points
->>> with tempfile.TemporaryDirectory() as folder:
-...     path = Path(folder) / "tensors.csv"
-...     _ = path.write_text("xx,xy,yy\\n2,1,3\\n1,0,1\\n")
-...     read_points(path, manifold=SPD(2), layout="upper")[0].tolist()
-[[2.0, 1.0], [1.0, 3.0]]
-"""
+"""Points from files: .npy, .npz, .csv, .tsv, .mat, .tps, .nii, .nii.gz; with extras .parquet, .zarr and .fif."""
 
 from __future__ import annotations
 
@@ -20,21 +9,26 @@ from typing import Any
 import numpy as np
 
 from dpmanifolds._validate import choice, positive_integer, shown
-from dpmanifolds.data._array_files import read_npy, read_npz
+from dpmanifolds.data._array_files import FileRecords, is_store, open_zarr, read_mat, read_npy, read_npz
 from dpmanifolds.data._fif import read_fif
 from dpmanifolds.data._files import DEFAULT_LIMIT, checked_path
-from dpmanifolds.data._layouts import LAYOUTS, matrices_from_columns
-from dpmanifolds.data._matlab import read_mat
-from dpmanifolds.data._parquet import parquet_columns, read_parquet, read_parquet_labels
-from dpmanifolds.data._tables import read_text_labels, read_text_table, text_columns
-from dpmanifolds.data._zarr import FileRecords, is_store, open_zarr
+from dpmanifolds.data._tables import (
+    LAYOUTS,
+    matrices_from_columns,
+    parquet_columns,
+    read_parquet,
+    read_parquet_labels,
+    read_text_labels,
+    read_text_table,
+    text_columns,
+)
 from dpmanifolds.data.nifti import read_tensors
 from dpmanifolds.data.tps import read_tps
 from dpmanifolds.errors import ArgumentError
 from dpmanifolds.manifolds import Manifold
 from dpmanifolds.manifolds.base import check_manifold
 
-__all__ = ["KINDS", "as_records", "open_points", "read_labels", "read_points", "table_columns"]
+__all__ = ["KINDS", "as_records", "open_store", "read_labels", "read_points", "table_columns"]
 
 KINDS = (
     *(".npy", ".npz", ".mat", ".csv", ".tsv", ".tps", ".nii", ".nii.gz"),
@@ -84,37 +78,6 @@ def read_points(
     ...     dpm.read_points(path, key="move", manifold=dpm.SPD(4)).shape
     (20, 4, 4)
     """
-    points = open_points(
-        path,
-        manifold=manifold,
-        key=key,
-        columns=columns,
-        layout=layout,
-        header=header,
-        record_axis=record_axis,
-        mask=mask,
-        picks=picks,
-        missing=missing,
-        max_bytes=max_bytes,
-    )
-    return np.asarray(points)
-
-
-def open_points(
-    path: Any,
-    *,
-    manifold: Manifold | None,
-    key: str | None,
-    columns: Sequence[str] | None,
-    layout: str | None,
-    header: str,
-    record_axis: int,
-    mask: Any,
-    picks: str | Sequence[str] | None,
-    missing: str,
-    max_bytes: int,
-) -> np.ndarray | FileRecords:
-    """The same, but records of a Zarr store are left there, to be read in slices."""
     limit = positive_integer("max_bytes", max_bytes)
     if not isinstance(record_axis, int | np.integer):
         raise ArgumentError(
@@ -129,9 +92,7 @@ def open_points(
     if columns is not None and kind not in _TABLES:
         raise ArgumentError(f"is for tables ({', '.join(_TABLES)}); got {found.name!r}.", argument="columns")
     if kind in (".zarr", ".zarr.zip"):
-        array = open_zarr(found, key, limit)
-        axis = _checked_axis(array, record_axis)
-        return FileRecords(array, axis, lambda part: _as_points(part, layout, manifold), limit)
+        return np.asarray(open_store(found, key, record_axis, layout, manifold, limit))
     if kind == ".tps":
         points = read_tps(found, missing=missing, max_bytes=limit).landmarks
     elif kind in (".nii", ".nii.gz"):
@@ -150,6 +111,20 @@ def open_points(
         points = _read_array(found, kind, key, limit)
         points = np.moveaxis(points, _checked_axis(points, record_axis), 0)
     return _as_points(points, None if kind in (".tps", ".nii", ".nii.gz") else layout, manifold)
+
+
+def open_store(
+    path: Path,
+    key: str | None,
+    record_axis: int,
+    layout: str | None,
+    manifold: Manifold | None = None,
+    limit: int = DEFAULT_LIMIT,
+) -> FileRecords:
+    """The records of a Zarr store, left there, to be read in slices."""
+    array = open_zarr(path, key, limit)
+    axis = _checked_axis(array, record_axis)
+    return FileRecords(array, axis, lambda part: _as_points(part, layout, manifold), limit)
 
 
 def read_labels(path: Any, column: str, *, max_bytes: int = DEFAULT_LIMIT) -> np.ndarray:

@@ -1,16 +1,4 @@
-"""Landmarks from TPS files, as tpsDig and its relatives write them.
-
->>> import tempfile
->>> from pathlib import Path
->>> from dpmanifolds.data import read_tps
->>> text = "LM=3\\r\\n0 0\\r\\n1 0\\r\\n0.3 0.8\\r\\nIMAGE=C:\\\\wings\\\\a.jpg\\r\\nID=first\\r\\nSCALE=0.01\\r\\n"
->>> with tempfile.TemporaryDirectory() as folder:
-...     path = Path(folder) / "wings.tps"
-...     _ = path.write_text(text, newline="")
-...     specimens = read_tps(path)
->>> specimens.landmarks.shape, specimens.identifiers, specimens.scales.tolist()
-((1, 3, 2), ('first',), [0.01])
-"""
+"""Landmarks from TPS files, as tpsDig and its relatives write them."""
 
 from __future__ import annotations
 

@@ -2,7 +2,7 @@
 
 >>> import numpy as np
 >>> from dpmanifolds import Ball, SPD
->>> from dpmanifolds.descent import FrechetMeanLoss
+>>> from dpmanifolds.descent.losses import FrechetMeanLoss
 >>> loss = FrechetMeanLoss(Ball(SPD(2), np.eye(2), 2.0))
 >>> held = hold_records(loss, SPD(2).random_point(900, rng=0), group_by=np.repeat(np.arange(300), 3))
 >>> held.count
@@ -23,7 +23,7 @@ from typing import Any
 import numpy as np
 
 from dpmanifolds._arrays import Array, to_numpy
-from dpmanifolds._points import count_records, has_parts, join, leaves, on_host, records_at
+from dpmanifolds._points import count_records, cut_tile, has_parts, join, leaves, on_host, records_at
 from dpmanifolds._validate import choice, hide_records
 from dpmanifolds.descent.losses.loss import Loss, refuse_malformed
 from dpmanifolds.errors import ArgumentError
@@ -41,8 +41,7 @@ from dpmanifolds.records.source import (
 )
 from dpmanifolds.sums.contribution import Contribution
 from dpmanifolds.sums.outer import OuterContribution, sum_outer
-from dpmanifolds.sums.persons import sum_persons
-from dpmanifolds.sums.total import ExactSum, _filled, _stays, sum_records, tile_size
+from dpmanifolds.sums.total import ExactSum, _stays, sum_persons, sum_records, tile_size
 
 __all__ = ["HeldRecords", "hold_records"]
 
@@ -187,9 +186,8 @@ class _Prepare:
         pieces = []
         for first in range(0, count, size):
             rows = min(size, count - first)
-            tile = records_at(formed, slice(first, first + rows))
             with np.errstate(all="ignore"):
-                brought = self.loss.bring(_filled(tile, self.loss.filler, size))
+                brought = self.loss.bring(cut_tile(formed, first, size, self.loss.filler, in_rows=True))
             pieces.append(records_at(brought, slice(0, rows)))
         return join(*pieces) if pieces else (formed, np.zeros(0, dtype=np.int64))
 

@@ -1,16 +1,5 @@
 """Private descent with variance reduction: full gradients at anchors, cheap corrections between them, all of it paid.
 
->>> import numpy as np
->>> from dpmanifolds import ApproxDP, Ball, SPD
->>> from dpmanifolds.descent import FrechetMeanLoss, private_svrg
->>> ball = Ball(SPD(2), np.eye(2), radius=1.5)
->>> result = private_svrg(
-...     FrechetMeanLoss(ball), SPD(2).random_point(3000, rng=0), SPD(2), start=ball.center, budget=ApproxDP(1.0, 1e-6),
-...     anchors=3, inner=4, step_size=0.4, smoothness=2.0, batch_size=300, rng=0,
-... )
->>> result.guarantee.fits(ApproxDP(1.0, 1e-6)), len(result.guarantee.terms)
-(True, 2)
-
 At each of S anchors w̃ the full gradient is released, ζ̃ = ∇F(w̃) + N(0, σ_a²I), with sensitivity 2C/n. At each of the m
 inner steps after it, with Γ the parallel transport from w̃ to w, the step goes along
 
@@ -36,23 +25,29 @@ import numpy as np
 from dpmanifolds._arrays import Array
 from dpmanifolds._validate import number_between, positive_integer, positive_number, shown
 from dpmanifolds.descent.descent import (
+    LONGEST_STEP,
     as_loss,
-    checked_start,
-    clip_norm,
+    choose_clip_norm,
+    clip_point,
+    is_finite,
+    manifold_of,
+    move,
     probe_gradients,
-    returned_point,
+    return_point,
+    shorten,
+    start_domain,
 )
 from dpmanifolds.descent.draws import Charge, open_ledger, paid_draws
 from dpmanifolds.descent.losses.loss import Loss, like_point, row_product
-from dpmanifolds.descent.moves import LONGEST_STEP, is_finite, move, shortened
 from dpmanifolds.descent.noise_plan import DescentPlan, plan_descent
 from dpmanifolds.descent.noisy_step import NoisyGradient
 from dpmanifolds.descent.records import hold_records
-from dpmanifolds.errors import ArgumentError
+from dpmanifolds.domains import Domain
+from dpmanifolds.errors import ArgumentError, NotOnManifoldError
 from dpmanifolds.manifolds import Manifold
-from dpmanifolds.noise import as_generator
 from dpmanifolds.privacy import Budget, Guarantee, compose, split
 from dpmanifolds.privacy.budget import checked_budget
+from dpmanifolds.sums.noisy import NoiseSource
 
 __all__ = ["SVRGResult", "private_svrg"]
 
@@ -65,17 +60,9 @@ _SHORTER = 64
 class SVRGResult:
     """The last point and the public numbers behind it.
 
-    >>> import numpy as np
-    >>> from dpmanifolds import SPD, ApproxDP, Ball
-    >>> from dpmanifolds.descent import FrechetMeanLoss, private_svrg
-    >>> ball = Ball(SPD(2), np.eye(2), radius=1.5)
-    >>> records, budget = SPD(2).random_point(1000, rng=0), ApproxDP(1.0, 1e-6)
-    >>> result = private_svrg(
-    ...     FrechetMeanLoss(ball), records, SPD(2), start=ball.center, budget=budget, anchors=2, inner=2,
-    ...     step_size=0.4, smoothness=2.0, batch_size=100, rng=0,
-    ... )
-    >>> result.point.shape, result.anchor_plan.steps, result.inner_plan.steps, result.reproducible
-    ((2, 2), 2, 4, True)
+    >>> from dpmanifolds.descent import SVRGResult
+    >>> list(SVRGResult.__dataclass_fields__)
+    ['point', 'guarantee', 'manifold', 'anchor_plan', 'inner_plan', 'reproducible', 'lost_steps']
     """
 
     point: Array
@@ -141,17 +128,17 @@ def _transport(manifold: Manifold, base: Array, to: Array) -> np.ndarray:
 def private_svrg(
     loss: Loss | Callable[[Any, Any], Any],
     records: Any,
-    manifold: Manifold,
-    *,
-    start: Any,
+    domain: Domain | Manifold,
     budget: Budget,
+    *,
+    start: Any = None,
     anchors: int,
     inner: int,
     step_size: float,
     smoothness: float,
     batch_size: int,
     anchor_share: float = 0.5,
-    clip: float | None = None,
+    clip_norm: float | None = None,
     sampling: str = "poisson",
     group_by: Any = None,
     unit: str | None = None,
@@ -164,25 +151,26 @@ def private_svrg(
     """S anchors with m inner steps after each, S·(1 + m) steps in all, within a budget other than pure ε.
 
     `smoothness` L is public and sets the clip of differences; `anchor_share` is what the full gradients get of the
-    budget before both noises are lowered together until the exact composition just fits. `clip`, `sampling`, `unit`,
-    `group_by`, `ledger`, `state` and errors are as in `private_descent`, and so are the integers behind the promise.
+    budget before both noises are lowered together until the exact composition just fits. All other arguments and
+    errors are as in `private_descent`, and so are the integers behind the promise.
     Where the draw of an anchor was lost in a crash, its inner steps go on from the anchor before. `callback(w)` sees
     each iterate.
 
     >>> import numpy as np
-    >>> from dpmanifolds import SPD, ApproxDP, Ball
-    >>> from dpmanifolds.descent import FrechetMeanLoss, private_svrg
+    >>> from dpmanifolds import ApproxDP, Ball, SPD
+    >>> from dpmanifolds.descent import private_svrg
+    >>> from dpmanifolds.descent.losses import FrechetMeanLoss
     >>> ball = Ball(SPD(2), np.eye(2), radius=1.5)
-    >>> records, budget = SPD(2).random_point(1000, rng=0), ApproxDP(1.0, 1e-6)
     >>> result = private_svrg(
-    ...     FrechetMeanLoss(ball), records, SPD(2), start=ball.center, budget=budget, anchors=2, inner=2,
-    ...     step_size=0.4, smoothness=2.0, batch_size=100, rng=0,
+    ...     FrechetMeanLoss(ball), SPD(2).random_point(3000, rng=0), SPD(2), ApproxDP(1.0, 1e-6), start=ball.center,
+    ...     anchors=3, inner=4, step_size=0.4, smoothness=2.0, batch_size=300, rng=0,
     ... )
-    >>> result.guarantee.fits(budget)
-    True
+    >>> result.guarantee.fits(ApproxDP(1.0, 1e-6)), len(result.guarantee.terms)
+    (True, 2)
     """
+    manifold = manifold_of(domain)
     loss = as_loss(loss, manifold)
-    w = checked_start(manifold, start)
+    region, w = start_domain(domain, start)
     if manifold.max_radius == 0:
         raise ArgumentError(f"variance reduction needs distances and transports, which {manifold!r} lacks.")
     anchors, inner = positive_integer("anchors", anchors), positive_integer("inner", inner)
@@ -190,33 +178,34 @@ def private_svrg(
     ledger = open_ledger(ledger, dataset, state, rng)
     held = hold_records(loss, records, group_by=group_by)
     loss = loss.for_records(held.reference)
-    clip = clip_norm(loss, clip)
+    clip_norm = choose_clip_norm(loss, clip_norm)
     n = held.count
     common: dict[str, Any] = {"n": n, "unit": held.unit_of(loss) if unit is None else unit}
-    outer = common | {"clip": clip, "steps": anchors}
-    within = common | {"clip": 1.0, "steps": anchors * inner, "batch_size": batch_size, "sampling": sampling}
+    outer = common | {"clip_norm": clip_norm, "steps": anchors}
+    within = common | {"clip_norm": 1.0, "steps": anchors * inner, "batch_size": batch_size, "sampling": sampling}
     full, short = _plans(budget, number_between("anchor_share", anchor_share, 0.0, 1.0), outer, within)
     guarantee = compose(full.guarantee, short.guarantee)
-    source = as_generator(rng)
+    source = NoiseSource.of(rng)
     for which, plan in ((loss, full), (_Difference(loss, w), short)):
         probe_gradients(NoisyGradient(which, held, plan, source), w)
     settings = {
         "loss": loss.name,
-        "manifold": repr(manifold),
+        "domain": repr(region),
         "budget": repr(budget),
         "anchors": anchors,
         "inner": inner,
         "n": n,
-        "clip": clip,
-        "noise": [full.noise, short.noise],
+        "clip_norm": clip_norm,
+        "sigma": [full.sigma, short.sigma],
         "batch_size": batch_size,
         "sampling": sampling,
         "smoothness": smooth,
         "persons": held.persons is not None,
         "step_size": size,
     }
+    objects = (loss, region)
     charge = Charge(
-        ledger, dataset, guarantee, anchors * (1 + inner), "svrg", settings, (loss,), reproducible=rng is not None
+        ledger, dataset, guarantee, anchors * (1 + inner), "svrg", settings, objects, reproducible=rng is not None
     )
 
     def noisy(which: Loss, plan: DescentPlan, at: Any, length: float) -> np.ndarray:
@@ -228,31 +217,34 @@ def private_svrg(
         for position in draws:
             w, place, pull = (draws.points[name] for name in ("point", "place", "pull"))
             if position % (1 + inner) == 0:
-                place, pull = w, noisy(loss, full, w, clip)
+                place, pull = w, noisy(loss, full, w, clip_norm)
                 step = pull
             else:
-                far = max(smooth * float(manifold.dist(place, w)), _LEAST_CLIP * clip)
+                far = max(smooth * float(manifold.dist(place, w)), _LEAST_CLIP * clip_norm)
                 turn = noisy(_Difference(loss, place), short, w, far)
                 step = turn + pull @ _transport(manifold, place, w)
-            w = _moved(manifold, w, place, -size * step)
+            w = _advance(region, w, place, -size * step)
             draws.save({"point": w, "place": place, "pull": pull})
             if callback is not None:
                 callback(w)
-    point = returned_point(draws.points["point"], held)
+    point = return_point(draws.points["point"], held)
     return SVRGResult(point, guarantee, manifold, full, short, rng is not None, draws.lost)
 
 
-def _moved(manifold: Manifold, w: Any, place: Any, step: np.ndarray) -> Any:
+def _advance(domain: Domain, w: Any, place: Any, step: np.ndarray) -> Any:
     """Where a step leads; a shorter one, or none, where numbers cannot go there or back to the anchor. All public."""
     lengths = (LONGEST_STEP * 2.0**-power for power in range(_SHORTER))
-    tries = (_reached(manifold, w, place, tried) for tried in (step, *(shortened(manifold, step, x) for x in lengths)))
-    following = next((found for found in tries if found is not None), w)
-    return following
+    steps = (step, *(shorten(domain.manifold, step, length) for length in lengths))
+    tries = (_reach(domain, w, place, tried) for tried in steps)
+    return next((found for found in tries if found is not None), w)
 
 
-def _reached(manifold: Manifold, w: Any, place: Any, step: np.ndarray) -> Any | None:
-    with np.errstate(all="ignore"), contextlib.suppress(np.linalg.LinAlgError):
-        following = move(manifold, w, step, False)
+def _reach(domain: Domain, w: Any, place: Any, step: np.ndarray) -> Any | None:
+    manifold = domain.manifold
+    with np.errstate(all="ignore"), contextlib.suppress(np.linalg.LinAlgError, NotOnManifoldError):
+        following = clip_point(domain, move(manifold, w, step, False))
+        if following is None:
+            return None
         seen = manifold.dist(place, following), _transport(manifold, place, following)
         if is_finite(following) and is_finite(seen):
             return following
@@ -268,7 +260,7 @@ def _plans(
     if share in (0.0, 1.0):
         raise ArgumentError(f"anchor_share must leave something for both parts: above 0 and below 1; got {share:g}.")
     # whatever is wrong with other arguments shows here
-    plan_descent(noise=1.0, **within)
+    plan_descent(sigma=1.0, **within)
     found = []
     for first, second in split(budget, [share, 1 - share]):
         # a part of another kind may allow no plan
@@ -276,12 +268,12 @@ def _plans(
             found.append((plan_descent(budget=first, **outer), plan_descent(budget=second, **within)))
     if not found:
         raise ArgumentError(f"no noise was found that keeps {budget} here. Use fewer steps or a larger budget.")
-    full, short = min(found, key=lambda plans: plans[0].noise)
+    full, short = min(found, key=lambda plans: plans[0].sigma)
 
     def at(factor: float) -> tuple[DescentPlan, DescentPlan]:
         return (
-            plan_descent(noise=full.noise * factor, **outer),
-            plan_descent(noise=short.noise * factor, **within),
+            plan_descent(sigma=full.sigma * factor, **outer),
+            plan_descent(sigma=short.sigma * factor, **within),
         )
 
     low, high = 0.0, 1.0

@@ -15,27 +15,48 @@ from dpmanifolds._validate import numeric_array
 from dpmanifolds.domains import Domain
 from dpmanifolds.errors import ArgumentError, NotOnManifoldError
 from dpmanifolds.manifolds import Manifold
-from dpmanifolds.noise import as_generator
-from dpmanifolds.privacy import Budget
+from dpmanifolds.privacy import Budget, Guarantee
 from dpmanifolds.records.prepare import check_block, record_array
 
-__all__ = ["PrivateClassifier", "PrivateEstimator", "PrivateTransformer", "rows_of"]
+__all__ = ["Asked", "PrivateClassifier", "PrivateEstimator", "PrivateTransformer", "rows_of"]
 
 
-class PrivateEstimator(BaseEstimator):  # type: ignore[misc]
-    """The constructor stores; `fit` checks and works; what was learned ends in an underscore and is private.
+class Asked(BaseEstimator):  # type: ignore[misc]
+    """What every private estimator is asked under: the constructor stores, `fit` checks and works."""
 
-    Records are arrays (n, *point_shape) of points of the domain's manifold: (n, k, k) for matrices, complex (n, k) for
-    planar shapes.
-    """
-
-    domain: Domain
     budget: Budget
     on_invalid: str
     unit: str | None
     random_state: Any
     ledger: Any
     dataset: str | None
+    guarantee_: Guarantee
+
+    def _store(self, given: dict[str, Any]) -> None:
+        """Keep the arguments of a constructor, its `locals()`, as they are."""
+        for name, value in given.items():
+            if name != "self":
+                setattr(self, name, value)
+
+    def _terms(self) -> dict[str, Any]:
+        """The arguments that every release takes in the same way; no `random_state` is the secure source."""
+        return {
+            "on_invalid": self.on_invalid,
+            "unit": self.unit,
+            "ledger": self.ledger,
+            "dataset": self.dataset,
+            "rng": self.random_state,
+        }
+
+
+class PrivateEstimator(Asked):
+    """An estimator for records of a domain; what was learned ends in an underscore and is private.
+
+    Records are arrays (n, *point_shape) of points of the domain's manifold: (n, k, k) for matrices, complex (n, k) for
+    planar shapes.
+    """
+
+    domain: Domain
     manifold_: Manifold
     """Where the records of the last fit live."""
 
@@ -44,20 +65,6 @@ class PrivateEstimator(BaseEstimator):  # type: ignore[misc]
         tags.input_tags.two_d_array = False
         tags.input_tags.three_d_array = True
         return tags
-
-    def _generator(self) -> np.random.Generator | None:
-        """None is the secure source, as for every release."""
-        return None if self.random_state is None else as_generator(self.random_state)
-
-    def _terms(self) -> dict[str, Any]:
-        """The arguments that every release takes in the same way."""
-        return {
-            "on_invalid": self.on_invalid,
-            "unit": self.unit,
-            "ledger": self.ledger,
-            "dataset": self.dataset,
-            "rng": self._generator(),
-        }
 
     def _points(self, X: Any) -> Array:
         """Records for a fitted estimator to look at, in double precision."""

@@ -25,7 +25,7 @@ from dpmanifolds._arrays import Array
 from dpmanifolds.domains import Domain
 from dpmanifolds.errors import PrivacyLeakWarning
 from dpmanifolds.estimators._base import PrivateClassifier
-from dpmanifolds.privacy import Budget, Guarantee
+from dpmanifolds.privacy import Budget
 from dpmanifolds.releases import ClassMeans, private_class_means
 
 __all__ = ["PrivateMDM", "UnprotectedScoreWarning"]
@@ -70,12 +70,15 @@ class PrivateMDM(PrivateClassifier):
     ((2, 2, 2), [0, 1])
     """
 
+    private_labels: bool
+    classes: Sequence[Any] | None
+    mechanism: str
+    numerics: str
     classes_: np.ndarray
     means_: Array
     """The private means (classes, *point_shape)."""
     class_means_: ClassMeans
     """The releases behind them."""
-    guarantee_: Guarantee
 
     def __init__(
         self,
@@ -92,17 +95,7 @@ class PrivateMDM(PrivateClassifier):
         ledger: Any = None,
         dataset: str | None = None,
     ) -> None:
-        self.domain = domain
-        self.budget = budget
-        self.private_labels = private_labels
-        self.classes = classes
-        self.mechanism = mechanism
-        self.numerics = numerics
-        self.on_invalid = on_invalid
-        self.unit = unit
-        self.random_state = random_state
-        self.ledger = ledger
-        self.dataset = dataset
+        self._store(locals())
 
     def fit(self, X: Any, y: Any, *, group_by: Any = None) -> Self:
         """Release the mean of each class of X (n, *point_shape) with labels y (n,).

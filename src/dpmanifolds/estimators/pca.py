@@ -1,4 +1,4 @@
-"""Principal components of ordinary vectors, by a noisy second moment or by private descent on subspaces.
+"""Principal components of vectors, by a noisy second moment or by private descent; and of curved records.
 
 >>> import numpy as np
 >>> from dpmanifolds import ApproxDP
@@ -22,24 +22,25 @@ from dataclasses import dataclass
 from typing import Any, Self
 
 import numpy as np
-from sklearn.base import BaseEstimator, ClassNamePrefixFeaturesOutMixin, TransformerMixin
+from sklearn.base import ClassNamePrefixFeaturesOutMixin, TransformerMixin
 from sklearn.utils.validation import check_is_fitted
 
-from dpmanifolds._arrays import to_numpy
+from dpmanifolds._arrays import Array, to_numpy
 from dpmanifolds._validate import choice, positive_integer, positive_number, record_numbers
-from dpmanifolds.descent import DescentResult, PCALoss, StepRule, private_descent
+from dpmanifolds.descent import StepRule
+from dpmanifolds.descent.losses import PCALoss
+from dpmanifolds.domains import Domain
 from dpmanifolds.errors import ArgumentError
-from dpmanifolds.estimators._base import rows_of
+from dpmanifolds.estimators._base import Asked, PrivateTransformer, rows_of
 from dpmanifolds.manifolds import Grassmann
 from dpmanifolds.manifolds._symmetric import from_upper_triangle
-from dpmanifolds.noise import as_generator
-from dpmanifolds.privacy import Budget, Guarantee
+from dpmanifolds.privacy import Budget
 from dpmanifolds.privacy.budget import checked_budget
-from dpmanifolds.releases import Release
-from dpmanifolds.releases.entry import ON_INVALID
-from dpmanifolds.releases.second_moment import private_second_moment
+from dpmanifolds.releases import Release, private_descent
+from dpmanifolds.releases.second_moment import private_second_moment, private_tangent_moment
+from dpmanifolds.releases.statistic import ON_INVALID, check_domain
 
-__all__ = ["PrivateEigenvector", "PrivatePCA"]
+__all__ = ["PrivatePCA", "PrivateTangentPCA"]
 
 _LARGEST_MATRIX = 3000
 _STEPS, _PURE_STEPS = 60, 15
@@ -51,12 +52,12 @@ class _SubspaceSteps(StepRule):
 
     radius: float
 
-    def sizes(self, steps: int, noise: float, dim: int) -> np.ndarray:
-        first = min(10 / self.radius**2, 0.5 / (noise * math.sqrt(dim)))
+    def sizes(self, steps: int, sigma: float, dim: int) -> np.ndarray:
+        first = min(10 / self.radius**2, 0.5 / (sigma * math.sqrt(dim)))
         return np.geomspace(first, first / 10, steps)
 
 
-class PrivatePCA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator):  # type: ignore[misc]
+class PrivatePCA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Asked):  # type: ignore[misc]
     """Principal subspaces of vectors (n, p) under a budget, with scikit-learn's interface.
 
     `radius` and `center` must come from public knowledge (pixel ranges, units), never from X; the components are those
@@ -75,6 +76,12 @@ class PrivatePCA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimato
     ((2000, 1), True)
     """
 
+    n_components: int
+    radius: float
+    center: Any
+    solver: str
+    steps: int | None
+    state: str | os.PathLike[str] | None
     components_: np.ndarray
     """Orthonormal rows (n_components, p)."""
     explained_variance_: np.ndarray | None
@@ -82,8 +89,7 @@ class PrivatePCA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimato
     mean_: np.ndarray
     """The public centre."""
     solver_: str
-    release_: Release | DescentResult
-    guarantee_: Guarantee
+    release_: Release
 
     def __init__(
         self,
@@ -101,18 +107,7 @@ class PrivatePCA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimato
         ledger: Any = None,
         dataset: str | None = None,
     ) -> None:
-        self.n_components = n_components
-        self.budget = budget
-        self.radius = radius
-        self.center = center
-        self.solver = solver
-        self.steps = steps
-        self.on_invalid = on_invalid
-        self.unit = unit
-        self.random_state = random_state
-        self.state = state
-        self.ledger = ledger
-        self.dataset = dataset
+        self._store(locals())
 
     def fit(self, X: Any, y: Any = None, *, group_by: Any = None) -> Self:
         """Release the principal components of X (n, p); `group_by` names a person for each row. `y` is not used.
@@ -151,23 +146,13 @@ class PrivatePCA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimato
             return self.solver
         return "covariance" if features <= _LARGEST_MATRIX else "descent"
 
-    def _terms(self) -> dict[str, Any]:
-        rng = None if self.random_state is None else as_generator(self.random_state)
-        return {
-            "on_invalid": self.on_invalid,
-            "unit": self.unit,
-            "ledger": self.ledger,
-            "dataset": self.dataset,
-            "rng": rng,
-        }
-
     def _by_covariance(self, table: np.ndarray, radius: float, kept: int, group_by: Any) -> None:
         release = private_second_moment(
             table, radius, self.budget, center=self.mean_, group_by=group_by, **self._terms()
         )
-        values, frame = np.linalg.eigh(from_upper_triangle(release.value, table.shape[1]))
-        self.components_ = np.ascontiguousarray(frame[:, ::-1][:, :kept].T)
-        self.explained_variance_ = np.maximum(values[::-1][:kept], 0.0)
+        values, vectors = _principal(release, table.shape[1])
+        self.components_ = np.ascontiguousarray(vectors[:kept])
+        self.explained_variance_ = values[:kept]
         self.release_ = release
 
     def _by_descent(self, table: np.ndarray, radius: float, kept: int, group_by: Any) -> None:
@@ -175,12 +160,12 @@ class PrivatePCA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimato
         default = _PURE_STEPS if self.budget.bounded_loss else _STEPS
         # any public start will do, as long as no principal direction is likely to be orthogonal to it
         start = space.project(np.random.default_rng(0).standard_normal(space.point_shape))
-        result = private_descent(
+        self.release_ = private_descent(
             PCALoss(space, radius),
             table - self.mean_,
             space,
+            self.budget,
             start=start,
-            budget=self.budget,
             steps=default if self.steps is None else self.steps,
             step_size=_SubspaceSteps(radius),
             retraction=True,
@@ -188,9 +173,8 @@ class PrivatePCA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimato
             state=self.state,
             **self._terms(),
         )
-        self.components_ = np.ascontiguousarray(result.point.T)
+        self.components_ = np.ascontiguousarray(self.release_.value.T)
         self.explained_variance_ = None
-        self.release_ = result
 
     def transform(self, X: Any) -> np.ndarray:
         """Coordinates along the components (n, n_components), 0 at the centre. Not private: it shows the records."""
@@ -203,51 +187,109 @@ class PrivatePCA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimato
         return np.asarray(rows_of(X, len(self.components_)) @ self.components_ + self.mean_)
 
 
-class PrivateEigenvector(PrivatePCA):
-    """The leading eigenvector of the second moment around a public centre.
+class PrivateTangentPCA(PrivateTransformer):
+    """Principal components of log at a private mean: `mean_share` of the budget goes to the mean, the rest to them.
+
+    `clip_norm` C is the public length to which tangent coordinates are clipped, by default the domain's radius: the
+    noise grows with C², while clipping turns no direction. As in `PrivateTangentSpace`, `transform` shows the records
+    that it is given.
+
+    Two releases share the budget (`releases.second_moment`). First the mean m. Then the second moment M = (1/n)Σ v_i
+    v_iᵀ of the tangent coordinates v_i = log_m x_i, each shortened to |v_i| ≤ C, made integers and squared exactly. One
+    record moves M by at most √2·C²/n in Frobenius norm and 2C²/n in nuclear norm, whatever m is. Eigenvectors of the
+    noisy matrix are post-processing. A person with several records has one term in m and one in M: the bounds are the
+    same.
 
     >>> import numpy as np
-    >>> from dpmanifolds import GaussianDP
-    >>> from dpmanifolds.estimators.pca import PrivateEigenvector
-    >>> X = np.random.default_rng(0).standard_normal((5000, 4)) * [3.0, 0.3, 0.3, 0.3]
-    >>> leading = PrivateEigenvector(GaussianDP(1.0), radius=8.0, random_state=0).fit(X).eigenvector_
-    >>> abs(float(leading[0])) > 0.99
-    True
+    >>> import dpmanifolds as dpm
+    >>> X = dpm.SPD(2).random_point(2000, rng=0)
+    >>> ball = dpm.Ball(dpm.SPD(2), np.eye(2), radius=2.0)
+    >>> pca = dpm.PrivateTangentPCA(ball, dpm.GaussianDP(1.0), n_components=2).fit(X)
+    >>> pca.components_.shape, pca.inverse_transform(pca.transform(X)).shape
+    ((2, 3), (2000, 2, 2))
     """
+
+    n_components: int
+    mean_share: float
+    clip_norm: float | None
+    numerics: str
+    mean_: Array
+    components_: np.ndarray
+    """The principal directions (n_components, dim), by falling variance, as coordinates at the mean."""
+    explained_variance_: np.ndarray
+    """Their eigenvalues, none below 0."""
+    explained_variance_ratio_: np.ndarray
+    """These over the sum of all of them that are above 0."""
+    releases_: tuple[Release, Release]
+    """The mean, and the second moment as coordinates; `guarantee_` is of both together."""
 
     def __init__(
         self,
+        domain: Domain,
         budget: Budget,
-        radius: float,
+        n_components: int,
         *,
-        center: Any = None,
-        solver: str = "auto",
-        steps: int | None = None,
+        mean_share: float = 0.3,
+        clip_norm: float | None = None,
+        numerics: str = "safe",
         on_invalid: str = "raise",
         unit: str | None = None,
         random_state: Any = None,
-        state: str | os.PathLike[str] | None = None,
         ledger: Any = None,
         dataset: str | None = None,
     ) -> None:
-        super().__init__(
-            1,
-            budget,
-            radius,
-            center=center,
-            solver=solver,
-            steps=steps,
-            on_invalid=on_invalid,
-            unit=unit,
-            random_state=random_state,
-            state=state,
-            ledger=ledger,
-            dataset=dataset,
-        )
+        self._store(locals())
 
-    @property
-    def eigenvector_(self) -> np.ndarray:
-        """A unit vector (p,), its largest entry above 0."""
+    def fit(self, X: Any, y: Any = None, *, group_by: Any = None) -> Self:
+        """Release the mean and the second moment of X (n, *point_shape); `y` is not used.
+
+        X may come in every form that can be read more than once, as in `private_mean`. `group_by` names a person for
+        each record; n is then the number of persons.
+        """
+        domain = check_domain(self.domain)
+        manifold = domain.manifold
+        kept = positive_integer("n_components", self.n_components)
+        if kept > manifold.dim:
+            raise ArgumentError(f"must be at most {manifold.dim}, the dimension; got {kept}.", argument="n_components")
+        found = private_tangent_moment(
+            X,
+            domain,
+            self.budget,
+            mean_share=self.mean_share,
+            clip_norm=self.clip_norm,
+            numerics=self.numerics,
+            group_by=group_by,
+            **self._terms(),
+        )
+        self.manifold_ = manifold
+        self.releases_ = (found.mean, found.moment)
+        self.mean_ = found.base
+        self.guarantee_ = found.guarantee
+        self._keep(found.moment, kept)
+        return self
+
+    def _keep(self, moment: Release, count: int) -> None:
+        """Eigenvalues and eigenvectors of the noisy second moment, the largest entry of each vector above 0."""
+        values, vectors = _principal(moment, self.manifold_.dim)
+        largest = np.take_along_axis(vectors, np.argmax(np.abs(vectors), axis=1)[:, None], axis=1)
+        self.components_ = (vectors * np.where(largest < 0, -1.0, 1.0))[:count]
+        self.explained_variance_ = values[:count]
+        total = float(values.sum())
+        self.explained_variance_ratio_ = self.explained_variance_ / total if total > 0 else np.zeros(count)
+        self._n_features_out = count
+
+    def transform(self, X: Any) -> np.ndarray:
+        """Coordinates of each record along the components (n, n_components), 0 at the private mean."""
+        points = self._points(X)
+        return np.asarray(self.manifold_.log_coordinates(self.mean_, points) @ self.components_.T)
+
+    def inverse_transform(self, X: Any) -> Array:
+        """The points of the principal geodesic subspace with these coordinates."""
         check_is_fitted(self)
-        vector = self.components_[0]
-        return np.asarray(vector * np.sign(vector[np.argmax(np.abs(vector))]))
+        return self.manifold_.move(self.mean_, rows_of(X, len(self.components_)) @ self.components_)
+
+
+def _principal(moment: Release, dim: int) -> tuple[np.ndarray, np.ndarray]:
+    """Eigenvalues of a released second moment, none below 0 and the largest first, and its eigenvectors as rows."""
+    values, frame = np.linalg.eigh(from_upper_triangle(moment.value, dim))
+    return np.maximum(values[::-1], 0.0), frame.T[::-1]

@@ -16,7 +16,7 @@ from dpmanifolds.privacy import (
     sensitivity_of_mean_at_center,
     sensitivity_of_mean_gradient,
 )
-from dpmanifolds.privacy.solver import coordinate_rounding, solver_tolerance
+from dpmanifolds.statistics.solver_error import coordinate_rounding, solver_tolerance
 from dpmanifolds.sums.mechanism import Facts
 from dpmanifolds.sums.wrapped import WrappedGaussianMechanism, WrappedLaplaceMechanism
 

@@ -25,12 +25,12 @@ import numpy as np
 from dpmanifolds._arrays import Array
 from dpmanifolds._points import host, leaves
 from dpmanifolds._validate import choice
-from dpmanifolds.distributions import KNormGradientLaw, TangentLaw, gaussian_law, laplace_law
-from dpmanifolds.distributions._gradient_bounds import acceptance_bound
-from dpmanifolds.distributions.flat import is_euclidean
 from dpmanifolds.domains import Ball
 from dpmanifolds.errors import ArgumentError, NotAvailableError, ScaleOutOfRangeError
 from dpmanifolds.intrinsic.direct import of_frechet_mean
+from dpmanifolds.intrinsic.knorm_gradient import KNormGradientLaw, acceptance_bound
+from dpmanifolds.intrinsic.law import TangentLaw, is_euclidean
+from dpmanifolds.intrinsic.riemannian import gaussian_law, laplace_law
 from dpmanifolds.manifolds import Hyperbolic, Sphere
 from dpmanifolds.noise import as_generator
 from dpmanifolds.privacy import (
@@ -101,6 +101,17 @@ class _AroundTheStatistic(_IdealizedMechanism):
     def draw(self, statistic: Array, *, records: Array | None = None, rng: Any = None) -> Draw:
         noise = self._law.sample_coordinates(1, as_generator(rng))[0]
         return Draw(self._shown(self._moved(host(statistic), noise)), None)
+
+    def draw_many(self, statistic: Array, count: int, *, records: Array | None = None, rng: Any = None) -> Array:
+        noise = self._law.sample_coordinates(count, as_generator(rng))
+        return self._shown(self.facts.domain.manifold.move(host(statistic), noise))
+
+    def log_likelihood(self, released: Array, statistic: Array, *, records: Array | None = None) -> np.ndarray:
+        away = np.asarray(self.facts.domain.manifold.dist(host(statistic), released)) / self.scale
+        return -(away**self._power) / self._power
+
+    _power: ClassVar[int] = 1
+    """The density is exp(−(distance/σ)^power/power)."""
 
     def _moved(self, point: Array, noise: np.ndarray) -> Array:
         """exp of the noise at the point, and what takes its place beyond the horizon."""
@@ -210,6 +221,7 @@ class RiemannianGaussianMechanism(_AroundTheStatistic):
     """
 
     name: ClassVar[str] = "riemannian-gaussian"
+    _power: ClassVar[int] = 2
     theorem: ClassVar[str] = "S1 and the profile of the Riemannian Gaussian (docs/proofs/gaussian_dp.md)"
 
     @classmethod
@@ -266,6 +278,7 @@ class KNormGradientMechanism(_IdealizedMechanism):
     """
 
     name: ClassVar[str] = "k-norm-gradient"
+    stays_inside: ClassVar[bool] = True
     theorem: ClassVar[str] = "S2 and the exponential mechanism (docs/proofs/mechanisms.md, M4)"
 
     @property
@@ -295,16 +308,22 @@ class KNormGradientMechanism(_IdealizedMechanism):
         return cls._at_scale(facts, sigma, guarantee)
 
     def draw(self, statistic: Array, *, records: Array | None = None, rng: Any = None) -> Draw:
+        return Draw(self._shown(host(self._law(records, statistic).sample(rng=rng))), None)
+
+    def draw_many(self, statistic: Array, count: int, *, records: Array | None = None, rng: Any = None) -> Array:
+        return self._shown(host(self._law(records, statistic).sample(count, as_generator(rng))))
+
+    def log_likelihood(self, released: Array, statistic: Array, *, records: Array | None = None) -> np.ndarray:
+        inside = self.facts.domain.clip(released)
+        return -np.asarray(self._law(records, statistic)._gradient_norm(inside)) / self.scale
+
+    def _law(self, records: Array | None, estimate: Array) -> KNormGradientLaw:
+        """The estimate centres the proposals only, and any point of the ball will do."""
         if records is None:
             raise ArgumentError("the K-norm gradient mechanism needs the clipped records, not the mean alone.")
-        # the estimate centres the proposals only, and any point of the ball will do
-        law = self._law(records, self.facts.domain.clip(statistic))
-        return Draw(self._shown(host(law.sample(rng=rng))), None)
-
-    def _law(self, records: Array, estimate: Array) -> KNormGradientLaw:
-        ball = self.facts.domain
+        ball, near = self.facts.domain, self.facts.domain.clip(estimate)
         return KNormGradientLaw(
-            ball.manifold, host(records), host(ball.center), ball.radius, self.scale, host(estimate), clipped=True
+            ball.manifold, host(records), host(ball.center), ball.radius, self.scale, host(near), clipped=True
         )
 
     @cached_property

@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 from dpmanifolds.ledger.account import Ledger, as_ledger
-from dpmanifolds.ledger.fingerprint import keyed_fingerprint
-from dpmanifolds.ledger.records import Dataset, Entry, Receipt
-from dpmanifolds.ledger.reservation import Reservation
+from dpmanifolds.ledger.records import Dataset, Entry, Receipt, keyed_fingerprint
+from dpmanifolds.ledger.runs import Reservation
 
 __all__ = ["Dataset", "Entry", "Ledger", "Receipt", "Reservation", "as_ledger", "keyed_fingerprint"]

@@ -28,7 +28,8 @@ from typing import Any
 
 from dpmanifolds._validate import choice, shown
 from dpmanifolds.errors import ArgumentError, LedgerError, SharedRecordsWarning
-from dpmanifolds.ledger import _store, filters
+from dpmanifolds.ledger import _store
+from dpmanifolds.ledger.filters import Standing, limit_of, pure_epsilon
 from dpmanifolds.ledger.records import (
     WHOLE,
     Dataset,
@@ -40,9 +41,7 @@ from dpmanifolds.ledger.records import (
     refuse_reproducible,
     text,
 )
-from dpmanifolds.ledger.reservation import Reservation
-from dpmanifolds.ledger.runs import NewRun, enter_release, read_run
-from dpmanifolds.ledger.standing import Standing, pure_epsilon
+from dpmanifolds.ledger.runs import NewRun, Reservation, enter_release, read_run
 from dpmanifolds.privacy import Budget, Guarantee, compose
 from dpmanifolds.privacy.guarantee import ADJACENCIES
 
@@ -102,7 +101,7 @@ class Ledger:
         choice("adjacency", adjacency, ADJACENCIES)
         if fingerprint is not None:
             text("fingerprint", fingerprint)
-        wanted = Dataset(name, budget, filters.limit_of(budget, filter, alpha), adjacency, unit, fingerprint)
+        wanted = Dataset(name, budget, limit_of(budget, filter, alpha), adjacency, unit, fingerprint)
         with _store.transaction(self.path, write=True, create=True) as connection:
             log = _store.read_log(connection, self.path)
             known = next((entry.as_dataset() for entry in log if (entry.kind, entry.dataset) == ("open", name)), None)
@@ -164,7 +163,7 @@ class Ledger:
     def remaining(self, dataset: str, *, pure: bool = False) -> Budget | None:
         """What can still be spent in one release, in the kind of the filter; None is nothing.
 
-        With a total of (ε, δ) and pure releases only, Σε ≤ ε is enough (`standing`): `pure=True` tells what that
+        With a total of (ε, δ) and pure releases only, Σε ≤ ε is enough (`filters`): `pure=True` tells what that
         leaves, and so does `pure=False` once the filter has nothing left.
         """
         standing = self._standing(self._log(), dataset)

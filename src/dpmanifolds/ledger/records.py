@@ -8,18 +8,17 @@
 
 from __future__ import annotations
 
+import hashlib
 import json
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from typing import Any
 
+import numpy as np
+
 from dpmanifolds.errors import ArgumentError
-from dpmanifolds.privacy import (
-    Budget,
-    Guarantee,
-    compose,
-)
-from dpmanifolds.privacy.advisories import SECOND_USE, Advisory, advisories_for
+from dpmanifolds.ledger.advisories import SECOND_USE, Advisory, advisories_for
+from dpmanifolds.privacy import Budget, Guarantee, compose
 
 __all__ = [
     "WHOLE",
@@ -28,12 +27,14 @@ __all__ = [
     "Receipt",
     "canonical",
     "guarantee_to_dict",
+    "keyed_fingerprint",
     "public_parameters",
     "refuse_reproducible",
     "text",
 ]
 
 WHOLE = "whole"
+_SHORTEST, _LONGEST = 16, hashlib.blake2b.MAX_KEY_SIZE
 
 
 def canonical(value: Any) -> str:
@@ -83,17 +84,63 @@ def text(name: str, value: Any) -> str:
     return value
 
 
+def keyed_fingerprint(data: Any, key: bytes) -> str:
+    """BLAKE2b of `data` under `key`, in hexadecimal, 256 bits: whether two data sets are the same.
+
+    A plain hash of records is no fingerprint: whoever suspects one value of one record can try it. With a key that
+    stays with the custodian the digest is a pseudorandom function of the data. The ledger stores the digest, never the
+    key. `data` is bytes, an array, or an iterable of these (columns, blocks). Shape, dtype and division into blocks
+    count; byte order and memory layout do not.
+
+    >>> import numpy as np
+    >>> from dpmanifolds.ledger import keyed_fingerprint
+    >>> key = b"sixteen bytes, or more"
+    >>> keyed_fingerprint(np.arange(3.0), key) == keyed_fingerprint(np.array([0.0, 1.0, 3.0]), key)
+    False
+    """
+    if not isinstance(key, bytes) or not _SHORTEST <= len(key) <= _LONGEST:
+        raise ArgumentError(
+            f"must be {_SHORTEST} to {_LONGEST} random bytes that stay with you, for instance secrets.token_bytes(32).",
+            argument="key",
+        )
+    digest = hashlib.blake2b(key=key, digest_size=32, person=b"dpmanifolds")
+    for piece in _pieces(data):
+        # every piece is preceded by its length, so that no two lists of pieces feed the same bytes
+        digest.update(len(piece).to_bytes(8, "little"))
+        digest.update(piece)
+    return digest.hexdigest()
+
+
+def _pieces(data: Any) -> Iterable[bytes | memoryview]:
+    if isinstance(data, bytes | bytearray | memoryview):
+        yield b"bytes"
+        yield bytes(data)
+    elif hasattr(data, "shape") and hasattr(data, "dtype"):
+        array = np.asarray(data)
+        if array.dtype.hasobject:
+            raise ArgumentError(
+                "must be bytes or arrays of numbers or fixed-width strings; got objects.", argument="data"
+            )
+        array = np.ascontiguousarray(array, dtype=array.dtype.newbyteorder("<"))
+        yield f"{array.dtype.str} {np.shape(data)}".encode()
+        yield array.tobytes()
+    elif isinstance(data, Iterable) and not isinstance(data, str):
+        for part in data:
+            yield from _pieces(part)
+    else:
+        raise ArgumentError(
+            f"must be bytes, an array, or an iterable of these; got {type(data).__name__}.", argument="data"
+        )
+
+
 @dataclass(frozen=True)
 class Dataset:
     """A data set of a ledger: its total budget, and the limit of the filter that keeps it.
 
-    >>> import tempfile
-    >>> from pathlib import Path
-    >>> import dpmanifolds as dpm
-    >>> with tempfile.TemporaryDirectory() as folder:
-    ...     dataset = dpm.Ledger(Path(folder) / "privacy.ledger").open_dataset("survey", dpm.PureDP(2.0))
-    >>> dataset.name, dataset.budget, dataset.adjacency, dataset.unit
-    ('survey', PureDP(epsilon=2.0), 'replace-one', 'record')
+    >>> from dpmanifolds.ledger import Dataset
+    >>> from dpmanifolds.privacy import PureDP
+    >>> Dataset("survey", PureDP(2.0), PureDP(2.0), "replace-one", "record", None).filter
+    'pure'
     """
 
     name: str
@@ -130,10 +177,10 @@ class Entry:
     >>> with tempfile.TemporaryDirectory() as folder:
     ...     ledger = dpm.Ledger(Path(folder) / "privacy.ledger")
     ...     _ = ledger.open_dataset("survey", dpm.PureDP(2.0))
-    ...     _ = ledger.spend("survey", Guarantee.pure(0.5), what="mean")
+    ...     receipt = ledger.spend("survey", Guarantee.pure(0.5), what="mean")
     ...     entries = ledger.entries()
-    >>> [(entry.number, entry.kind, entry.dataset) for entry in entries], entries[1].what
-    ([(1, 'open', 'survey'), (2, 'spend', 'survey')], 'mean')
+    >>> [(entry.number, entry.kind, entry.dataset) for entry in entries], entries[1].hash == receipt.hash
+    ([(1, 'open', 'survey'), (2, 'spend', 'survey')], True)
     """
 
     number: int
@@ -206,16 +253,9 @@ class Entry:
 class Receipt:
     """Proof that a spend stands in the ledger: keep it with the release, `Ledger.verify` finds it again.
 
-    >>> import tempfile
-    >>> from pathlib import Path
-    >>> import dpmanifolds as dpm
-    >>> from dpmanifolds.privacy import Guarantee
-    >>> with tempfile.TemporaryDirectory() as folder:
-    ...     ledger = dpm.Ledger(Path(folder) / "privacy.ledger")
-    ...     _ = ledger.open_dataset("survey", dpm.PureDP(2.0))
-    ...     receipt = ledger.spend("survey", Guarantee.pure(0.5), what="mean")
-    >>> receipt.dataset, receipt.what, receipt.number, len(receipt.hash)
-    ('survey', 'mean', 2, 64)
+    >>> from dpmanifolds.ledger import Receipt
+    >>> Receipt("survey", "mean", 2, "2026-01-01T00:00:00.000+00:00", "0" * 64).what
+    'mean'
     """
 
     dataset: str

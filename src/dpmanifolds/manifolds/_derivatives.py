@@ -1,4 +1,6 @@
-"""Derivatives in PyTorch and JAX: values by one formula, derivatives by another that is smooth where the first is not.
+"""What is put around a manifold's methods: derivatives in PyTorch and JAX, and checks of the arrays they are given.
+
+Values come by one formula, derivatives by another that is smooth where the first is not.
 
 The formulas that keep every digit (singular values, polar coordinates, iterations) have derivatives that are wrong or
 NaN where eigenvalues repeat, points coincide or vectors vanish. A method marked with `differentiated_by` returns their
@@ -13,15 +15,36 @@ import functools
 import inspect
 from collections.abc import Callable, Sequence
 from functools import cache, partial
-from typing import Any, TypeVar
+from typing import TYPE_CHECKING, Any, TypeVar
 
+from array_api_compat import device as device_of
 from array_api_compat import is_jax_array, is_torch_array
 
-from dpmanifolds._arrays import Array, is_numpy, like
+from dpmanifolds._arrays import Array, holds_complex, is_numpy, like, namespace
+from dpmanifolds.errors import ArgumentError
 
-__all__ = ["call_smoothly", "differentiated_by", "frozen", "matrix_exponential", "multilinear"]
+if TYPE_CHECKING:
+    from dpmanifolds.manifolds.base import Manifold
+
+__all__ = ["call_smoothly", "differentiated_by", "frozen", "guard_methods", "matrix_exponential", "multilinear"]
 
 Method = TypeVar("Method", bound=Callable[..., Any])
+_OF_REAL_NUMBERS = (
+    "exp",
+    "log",
+    "log_coordinates",
+    "inner",
+    "norm",
+    "dist",
+    "squared_dist",
+    "geodesic",
+    "transport",
+    "to_coordinates",
+    "from_coordinates",
+    "log_volume_density",
+    "project",
+    "project_tangent",
+)
 
 
 def differentiated_by(twin: str, *ranks: int) -> Callable[[Method], Method]:
@@ -247,3 +270,42 @@ def _torch_rules() -> Any:
                 return Rules.Multilinear.apply(value, *moved), 0
 
     return Rules
+
+
+def guard_methods(cls: type[Any]) -> None:
+    """Put the checks around the methods that a class defines itself."""
+    for name in _OF_REAL_NUMBERS:
+        if name in cls.__dict__:
+            setattr(cls, name, _refuse_complex(cls.__dict__[name]))
+    if "belongs" in cls.__dict__:
+        cls.belongs = _false_elsewhere(cls.__dict__["belongs"])
+
+
+def _refuse_complex(method: Callable[..., Array]) -> Callable[..., Array]:
+    """A method that raises for complex arrays on a space of real ones, where imaginary parts would be dropped."""
+
+    @functools.wraps(method)
+    def checked(self: Manifold, *arrays: Array, **named: Array) -> Array:
+        if not self.is_complex and any(map(holds_complex, (*arrays, *named.values()))):
+            raise ArgumentError(
+                f"points and vectors of {self!r} are real numbers; got complex ones. Take their real part first."
+            )
+        return method(self, *arrays, **named)
+
+    return checked
+
+
+def _false_elsewhere(method: Callable[..., Array]) -> Callable[..., Array]:
+    """`belongs`, with False for arrays of another shape or of complex numbers instead of real ones."""
+
+    @functools.wraps(method)
+    def checked(self: Manifold, point: Array, tolerance: float | None = None) -> Array:
+        if not self.point_shape:
+            return method(self, point, tolerance)
+        shape, rank = tuple(point.shape), len(self.point_shape)
+        if shape[max(len(shape) - rank, 0) :] == self.point_shape and (self.is_complex or not holds_complex(point)):
+            return method(self, point, tolerance)
+        xp = namespace(point)
+        return xp.zeros(shape[: max(len(shape) - rank, 0)], dtype=xp.bool, device=device_of(point))
+
+    return checked

@@ -4,23 +4,33 @@
 >>> logs, _ = matrix_logs(np.array([np.diag([1.0, 2.0, 3.0, 4.0])]))
 >>> bool(np.allclose(logs[0], np.diag(np.log([1.0, 2.0, 3.0, 4.0])), atol=1e-15))
 True
+
+Records get theirs as coordinates, by whatever way their size and place ask for; a matrix that LAPACK refuses costs the
+others nothing.
+
+>>> factors = call_each(np.linalg.cholesky, np.stack([4 * np.eye(2), -np.eye(2)]))
+>>> factors[0].tolist(), bool(np.isnan(factors[1]).all())
+([[2.0, 0.0], [0.0, 2.0]], True)
 """
 
 from __future__ import annotations
 
 import math
+from collections.abc import Callable
 from decimal import Context, Decimal, localcontext
-from functools import cache
+from functools import cache, partial
 from typing import Any
 
 import numpy as np
+from array_api_compat import device as device_of
 from array_api_compat import is_jax_array, is_torch_array
 
-from dpmanifolds._arrays import Array, eye, namespace
-from dpmanifolds.manifolds._lapack import call_each
-from dpmanifolds.manifolds._small_eigen import LARGEST_SMALL
+from dpmanifolds._arrays import Array, eye, is_numpy, like, namespace, on_accelerator, stack_last, to_numpy, transpose
+from dpmanifolds._points import leaves, map_parts
+from dpmanifolds.manifolds._derivatives import call_smoothly
+from dpmanifolds.manifolds._symmetric import LARGEST_SMALL, log_entries, matrix_form, upper_triangle
 
-__all__ = ["largest_spread", "logs_by_products", "matrix_logs"]
+__all__ = ["call_each", "largest_spread", "log_triangle", "logs_by_products", "matrix_logs"]
 
 # the squares of Cayley's transform that the polynomial is made for; at 0.8 and below, its powers are well conditioned
 _LARGEST_SQUARE = 0.8
@@ -224,3 +234,116 @@ def _twice_artanh_over(square: Decimal) -> Decimal:
     """2·artanh(√z)/√z."""
     root = square.sqrt()
     return ((1 + root) / (1 - root)).ln() / root
+
+
+Entries = dict[tuple[int, int], Array]
+
+
+def log_triangle(points: Array, k: int, whitener: Array | None = None) -> Array:
+    """Coordinates (..., dim) of log(MxMᵀ) for records x (..., k, k) and one M; NaN where x is not positive.
+
+    Row by row: closed forms for k ≤ 3, products or LAPACK on the host, products on an accelerator, where LAPACK on the
+    host does those that are hard; eigh of the whole block elsewhere.
+
+    >>> import numpy as np
+    >>> log_triangle(np.stack([np.eye(2), -np.eye(2)]), 2).tolist()
+    [[0.0, 0.0, 0.0], [nan, nan, nan]]
+    """
+    arrays = (points,) if whitener is None else (points, whitener)
+    return call_smoothly(partial(_triangle, k), _smooth_triangle, (2,) * len(arrays), *arrays)
+
+
+def _smooth_triangle(points: Array, whitener: Array | None = None) -> Array:
+    if whitener is not None:
+        points = whitener @ points @ transpose(whitener)
+    return upper_triangle(matrix_form("log", points))
+
+
+def _triangle(k: int, points: Array, whitener: Array | None = None) -> Array:
+    with np.errstate(all="ignore"):
+        if k <= LARGEST_SMALL:
+            return _small(points, k, whitener)
+        device = on_accelerator(points) and points.dtype == namespace(points).float64
+        if whitener is not None:
+            # one small product for each record: a large one for all of them may be cut anywhere
+            each = namespace(points).broadcast_to(whitener, points.shape) if device else whitener
+            points = each @ points @ transpose(each)
+        if is_numpy(points) and points.dtype == np.float64:
+            logs = matrix_logs(points.reshape(-1, k, k))[0].reshape(points.shape)
+        elif device:
+            logs = _on_device(points)
+        else:
+            logs = _by_eigen_elsewhere(points)
+        return upper_triangle(logs)
+
+
+def _small(points: Array, k: int, whitener: Array | None) -> Array:
+    """One array per entry, so that all records are worked on side by side."""
+    if is_numpy(points):
+        columns = np.ascontiguousarray(np.moveaxis(points.reshape(*points.shape[:-2], k * k), -1, 0))
+        x: Entries = {(i, j): columns[k * i + j] for i in range(k) for j in range(i, k)}
+    else:
+        x = {(i, j): points[..., i, j] for i in range(k) for j in range(i, k)}
+    logs = log_entries(x if whitener is None else _whitened(x, whitener, k), k)
+    root = math.sqrt(2)
+    entries = [logs[(i, i)] for i in range(k)] + [root * logs[(i, j)] for i in range(k) for j in range(i + 1, k)]
+    return np.moveaxis(np.stack(entries), 0, -1) if is_numpy(points) else stack_last(*entries)
+
+
+def _whitened(x: Entries, matrix: Array, k: int) -> Entries:
+    """Entries (i, j), i ≤ j, of MxMᵀ for a lower triangular M, which is what Cholesky factors have."""
+    full = {(i, j): x[min(i, j), max(i, j)] for i in range(k) for j in range(k)}
+    half = {(i, j): sum(matrix[..., i, a] * full[(a, j)] for a in range(i + 1)) for i in range(k) for j in range(k)}
+    return {(i, j): sum(half[(i, a)] * matrix[..., j, a] for a in range(j + 1)) for i in range(k) for j in range(i, k)}
+
+
+def _on_device(points: Array) -> Array:
+    """By products on the device; those that are not for products go to the host, each by its own mask."""
+    xp = namespace(points)
+    k = points.shape[-1]
+    flat = xp.reshape(points, (-1, k, k))
+    logs, right = logs_by_products(flat)
+    hard = np.flatnonzero(~to_numpy(right))
+    if hard.size:
+        # JAX compiles for every number of them: only powers of two, the first once more and again
+        hard = np.concatenate([hard, np.full((1 << (hard.size - 1).bit_length()) - hard.size, hard[0])])
+        at = xp.asarray(hard, device=device_of(flat))
+        found = like(matrix_logs(to_numpy(xp.take(flat, at, axis=0)))[0], flat)
+        if is_jax_array(logs):
+            logs = logs.at[at].set(found)
+        else:
+            logs[at] = found
+    return xp.reshape(logs, points.shape)
+
+
+def _by_eigen_elsewhere(points: Array) -> Array:
+    """eigh of every record, of those that are not finite of the identity instead."""
+    xp = namespace(points)
+    finite = xp.all(xp.isfinite(points), axis=(-2, -1))
+    values, vectors = xp.linalg.eigh(xp.where(finite[..., None, None], points, eye(points.shape[-1], points)))
+    usable = finite[..., None] & (values > 0)
+    logs = xp.log(xp.where(usable, values, xp.full_like(values, math.nan)))
+    return (vectors * logs[..., None, :]) @ transpose(vectors)
+
+
+def call_each(routine: Callable[[np.ndarray], Any], matrices: np.ndarray) -> Any:
+    """routine(matrices) for a routine of `np.linalg`, with NaN for the matrices that it refuses.
+
+    NumPy calls LAPACK once for each matrix, on a copy of that matrix in the same place, so that what comes out for one
+    does not depend on the others; only its refusal is for all of them together. Where it refuses they are handed over
+    one by one: the same calls, hence the same bits (tests/sums/test_contract.py).
+    """
+    try:
+        return routine(matrices)
+    except np.linalg.LinAlgError:
+        pass
+    found = routine(np.broadcast_to(np.eye(matrices.shape[-1]), (1, *matrices.shape[1:])))
+    results = map_parts(lambda part: np.full((len(matrices), *part.shape[1:]), np.nan), found)
+    for row, matrix in enumerate(matrices):
+        try:
+            one = routine(matrix[None])
+        except np.linalg.LinAlgError:
+            continue
+        for result, part in zip(leaves(results), leaves(one), strict=True):
+            result[row] = part[0]
+    return results

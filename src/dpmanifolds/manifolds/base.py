@@ -11,9 +11,10 @@ import numpy as np
 from dpmanifolds._arrays import Array, like, namespace, root, to_numpy
 from dpmanifolds._points import leaves
 from dpmanifolds._validate import numeric_array, record_numbers, shown
-from dpmanifolds.errors import ArgumentError, ScaleOutOfRangeError
-from dpmanifolds.manifolds._common import check_gradient, frame_products, number_rules
-from dpmanifolds.manifolds._guards import guard_methods
+from dpmanifolds.errors import ArgumentError, NotAvailableError, ScaleOutOfRangeError
+from dpmanifolds.manifolds._common import RootSystem, check_gradient, frame_products, number_rules
+from dpmanifolds.manifolds._derivatives import guard_methods
+from dpmanifolds.manifolds.linearization import Linearization, linearize_by_average, weighted_sum
 from dpmanifolds.manifolds.names import register
 from dpmanifolds.noise import as_generator
 
@@ -61,6 +62,13 @@ class Manifold(ABC):
 
     is_model_space: bool = False
     """Whether it is, up to isometry, flat, a sphere, a circle (of exact injectivity radius) or hyperbolic space."""
+
+    polar_roots: tuple[tuple[int, float], ...] | None = None
+    """Where distance says everything, as directions are alike: the (m, a) for which spheres of radius s below
+    `injectivity_radius`, the cut locus, have an area ∝ ∏ (sin(as)/a)^m, or sinh in negative curvature."""
+
+    root_system: RootSystem | None = None
+    """That of a compact symmetric space whose distances depend on angles: rotations, subspaces."""
 
     has_chart: bool = False
     """Whether it is a `FlatManifold`: one chart maps all of it isometrically onto R^dim."""
@@ -215,7 +223,8 @@ class Manifold(ABC):
         # overflow is looked for below, in every library alike
         with np.errstate(all="ignore"):
             points = self.exp_coordinates(base, coordinates)
-            finite = all(bool(namespace(leaf).all(namespace(leaf).isfinite(leaf))) for leaf in leaves(points))
+            parts = leaves(points) if self.has_parts else [points]
+            finite = all(bool(namespace(leaf).all(namespace(leaf).isfinite(leaf))) for leaf in parts)
             if finite and bool(np.all(to_numpy(self.belongs(points)))):
                 return points
         raise ScaleOutOfRangeError(
@@ -276,7 +285,8 @@ class Manifold(ABC):
 
     def as_points(self, points: Any, name: str = "points") -> Array:
         """`points` as an array (..., *point_shape) of numbers, or an error that says which shape is needed."""
-        array = numeric_array(name, points)
+        # most often they are such an array already
+        array = points if type(points) is np.ndarray and points.dtype.char in "fdFD" else numeric_array(name, points)
         if not self.is_complex and namespace(array).isdtype(array.dtype, "complex floating"):
             raise ArgumentError(
                 f"{name} of {self!r} must be real numbers; got complex ones. Take their real part first."
@@ -375,6 +385,31 @@ class Manifold(ABC):
         frame = self.from_coordinates(base, like(np.eye(self.dim), base))
         bent = self.acceleration(base, vector, frame)
         return self.from_coordinates(base, frame_products(hessian, frame) + frame_products(gradient, bent))
+
+    def linearize(self, base: Array, points: Array, weights: Array, hessian: bool) -> Linearization:
+        """The sums of Taylor terms of ½ρ² that lead to a mean; without `hessian` second order may be left out.
+
+        Unless a manifold knows its own Hessian, that of its average curvature leads the steps (`linearization`).
+        """
+        return linearize_by_average(self, base, points, weights, hessian)
+
+    def ambient_moment(self, points: Array, weights: Array) -> Array:
+        """What is summed over records for a start of the steps to a mean: the arrays, unless more is needed."""
+        return weighted_sum(points, weights)
+
+    def point_of_moment(self, moment: Array) -> Array:
+        """That start: the point which belongs to the moment of all records, weights summing to one."""
+        return self.project(moment)
+
+    def mean_rounding(self, center: Array, radius: float, condition: float) -> float:
+        """The largest rounding bound, in units of eps, that `linearize` reports for records and base within `radius`
+        of the centre and of at most this `condition`; `NotAvailableError` where none is proven."""
+        raise NotAvailableError(f"no public bound of the rounding of means is known on {self!r}.")
+
+    @property
+    def rounding_in_double(self) -> float:
+        """What the routines of double precision may add to it."""
+        return 0.0
 
     def geodesic(self, a: Array, b: Array, t: Array | float) -> Array:
         """The point at time t on the shortest geodesic from a (t=0) to b (t=1); `t` broadcasts with leading axes."""

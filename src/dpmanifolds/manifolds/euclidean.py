@@ -8,10 +8,11 @@ from typing import Any
 
 import numpy as np
 
-from dpmanifolds._arrays import Array, dot, like, namespace, root
+from dpmanifolds._arrays import Array, dot, like, namespace, norm, root
 from dpmanifolds._validate import positive_integer
 from dpmanifolds.manifolds._common import check_gradient, normal_array
 from dpmanifolds.manifolds.base import Manifold
+from dpmanifolds.manifolds.linearization import FlatSums, weighted_sum
 
 __all__ = ["Euclidean", "FlatManifold"]
 
@@ -42,6 +43,12 @@ class FlatManifold(Manifold):
     @abstractmethod
     def inverse_chart(self, coordinates: Array) -> Array:
         """The point with these global coordinates."""
+
+    def chart_sums(self, block: Array, weights: Array) -> FlatSums:
+        """The sums of a block, shapes (*batch, dim), batch and batch."""
+        chart = self.chart(block)
+        size = weighted_sum(norm(chart), weights)
+        return FlatSums(weighted_sum(chart, weights), size, 0 * size)
 
     def exp(self, base: Array, vector: Array) -> Array:
         return self.inverse_chart(self.chart(base) + self.to_coordinates(base, vector))
@@ -143,6 +150,9 @@ class Euclidean(FlatManifold):
 
     def project(self, point: Array) -> Array:
         return point
+
+    def mean_rounding(self, center: Array, radius: float, condition: float) -> float:
+        return 32 * (float(np.linalg.norm(center)) + radius)
 
     def random_point(self, size: tuple[int, ...] | int = (), *, rng: Any = None) -> Array:
         return normal_array(rng, size, self.point_shape)

@@ -5,14 +5,27 @@ from __future__ import annotations
 import math
 from typing import Any
 
-from dpmanifolds._arrays import Array, contract, eye, log_sinc, namespace, norm, root, safe_divide, sym, transpose
+from dpmanifolds._arrays import (
+    Array,
+    contract,
+    eye,
+    log_sinc,
+    namespace,
+    norm,
+    root,
+    safe_divide,
+    sym,
+    transpose,
+    x_cot_x,
+)
 from dpmanifolds._validate import positive_integer
 from dpmanifolds.errors import ArgumentError
-from dpmanifolds.manifolds._common import normal_array
+from dpmanifolds.manifolds._common import RootSystem, normal_array
 from dpmanifolds.manifolds._derivatives import differentiated_by, matrix_exponential
 from dpmanifolds.manifolds._orthonormal import blocks, complete_basis, orthonormal_belongs, orthonormalize
-from dpmanifolds.manifolds._spectral import matrix_form
+from dpmanifolds.manifolds._symmetric import matrix_form
 from dpmanifolds.manifolds.base import Manifold
+from dpmanifolds.manifolds.linearization import HessianBlock, Linearization, first_order, spread_weights, weighted_sum
 
 __all__ = ["Grassmann"]
 
@@ -44,6 +57,8 @@ class Grassmann(Manifold):
         self.dim = self.p * (self.n - self.p)
         self.point_shape = (self.n, self.p)
         self.is_model_space = self.dim == 1
+        self.root_system = RootSystem(self.rank, 1.0, 1, abs(self.n - 2 * self.p), math.pi / 2, angle_copies=1)
+        self.polar_roots = self.root_system.polar_roots
         if self.dim == 1:
             self.curvature_bounds = (0.0, 0.0)
         else:
@@ -168,5 +183,60 @@ class Grassmann(Manifold):
     def project(self, point: Array) -> Array:
         return orthonormalize(point)
 
+    def linearize(self, base: Array, points: Array, weights: Array, hessian: bool) -> Linearization:
+        """In the log's singular bases: g(θᵢ−θⱼ) on symmetric, g(θᵢ+θⱼ) on skew pairs, g(θⱼ) on the rest."""
+        xp = namespace(base, points)
+        coordinates, result = first_order(self, base, points, weights, points.shape[-2])
+        if not hessian:
+            return result
+        inner = xp.reshape(coordinates, (*coordinates.shape[:-1], self.n - self.p, self.p))
+        left, angles, right = xp.linalg.svd(inner, full_matrices=True)
+        factors = _grassmann_factors(angles, self.n - self.p, self.p)
+        w = spread_weights(weights, inner.ndim)
+
+        def operator(vector: Array) -> Array:
+            direction = xp.reshape(vector, (*vector.shape[:-1], self.n - self.p, self.p))
+            seen = transpose(left) @ direction @ transpose(right)
+            total = xp.sum(w * (left @ _grassmann_hessian(seen, factors, self.rank) @ right), axis=0)
+            return xp.reshape(total, vector.shape)
+
+        result.blocks = [HessianBlock(operator, 4 * 8 * math.prod(points.shape))]
+        return result
+
+    def ambient_moment(self, points: Array, weights: Array) -> Array:
+        """Σ w xxᵀ."""
+        return weighted_sum(points @ transpose(points), weights)
+
+    def point_of_moment(self, moment: Array) -> Array:
+        """The leading eigenvectors of the mean projector."""
+        return namespace(moment).linalg.eigh(sym(moment))[1][..., -self.p :]
+
+    def mean_rounding(self, center: Array, radius: float, condition: float) -> float:
+        return 16 * self.n * (1 + 2 * radius)
+
     def random_point(self, size: tuple[int, ...] | int = (), *, rng: Any = None) -> Array:
         return self.project(normal_array(rng, size, self.point_shape))
+
+
+def _grassmann_factors(angles: Array, rows: int, columns: int) -> tuple[Array, Array, Array]:
+    """g(θᵢ−θⱼ), g(θᵢ+θⱼ) on the square block, and g of the row's or column's own angle on all entries."""
+    xp = namespace(angles)
+    rank = angles.shape[-1]
+    difference = x_cot_x(angles[..., :, None] - angles[..., None, :])
+    total = x_cot_x(angles[..., :, None] + angles[..., None, :])
+    own = x_cot_x(angles)
+    one = xp.ones_like(angles[..., :1])
+    padded_rows = xp.concat([own] + [one] * (rows - rank), axis=-1)
+    padded_columns = xp.concat([own] + [one] * (columns - rank), axis=-1)
+    return difference, total, padded_rows[..., :, None] * padded_columns[..., None, :]
+
+
+def _grassmann_hessian(seen: Array, factors: tuple[Array, Array, Array], rank: int) -> Array:
+    xp = namespace(seen)
+    difference, total, border = factors
+    square = seen[..., :rank, :rank]
+    even, odd = (square + transpose(square)) / 2, (square - transpose(square)) / 2
+    core = difference * even + total * odd
+    outside = border * seen
+    top = xp.concat([core, outside[..., :rank, rank:]], axis=-1)
+    return xp.concat([top, outside[..., rank:, :]], axis=-2)

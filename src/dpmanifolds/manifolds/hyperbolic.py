@@ -10,6 +10,7 @@ import numpy as np
 from dpmanifolds._arrays import (
     Array,
     dot,
+    eps,
     is_traced,
     log_sinhc,
     namespace,
@@ -19,13 +20,21 @@ from dpmanifolds._arrays import (
     row_norm,
     safe_divide,
     sinhc,
+    x_coth_x,
 )
 from dpmanifolds._validate import negative_number, positive_integer
 from dpmanifolds.errors import ArgumentError
-from dpmanifolds.manifolds._common import default_tolerance, normal_array
+from dpmanifolds.manifolds._common import (
+    arsinh_ratio,
+    capped_exp,
+    cosh_root,
+    default_tolerance,
+    normal_array,
+    sinhc_root,
+)
 from dpmanifolds.manifolds._derivatives import differentiated_by
-from dpmanifolds.manifolds._smooth import arsinh_ratio, cosh_root, sinhc_root
 from dpmanifolds.manifolds.base import Manifold
+from dpmanifolds.manifolds.linearization import Linearization, around_direction, taylor_sums, weighted_sum
 
 __all__ = ["Hyperbolic"]
 
@@ -56,6 +65,7 @@ class Hyperbolic(Manifold):
         value = self.curvature if self.dim > 1 else 0.0
         self.curvature_bounds = (value, value)
         self.scale_length = 1 / math.sqrt(-self.curvature)
+        self.polar_roots = ((self.dim - 1, 1 / self.scale_length),)
 
     @property
     def parameters(self) -> tuple[Any, ...]:
@@ -209,6 +219,33 @@ class Hyperbolic(Manifold):
 
     def project(self, point: Array) -> Array:
         return self._lift(point[..., 1:])
+
+    def linearize(self, base: Array, points: Array, weights: Array, hessian: bool) -> Linearization:
+        """Hess = g·I + (1 − g)·uuᵀ with g = √κρ coth(√κρ) and u the direction to the record."""
+        coordinates = self.to_coordinates(base, self.log(base, points))
+        distance = norm(coordinates)
+        scale = self.scale_length
+        # a Lorentz point far from the origin stretches the last place by its time-like coordinate
+        stretch = base[..., 0] * points[..., 0] / (scale * scale)
+        rounding = 16 * eps(distance) * math.sqrt(points.shape[-1]) * stretch * (scale + distance)
+        result = taylor_sums(self, distance, weighted_sum(coordinates, weights), weights, rounding)
+        if hessian:
+            result.hessian = around_direction(coordinates, distance, x_coth_x(distance / scale), weights)
+        return result
+
+    def point_of_moment(self, moment: Array) -> Array:
+        """The Lorentz centroid: the mean vector scaled back to the hyperboloid."""
+        xp = namespace(moment)
+        size = norm(moment[..., 1:])
+        length = xp.sqrt((moment[..., 0] - size) * (moment[..., 0] + size))
+        return self.project(self.scale_length * moment / length[..., None])
+
+    def mean_rounding(self, center: Array, radius: float, condition: float) -> float:
+        """A Lorentz point stretches the last place by its time-like coordinate."""
+        scale = self.scale_length
+        farthest = math.acosh(max(float(center[0]) / scale, 1.0)) + radius / scale
+        stretch = capped_exp(2 * farthest)
+        return 16 * math.sqrt(self.dim + 1) * stretch * (scale + 2 * radius)
 
     def random_point(self, size: tuple[int, ...] | int = (), *, rng: Any = None) -> Array:
         tangent = normal_array(rng, size, (self.dim,)) * self.scale_length

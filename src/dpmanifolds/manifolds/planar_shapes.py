@@ -18,18 +18,20 @@ from dpmanifolds._arrays import (
     norm,
     row_norm,
     safe_divide,
+    transpose,
+    x_cot_x,
 )
 from dpmanifolds._validate import each_record, has_one_type, numeric_array, positive_integer
 from dpmanifolds.errors import ArgumentError, NotOnManifoldError
-from dpmanifolds.manifolds._common import default_tolerance, great_circle, normal_array
+from dpmanifolds.manifolds._common import arc_ratio, cos_root, default_tolerance, great_circle, normal_array, sinc_root
 from dpmanifolds.manifolds._derivatives import differentiated_by
-from dpmanifolds.manifolds._householder import (
+from dpmanifolds.manifolds._orthonormal import (
     complement_to_coordinates,
     coordinates_to_complement,
     reflect_to_axis,
 )
-from dpmanifolds.manifolds._smooth import arc_ratio, cos_root, sinc_root
 from dpmanifolds.manifolds.base import Manifold
+from dpmanifolds.manifolds.linearization import Linearization, around_direction, first_order, outer_sum, spread_weights
 
 __all__ = ["PlanarShapes"]
 
@@ -69,6 +71,8 @@ class PlanarShapes(Manifold):
         self.curvature_bounds = (4.0, 4.0) if self.k == 3 else (1.0, 4.0)
         self.injectivity_radius = math.pi / 2
         self.is_model_space = self.k == 3
+        # CP^m, m = k − 2: (sin s)^{2m−2}·sin(2s)/2
+        self.polar_roots = ((self.dim - 2, 1.0), (1, 2.0))
 
     @property
     def average_curvature(self) -> float:
@@ -274,6 +278,35 @@ class PlanarShapes(Manifold):
 
     def project(self, point: Array) -> Array:
         return self.from_landmarks(point)
+
+    def linearize(self, base: Array, points: Array, weights: Array, hessian: bool) -> Linearization:
+        """As on a unit sphere, with g(2ρ) instead of g(ρ) in the complex direction iu."""
+        xp = namespace(base, points)
+        coordinates, result = first_order(self, base, points, weights, math.sqrt(points.shape[-1]))
+        if hessian:
+            distance = norm(coordinates)
+            half = self.k - 2
+            turned = xp.concat([-coordinates[..., half:], coordinates[..., :half]], axis=-1)
+            slow, fast = x_cot_x(distance), x_cot_x(2 * distance)
+            matrix = around_direction(coordinates, distance, slow, weights)
+            share = spread_weights(weights, distance.ndim) * (fast - slow)
+            result.hessian = matrix + outer_sum(safe_divide(turned, distance[..., None]), share)
+        return result
+
+    def ambient_moment(self, points: Array, weights: Array) -> Array:
+        """Σ w xx*."""
+        xp = namespace(points)
+        scaled = xp.conj(points) * xp.astype(spread_weights(weights, points.ndim), points.dtype)
+        if points.ndim == 2:
+            return transpose(points) @ scaled
+        return xp.sum(points[..., :, None] * scaled[..., None, :], axis=0)
+
+    def point_of_moment(self, moment: Array) -> Array:
+        """The leading eigenvector: the full Procrustes mean."""
+        return self.project(namespace(moment).linalg.eigh(moment)[1][..., :, -1])
+
+    def mean_rounding(self, center: Array, radius: float, condition: float) -> float:
+        return 16 * math.sqrt(self.k) * (1 + 2 * radius)
 
     def random_point(self, size: tuple[int, ...] | int = (), *, rng: Any = None) -> Array:
         parts = normal_array(rng, size, (2, self.k))

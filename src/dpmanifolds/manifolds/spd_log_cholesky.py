@@ -7,13 +7,16 @@ from typing import Any
 
 import numpy as np
 
-from dpmanifolds._arrays import Array, gather, is_numpy, like, namespace, sym, transpose
-from dpmanifolds.manifolds._common import normal_array
-from dpmanifolds.manifolds._lapack import call_each
+from dpmanifolds._arrays import Array, contract, gather, is_numpy, like, namespace, norm, sym, transpose
+from dpmanifolds.manifolds._common import capped_exp, normal_array
+from dpmanifolds.manifolds._logarithms import call_each
 from dpmanifolds.manifolds.euclidean import FlatManifold
-from dpmanifolds.manifolds.spd import SPDBase
+from dpmanifolds.manifolds.linearization import FlatSums, weighted_sum
+from dpmanifolds.manifolds.spd import SPDBase, not_positive
 
 __all__ = ["SPDLogCholesky"]
+
+_CELLS = 64
 
 
 class SPDLogCholesky(SPDBase, FlatManifold):
@@ -98,6 +101,42 @@ class SPDLogCholesky(SPDBase, FlatManifold):
         both = first * second
         bend = self._join(both[..., : self.k] * diagonal, 0 * both[..., self.k :])
         return 2 * sym(bend @ transpose(factor) + moves[0] @ transpose(moves[1]))
+
+    def chart_sums(self, block: Array, weights: Array) -> FlatSums:
+        """The factorisation moves x by k·tr(x) units, which moves L by at most ‖L‖·‖x⁻¹‖ times that."""
+        xp = namespace(block)
+        try:
+            factor = xp.linalg.cholesky(block)
+            inverse = xp.linalg.inv(factor)
+        except np.linalg.LinAlgError:
+            raise not_positive() from None
+        chart = self.chart_of_factor(factor)
+        condition = contract(factor, factor) * contract(inverse, inverse)
+        error = self.k * condition * (1 + xp.sqrt(contract(factor, factor)))
+        return FlatSums(weighted_sum(chart, weights), weighted_sum(norm(chart), weights), weighted_sum(error, weights))
+
+    def mean_rounding(self, center: Array, radius: float, condition: float) -> float:
+        """The largest over how the radius is split between the logarithms of the diagonal (a) and the rest (b).
+
+        L = D(I + N) with ‖N‖ ≤ ‖rest‖·‖D⁻¹‖, and (I + N)⁻¹ = Σ_{p<k} (−N)^p. The j-th largest change of a logarithm is
+        at most a/√j. Cells of a, each at its worst corner.
+        """
+        factor = np.linalg.cholesky(center)
+        diagonal, rest = np.diagonal(factor), float(np.linalg.norm(np.tril(factor, -1)))
+        chart = math.hypot(float(np.linalg.norm(np.log(diagonal))), rest) + radius
+        worst = 0.0
+        for cell in range(_CELLS):
+            below = rest + radius * math.sqrt(1 - (cell / _CELLS) ** 2)
+            ladder = [capped_exp(radius * (cell + 1) / _CELLS / math.sqrt(j)) for j in range(1, self.k + 1)]
+            stretch = math.hypot(*ladder)
+            size = math.hypot(below, stretch * float(diagonal.max()))
+            strict = below * ladder[0] / float(diagonal.min())
+            series = 1.0
+            for _ in range(self.k - 1):
+                series = 1 + strict * series
+            both = size * stretch / float(diagonal.min()) * series
+            worst = max(worst, both * both * (1 + size))
+        return self.k * worst + 32 * chart
 
     def random_point(self, size: tuple[int, ...] | int = (), *, rng: Any = None) -> Array:
         return self.inverse_chart(normal_array(rng, size, (self.dim,)))

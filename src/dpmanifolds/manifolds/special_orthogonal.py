@@ -7,9 +7,22 @@ from typing import Any
 
 import numpy as np
 
-from dpmanifolds._arrays import Array, contract, gather, like, log_sinc, namespace, norm, root, sym, transpose
+from dpmanifolds._arrays import (
+    Array,
+    astype_complex,
+    contract,
+    gather,
+    like,
+    log_sinc,
+    namespace,
+    norm,
+    root,
+    sym,
+    transpose,
+    x_cot_x,
+)
 from dpmanifolds._validate import positive_integer
-from dpmanifolds.manifolds._common import normal_array
+from dpmanifolds.manifolds._common import RootSystem, normal_array
 from dpmanifolds.manifolds._derivatives import differentiated_by, frozen, matrix_exponential
 from dpmanifolds.manifolds._orthonormal import (
     exp_skew,
@@ -20,8 +33,9 @@ from dpmanifolds.manifolds._orthonormal import (
     smooth_polar_factor,
     square_root,
 )
-from dpmanifolds.manifolds._spectral import matrix_form
+from dpmanifolds.manifolds._symmetric import matrix_form
 from dpmanifolds.manifolds.base import Manifold
+from dpmanifolds.manifolds.linearization import HessianBlock, Linearization, first_order, no_center, spread_weights
 
 __all__ = ["SpecialOrthogonal"]
 
@@ -49,6 +63,8 @@ class SpecialOrthogonal(Manifold):
         self.dim = self.n * (self.n - 1) // 2
         self.point_shape = (self.n, self.n)
         self.is_model_space = self.dim == 1
+        self.root_system = RootSystem(self.n // 2, 0.5, 2, 2 * (self.n % 2), math.pi, angle_copies=2)
+        self.polar_roots = self.root_system.polar_roots
         self.curvature_bounds = {2: (0.0, 0.0), 3: (0.25, 0.25)}.get(self.n, (0.0, 0.5))
 
     @property
@@ -160,6 +176,35 @@ class SpecialOrthogonal(Manifold):
         other = like(np.diag(np.arange(1.0, self.n + 1)), point)
         nearest = smooth_polar_factor(xp.where(negative, other, point))
         return xp.where(negative, self._mirrored(xp.where(negative, point, other)), nearest)
+
+    def linearize(self, base: Array, points: Array, weights: Array, hessian: bool) -> Linearization:
+        """Hess Ω = U (g((θ_a−θ_b)/2) ∘ U*ΩU) U* with the log's eigenvectors U and eigenvalues iθ."""
+        xp = namespace(base, points)
+        coordinates, result = first_order(self, base, points, weights, points.shape[-2])
+        if not hessian:
+            return result
+        skew = transpose(base) @ self.from_coordinates(base, coordinates)
+        angles, vectors = xp.linalg.eigh(-0.5j * astype_complex(skew - transpose(skew)))
+        factor = x_cot_x((angles[..., :, None] - angles[..., None, :]) / 2)
+        factor = astype_complex(spread_weights(weights, factor.ndim) * factor)
+        adjoint = xp.conj(transpose(vectors))
+
+        def operator(vector: Array) -> Array:
+            direction = astype_complex(transpose(base) @ self.from_coordinates(base, vector))
+            turned = vectors @ (factor * (adjoint @ direction @ vectors)) @ adjoint
+            return self.to_coordinates(base, base @ xp.real(xp.sum(turned, axis=0)))
+
+        result.blocks = [HessianBlock(operator, 2 * 16 * math.prod(points.shape))]
+        return result
+
+    def point_of_moment(self, moment: Array) -> Array:
+        xp = namespace(moment)
+        if bool(xp.any(xp.linalg.svdvals(moment)[..., -1] < 1e-8)):
+            raise no_center()
+        return self.project(moment)
+
+    def mean_rounding(self, center: Array, radius: float, condition: float) -> float:
+        return 16 * self.n * (1 + 2 * radius)
 
     def random_point(self, size: tuple[int, ...] | int = (), *, rng: Any = None) -> Array:
         draw = normal_array(rng, size, self.point_shape)

@@ -7,19 +7,31 @@ from typing import Any
 
 import numpy as np
 
-from dpmanifolds._arrays import Array, dot, log_sinc, namespace, norm, row_norm, safe_divide
-from dpmanifolds._validate import positive_integer, positive_number
-from dpmanifolds.manifolds._common import default_tolerance, great_circle, normal_array
+from dpmanifolds._arrays import Array, dot, eps, log_sinc, namespace, norm, row_norm, safe_divide, transpose
+from dpmanifolds._validate import numeric_array, positive_integer, positive_number
+from dpmanifolds.errors import ArgumentError, NotOnManifoldError
+from dpmanifolds.manifolds._common import arc_ratio, cos_root, default_tolerance, great_circle, normal_array, sinc_root
 from dpmanifolds.manifolds._derivatives import differentiated_by
-from dpmanifolds.manifolds._householder import (
+from dpmanifolds.manifolds._orthonormal import (
     complement_to_coordinates,
     coordinates_to_complement,
     reflect_to_axis,
 )
-from dpmanifolds.manifolds._smooth import arc_ratio, cos_root, sinc_root
 from dpmanifolds.manifolds.base import Manifold
+from dpmanifolds.manifolds.linearization import (
+    HessianBlock,
+    Linearization,
+    certificate_step,
+    identity_plus,
+    no_center,
+    outer_sum,
+    spread_weights,
+    weighted_sum,
+)
 
 __all__ = ["Sphere"]
+
+_LARGEST_DENSE = 16
 
 
 class Sphere(Manifold):
@@ -46,6 +58,7 @@ class Sphere(Manifold):
         self.curvature_bounds = (upper, upper)
         self.sphere_radius = 1 / math.sqrt(self.curvature)
         self.injectivity_radius = math.pi * self.sphere_radius
+        self.polar_roots = ((self.dim - 1, 1 / self.sphere_radius),)
 
     @property
     def parameters(self) -> tuple[Any, ...]:
@@ -58,6 +71,53 @@ class Sphere(Manifold):
     @property
     def picture(self) -> str:  # type: ignore[override]
         return "sphere" if self.dim == 2 else "vector"
+
+    def from_compositions(self, compositions: Any) -> Array:
+        """√(parts / their sum): points for rows (..., d+1) of parts, counts or proportions, some of them zero.
+
+        Twice the distance on the unit sphere is the Fisher–Rao distance of the proportions. All points lie in
+        `Ball.positive_orthant`, which is public. Rows with a negative part, a part that is not finite, or nothing but
+        zeros are refused, with an error that depends on records and is outside any guarantee.
+
+        >>> from dpmanifolds import Sphere
+        >>> Sphere(2).from_compositions([[10, 0, 30], [1, 1, 2]]).round(3).tolist()
+        [[0.5, 0.0, 0.866], [0.5, 0.5, 0.707]]
+        """
+        parts = numeric_array("compositions", compositions)
+        xp = namespace(parts)
+        if xp.isdtype(parts.dtype, "complex floating") or parts.shape[-1:] != self.point_shape:
+            raise ArgumentError(
+                f"compositions must be real numbers of shape (..., {self.dim + 1}) for {self!r}; got dtype "
+                f"{parts.dtype}, shape {tuple(parts.shape)}."
+            )
+        if not bool(xp.all(xp.isfinite(parts))):
+            raise NotOnManifoldError("parts of a composition must be finite; repair or drop such rows first.")
+        if bool(xp.any(parts < 0)):
+            raise NotOnManifoldError("parts of a composition must not be negative; repair or drop such rows first.")
+        if 0 in parts.shape:
+            return parts
+        largest = xp.max(parts, axis=-1, keepdims=True)
+        if bool(xp.any(largest == 0)):
+            raise NotOnManifoldError("a composition of zeros alone has no proportions; drop such rows first.")
+        # divided by the largest first, so that neither sums nor squares leave the range of numbers
+        return self.project(xp.sqrt(parts / largest))
+
+    def to_compositions(self, points: Any) -> Array:
+        """The squares of the coordinates, scaled to sum 1: the composition that a point stands for.
+
+        Defined for every point: noise may lead out of the positive orthant, and x and −x stand for the same one.
+
+        >>> from dpmanifolds import Sphere
+        >>> Sphere(1).to_compositions([0.6, -0.8]).round(2).tolist()
+        [0.36, 0.64]
+        """
+        coordinates = self.as_points(points)
+        xp = namespace(coordinates)
+        squares = coordinates * coordinates
+        total = xp.sum(squares, axis=-1, keepdims=True)
+        if not bool(xp.all(xp.isfinite(total) & (total > 0))):
+            raise NotOnManifoldError("must be finite and of positive length.", argument="points")
+        return squares / total
 
     def typed_point(self, numbers: np.ndarray) -> np.ndarray:
         """A direction, whatever its length."""
@@ -159,5 +219,85 @@ class Sphere(Manifold):
     def project(self, point: Array) -> Array:
         return self.sphere_radius * point / norm(point)[..., None]
 
+    def linearize(self, base: Array, points: Array, weights: Array, hessian: bool) -> Linearization:
+        """Hess = g·I + (1 − g)·uuᵀ, g = θ cot θ, without forming a single logarithm.
+
+        With c = κ·x·base = cos θ and f = θ/sin θ the logarithms sum to Σ w f x − (Σ w f c)·base, and the projections of
+        Σ w (1−g)/sin²θ · κxxᵀ are those of Σ w (1−g) uuᵀ. A tiny number added above and below keeps both quotients at
+        their limits (1 and ⅓) for θ = 0.
+        """
+        xp = namespace(base, points)
+        cosine = self.curvature * (points @ base if base.ndim == 1 else dot(points, base))
+        squared_sine = xp.abs((1 - cosine) * (1 + cosine))
+        sine = xp.sqrt(squared_sine)
+        angle = xp.atan2(sine, cosine)
+        tiny = float(xp.finfo(sine.dtype).smallest_normal)
+        factor = (angle + tiny) / (sine + tiny)
+        slowest = factor * cosine
+        w = spread_weights(weights, factor.ndim)
+        across = weighted_sum(slowest, weights)
+        ambient = _sum_over_records(w * factor, points) - across[..., None] * base
+        unit = 16 * eps(points) * math.sqrt(max(points.shape[-1], 4)) * self.sphere_radius
+        result = Linearization(
+            value=weighted_sum(angle * angle, weights) / (2 * self.curvature),
+            pull=self.to_coordinates(base, ambient),
+            convexity=_sphere_convexity(self, angle, sine, cosine, weights),
+            rounding=unit * weighted_sum(1 + factor, weights),
+            farthest=self.sphere_radius * xp.max(angle, axis=0),
+            covered=float(xp.sum(weights)),
+        )
+        if not hessian:
+            return result
+        slack = math.sqrt(eps(sine)) / 100
+        share = self.curvature * w * (1 - slowest + slack / 3) / (squared_sine + slack)
+        if self.dim <= _LARGEST_DENSE or base.ndim > 1:
+            rows = self.to_coordinates(base[..., None, :], outer_sum(points, share))
+            matrix = self.to_coordinates(base[..., None, :], transpose(rows))
+            result.hessian = identity_plus(across, matrix)
+        else:
+
+            def operator(vector: Array) -> Array:
+                seen = points @ self.from_coordinates(base, vector)
+                return across * vector + self.to_coordinates(base, (share * seen) @ points)
+
+            result.blocks = [HessianBlock(operator, 8 * math.prod(points.shape))]
+        return result
+
+    def point_of_moment(self, moment: Array) -> Array:
+        xp = namespace(moment)
+        if bool(xp.any(norm(moment) < 1e-8 * self.sphere_radius)):
+            raise no_center()
+        return self.project(moment)
+
+    def mean_rounding(self, center: Array, radius: float, condition: float) -> float:
+        """At the mean avg(θ/sin θ) ≤ 1/cos(√κr) (Theorem S1, step ii); twice that near it."""
+        reach = radius / self.sphere_radius
+        factor = 2 / math.cos(reach)
+        if self.dim == 1:
+            factor = 2 * reach / math.sin(2 * reach) if reach > 1e-8 else 1.0 + reach
+        return 16 * math.sqrt(max(self.dim + 1, 4)) * self.sphere_radius * (1 + factor)
+
     def random_point(self, size: tuple[int, ...] | int = (), *, rng: Any = None) -> Array:
         return self.project(normal_array(rng, size, self.point_shape))
+
+
+def _sphere_convexity(manifold: Sphere, angle: Array, sine: Array, cosine: Array, weights: Array) -> Array:
+    """Σ w g(θ + δ₀) by the addition theorem, minus infinity beyond π; 1 on the flat circle."""
+    xp = namespace(angle)
+    if manifold.dim == 1:
+        return weighted_sum(xp.ones_like(angle), weights)
+    step = certificate_step(manifold, angle) / manifold.sphere_radius
+    shift = math.tan(step)
+    denominator = sine + shift * cosine
+    inside = denominator > 0
+    values = (angle + step) * (cosine - shift * sine) / xp.where(inside, denominator, xp.ones_like(sine))
+    if not bool(xp.all(inside)):
+        values = xp.where(inside, values, xp.full_like(values, -math.inf))
+    return weighted_sum(values, weights)
+
+
+def _sum_over_records(weights: Array, points: Array) -> Array:
+    """Σ_i w_i x_i for weights (n, *batch) and vectors (n, *batch, d)."""
+    if weights.ndim == 1:
+        return weights @ points
+    return namespace(points).sum(weights[..., None] * points, axis=0)

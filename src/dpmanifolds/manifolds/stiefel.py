@@ -82,10 +82,7 @@ class Stiefel(Manifold):
     @differentiated_by("_smooth_exp")
     def exp(self, base: Array, vector: Array) -> Array:
         xp = namespace(base, vector)
-        frame = complete_basis(base)
-        left, values, right = xp.linalg.svd(transpose(frame) @ vector, full_matrices=False)
-        normal = frame @ left
-        lower = values[..., :, None] * right
+        normal, lower = _across(base, vector)
         inner = transpose(base) @ vector
         inner = (inner - transpose(inner)) / 2
         corner = xp.zeros_like(lower @ transpose(lower))
@@ -108,10 +105,8 @@ class Stiefel(Manifold):
     @differentiated_by("_smooth_log")
     def log(self, base: Array, point: Array) -> Array:
         xp = namespace(base, point)
-        frame = complete_basis(base)
-        left, values, right = xp.linalg.svd(transpose(frame) @ point, full_matrices=False)
-        normal = frame @ left
-        column = xp.concat([transpose(base) @ point, values[..., :, None] * right], axis=-2)
+        normal, lower = _across(base, point)
+        column = xp.concat([transpose(base) @ point, lower], axis=-2)
         p = self.p
         rotation, converged = _iterate_log(_complete_rotation(column), p)
         if is_traced(converged):
@@ -224,6 +219,13 @@ def _turn(base: Array, vector: Array) -> Array:
     """The skew matrix Ω with exp_x v = exp(Ω)x."""
     half = (vector - base @ (transpose(base) @ vector) / 2) @ transpose(base)
     return half - transpose(half)
+
+
+def _across(base: Array, columns: Array) -> tuple[Array, Array]:
+    """Orthonormal vectors across the base, and the coefficients that make of them what of the columns lies there."""
+    frame = complete_basis(base)
+    left, values, right = namespace(base, columns).linalg.svd(transpose(frame) @ columns, full_matrices=False)
+    return frame @ left, values[..., :, None] * right
 
 
 def _iterate_log(rotation: Array, p: int) -> tuple[Array, Array]:

@@ -21,7 +21,7 @@ import math
 from collections.abc import Iterator
 from dataclasses import dataclass
 from fractions import Fraction
-from typing import Any, TypeAlias
+from typing import Any, ClassVar, TypeAlias
 
 import numpy as np
 
@@ -30,7 +30,20 @@ from dpmanifolds.errors import ArgumentError
 from dpmanifolds.noise.exact_arithmetic import BitStream, Tape, minus_log
 from dpmanifolds.noise.generators import as_generator
 
-__all__ = ["RoundedGaussian", "RoundedLaplace", "Scale", "exact_scale", "rounded_gaussian", "rounded_laplace"]
+__all__ = [
+    "NormalPair",
+    "RoundedGaussian",
+    "RoundedLaplace",
+    "Scale",
+    "draw_rounded",
+    "exact_scale",
+    "ratio_up",
+    "rational",
+    "rounded_gaussian",
+    "rounded_laplace",
+    "saturated_sum",
+    "whole_steps",
+]
 
 Scale: TypeAlias = float | Fraction
 """Any rational number; a float is the binary fraction that it is."""
@@ -68,7 +81,26 @@ def rounded_laplace(dim: int, scale: Scale, rng: Any = None) -> np.ndarray:
 
 
 @dataclass(frozen=True)
-class RoundedGaussian:
+class _RoundedNoise:
+    """values + round(y) = round(values + y), in lattice steps; sums beyond int64 are set to the nearest int64."""
+
+    dim: int
+    scale: Scale
+    radial: ClassVar[bool] = False
+    """Whether the law is the ℓ2-Laplace, and not the Gaussian."""
+
+    def __post_init__(self) -> None:
+        dim = positive_integer("dim", self.dim)
+        exact_scale(self.scale, _LARGEST_SCALE / math.sqrt(dim) if self.radial else _LARGEST_SCALE)
+
+    def release(self, values: Any, rng: Any = None) -> np.ndarray:
+        """The integers `values` (dim,) plus noise, as int64 (dim,)."""
+        steps = whole_steps(values, self.dim)
+        source = BitStream(as_generator(rng))
+        return saturated_sum(steps, draw_rounded(steps.size, rational(self.scale), source, radial=self.radial))
+
+
+class RoundedGaussian(_RoundedNoise):
     """values + round(y) = round(values + y), y ~ N(0, scale²·I): post-processing of the Gaussian mechanism.
 
     So it is exactly μ-GDP with μ = (ℓ2 sensitivity of the integer values)/scale (docs/proofs/numerics.md, theorem 1).
@@ -79,26 +111,16 @@ class RoundedGaussian:
     0.5000000000000001
     """
 
-    dim: int
-    scale: Scale
-
-    def __post_init__(self) -> None:
-        positive_integer("dim", self.dim)
-        exact_scale(self.scale, _LARGEST_SCALE)
-
-    def release(self, values: Any, rng: Any = None) -> np.ndarray:
-        """The integers `values` (dim,) plus noise, as int64 (dim,)."""
-        steps = whole_steps(values, self.dim)
-        source = BitStream(as_generator(rng))
-        return saturated_sum(steps, _draw(steps.size, _rational(self.scale), source, radial=False))
+    def log_density(self, offsets: np.ndarray) -> np.ndarray:
+        """ln of the density of noise (..., dim), up to a constant."""
+        return np.asarray(-np.sum(np.square(offsets / float(self.scale)), axis=-1) / 2)
 
     def mu(self, l2_steps: float) -> float:
         """An upper bound, tight to rounding, of the μ at which values that move by up to `l2_steps` are released."""
-        return _ratio_up(l2_steps, self.scale)
+        return ratio_up("l2_steps", l2_steps, self.scale)
 
 
-@dataclass(frozen=True)
-class RoundedLaplace:
+class RoundedLaplace(_RoundedNoise):
     """values + round(y) = round(values + y), y of density ∝ exp(−|y|₂/scale): post-processing of the ℓ2-Laplace.
 
     So it is exactly ε-DP with ε = (ℓ2 sensitivity of the integer values)/scale (docs/proofs/numerics.md, theorem 1).
@@ -109,27 +131,21 @@ class RoundedLaplace:
     0.5000000000000001
     """
 
-    dim: int
-    scale: Scale
+    radial: ClassVar[bool] = True
 
-    def __post_init__(self) -> None:
-        exact_scale(self.scale, _LARGEST_SCALE / math.sqrt(positive_integer("dim", self.dim)))
-
-    def release(self, values: Any, rng: Any = None) -> np.ndarray:
-        """The integers `values` (dim,) plus noise, as int64 (dim,)."""
-        steps = whole_steps(values, self.dim)
-        source = BitStream(as_generator(rng))
-        return saturated_sum(steps, _draw(steps.size, _rational(self.scale), source, radial=True))
+    def log_density(self, offsets: np.ndarray) -> np.ndarray:
+        """ln of the density of noise (..., dim), up to a constant."""
+        return np.asarray(-np.linalg.norm(offsets / float(self.scale), axis=-1))
 
     def epsilon(self, l2_steps: float) -> float:
         """An upper bound, tight to rounding, of the ε at which values that move by up to `l2_steps` are released."""
-        return _ratio_up(l2_steps, self.scale)
+        return ratio_up("l2_steps", l2_steps, self.scale)
 
 
 def exact_scale(scale: Any, largest: float) -> Fraction:
     """`scale` as the rational number that it is, if it lies in (0, largest]."""
     try:
-        exact = _rational(scale)
+        exact = rational(scale)
     except (TypeError, ValueError, OverflowError):
         raise ArgumentError(f"scale must be a finite number of lattice steps above 0; got {scale!r}.") from None
     if not 0 < exact <= largest:
@@ -160,21 +176,23 @@ def saturated_sum(steps: np.ndarray, noise: list[int]) -> np.ndarray:
     return np.fromiter((min(max(total, low), high) for total in sums), dtype=np.int64, count=steps.size)
 
 
-def _rational(number: Scale) -> Fraction:
+def rational(number: Scale) -> Fraction:
+    """The rational number that it is, of Python's own integers."""
     exact = Fraction(number)
     # NumPy integers pass through Fraction as they are, and would wrap around when squared
     return Fraction(int(exact.numerator), int(exact.denominator))
 
 
-def _ratio_up(l2_steps: float, scale: Scale) -> float:
-    if not 0 <= l2_steps < math.inf:
-        raise ArgumentError(f"l2_steps must be finite and at least 0; got {l2_steps!r}.")
-    ratio = _rational(l2_steps) / _rational(scale)
+def ratio_up(name: str, steps: Scale, scale: Scale) -> float:
+    """steps/scale as a float above it, tight to rounding; an error names the argument."""
+    if not 0 <= steps < math.inf:
+        raise ArgumentError(f"must be finite and at least 0; got {steps!r}.", argument=name)
+    ratio = rational(steps) / rational(scale)
     # float(Fraction) is the nearest float, so the next one is above the ratio
     return math.nextafter(float(ratio), math.inf) if ratio else 0.0
 
 
-def _draw(
+def draw_rounded(
     dim: int, scale: Fraction, source: BitStream, *, radial: bool, bits: int = _START_BITS, halved: int = 0
 ) -> list[int]:
     """round(scale·x) for x ~ N(0, I), or round(scale·|h|·x) with h ~ N(0, I) on R^(dim+1) when `radial`.
@@ -184,7 +202,7 @@ def _draw(
     does.
     """
     signs = f"{source.take(dim):0{dim}b}"
-    pairs = [_NormalPair(source, bits) for _ in range((dim + 1) // 2)]
+    pairs = [NormalPair(source, bits) for _ in range((dim + 1) // 2)]
     radius = _ChiSquare(dim + 1, source, bits) if radial else None
     numerator, denominator = scale.numerator**2, scale.denominator**2
     sizes: list[tuple[int, int] | None] = [None] * len(pairs)
@@ -228,7 +246,7 @@ class _Uniform:
         return _minus_log_between(self.value, self.value + 1, self.bits, precision)
 
 
-class _NormalPair:
+class NormalPair:
     """The sizes |x|, |z| of two independent standard normal numbers, by Marsaglia's polar method.
 
     (u, v) is uniform on the quarter of the unit disc with u, v > 0, s = u² + v², and |x| = u·√(−2 ln s/s),
@@ -284,7 +302,7 @@ class _ChiSquare:
 
     def __init__(self, degrees: int, source: BitStream, bits: int) -> None:
         self._uniforms = [_Uniform(source, bits) for _ in range(degrees // 2)]
-        self._normal = _NormalPair(source, bits) if degrees % 2 else None
+        self._normal = NormalPair(source, bits) if degrees % 2 else None
 
     def bounds(self, bits: int, precision: int) -> tuple[int, int]:
         """Bounds of |h|² in units of 2^−precision."""

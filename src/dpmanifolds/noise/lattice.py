@@ -10,8 +10,9 @@
 0.5
 
 Values, scales and sensitivities are in lattice steps. The draws and the privacy maps are OpenDP's. OpenDP draws from
-its own secure source and takes no seed: with `rng` the same law is drawn by the reference samplers of
-`lattice_reference`, for experiments that must be repeated.
+its own secure source and takes no seed: with `rng` the same law is drawn by coin tosses of rational probability, for
+experiments that must be repeated. Their algorithms are those of Canonne, Kamath and Steinke (2020), section 5; every
+number is an integer.
 """
 
 from __future__ import annotations
@@ -20,9 +21,10 @@ import math
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
+from fractions import Fraction
 from functools import lru_cache
 from threading import Lock
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 
@@ -31,16 +33,47 @@ from dpmanifolds.errors import ArgumentError
 from dpmanifolds.noise.exact import exact_scale, saturated_sum, whole_steps
 from dpmanifolds.noise.exact_arithmetic import BitStream
 from dpmanifolds.noise.generators import as_generator
-from dpmanifolds.noise.lattice_reference import discrete_gaussian, discrete_laplace
 
-__all__ = ["LatticeGaussian", "LatticeLaplace"]
+__all__ = ["LatticeGaussian", "LatticeLaplace", "bernoulli_exp", "discrete_gaussian", "discrete_laplace"]
 
 _LARGEST_SCALE = 2.0**52
 _features = Lock()
 
 
 @dataclass(frozen=True)
-class LatticeGaussian:
+class _LatticeNoise:
+    """values + a law of the integers in every coordinate, all in lattice steps."""
+
+    dim: int
+    scale: float
+    law: ClassVar[str]
+
+    def __post_init__(self) -> None:
+        positive_integer("dim", self.dim)
+        exact = exact_scale(self.scale, _LARGEST_SCALE)
+        if exact != float(exact):
+            raise ArgumentError(
+                f"scale must be a floating-point number, for OpenDP takes no other; got {self.scale!r}."
+            )
+
+    def release(self, values: Any, rng: Any = None) -> np.ndarray:
+        """The integers `values` (dim,) plus noise, as int64 (dim,)."""
+        steps = whole_steps(values, self.dim)
+        if rng is None:
+            return np.asarray(self._measurement(steps.tolist()), dtype=np.int64)
+        source = BitStream(as_generator(rng))
+        scale = exact_scale(self.scale, _LARGEST_SCALE)
+        return saturated_sum(steps, [self._draw(scale, source) for _ in range(self.dim)])
+
+    @property
+    def _measurement(self) -> Any:
+        return _measurement(self.law, int(self.dim), float(self.scale))
+
+    def _draw(self, scale: Fraction, source: BitStream) -> int:
+        raise NotImplementedError
+
+
+class LatticeGaussian(_LatticeNoise):
     """values + N_Z(0, scale²) in every coordinate, P(k) ∝ exp(−k²/(2·scale²)) on the integers.
 
     It is ρ-zCDP with ρ = l2_steps²/(2·scale²) (Canonne, Kamath and Steinke 2020; docs/proofs/numerics.md, theorem 3),
@@ -54,28 +87,21 @@ class LatticeGaussian:
     (2,)
     """
 
-    dim: int
-    scale: float
+    law: ClassVar[str] = "gaussian"
 
-    def __post_init__(self) -> None:
-        _check(self.dim, self.scale)
+    def _draw(self, scale: Fraction, source: BitStream) -> int:
+        return discrete_gaussian(scale**2, source)
 
-    def release(self, values: Any, rng: Any = None) -> np.ndarray:
-        """The integers `values` (dim,) plus noise, as int64 (dim,)."""
-        steps = whole_steps(values, self.dim)
-        if rng is None:
-            return np.asarray(_gaussian(int(self.dim), float(self.scale))(steps.tolist()), dtype=np.int64)
-        source = BitStream(as_generator(rng))
-        variance = exact_scale(self.scale, _LARGEST_SCALE) ** 2
-        return saturated_sum(steps, [discrete_gaussian(variance, source) for _ in range(self.dim)])
+    def log_density(self, offsets: np.ndarray) -> np.ndarray:
+        """ln of the density of noise (..., dim), up to a constant."""
+        return np.asarray(-np.sum(np.square(offsets / float(self.scale)), axis=-1) / 2)
 
     def rho(self, l2_steps: float) -> float:
         """OpenDP's privacy map, rounded up: ρ of zCDP for values that move by up to `l2_steps` in ℓ2."""
-        return float(_gaussian(int(self.dim), float(self.scale)).map(_distance("l2_steps", l2_steps)))
+        return float(self._measurement.map(_distance("l2_steps", l2_steps)))
 
 
-@dataclass(frozen=True)
-class LatticeLaplace:
+class LatticeLaplace(_LatticeNoise):
     """values + the discrete Laplace law in every coordinate, P(k) ∝ exp(−|k|/scale) on the integers.
 
     It is ε-DP with ε = l1_steps/scale (docs/proofs/numerics.md, theorem 3). Sums beyond int64 are set to the
@@ -88,31 +114,18 @@ class LatticeLaplace:
     (2,)
     """
 
-    dim: int
-    scale: float
+    law: ClassVar[str] = "laplace"
 
-    def __post_init__(self) -> None:
-        _check(self.dim, self.scale)
+    def _draw(self, scale: Fraction, source: BitStream) -> int:
+        return discrete_laplace(scale, source)
 
-    def release(self, values: Any, rng: Any = None) -> np.ndarray:
-        """The integers `values` (dim,) plus noise, as int64 (dim,)."""
-        steps = whole_steps(values, self.dim)
-        if rng is None:
-            return np.asarray(_laplace(int(self.dim), float(self.scale))(steps.tolist()), dtype=np.int64)
-        source = BitStream(as_generator(rng))
-        scale = exact_scale(self.scale, _LARGEST_SCALE)
-        return saturated_sum(steps, [discrete_laplace(scale, source) for _ in range(self.dim)])
+    def log_density(self, offsets: np.ndarray) -> np.ndarray:
+        """ln of the density of noise (..., dim), up to a constant."""
+        return np.asarray(-np.linalg.norm(offsets / float(self.scale), ord=1, axis=-1))
 
     def epsilon(self, l1_steps: float) -> float:
         """OpenDP's privacy map, rounded up: ε for values that move by up to `l1_steps` in ℓ1."""
-        return float(_laplace(int(self.dim), float(self.scale)).map(_distance("l1_steps", l1_steps)))
-
-
-def _check(dim: Any, scale: Any) -> None:
-    positive_integer("dim", dim)
-    exact = exact_scale(scale, _LARGEST_SCALE)
-    if exact != float(exact):
-        raise ArgumentError(f"scale must be a floating-point number, for OpenDP takes no other; got {scale!r}.")
+        return float(self._measurement.map(_distance("l1_steps", l1_steps)))
 
 
 def _distance(name: str, steps: Any) -> float:
@@ -138,21 +151,65 @@ def _contrib() -> Iterator[None]:
                 disable_features("contrib")
 
 
-@lru_cache(maxsize=16)
-def _gaussian(dim: int, scale: float) -> Any:
+@lru_cache(maxsize=32)
+def _measurement(law: str, dim: int, scale: float) -> Any:
     from opendp.domains import atom_domain, vector_domain
-    from opendp.measurements import make_gaussian
-    from opendp.metrics import l2_distance
+    from opendp.measurements import make_gaussian, make_laplace
+    from opendp.metrics import l1_distance, l2_distance
 
+    make, distance = (make_gaussian, l2_distance) if law == "gaussian" else (make_laplace, l1_distance)
     with _contrib():
-        return make_gaussian(vector_domain(atom_domain(T="i64"), size=dim), l2_distance(T="f64"), scale=scale)
+        return make(vector_domain(atom_domain(T="i64"), size=dim), distance(T="f64"), scale=scale)
 
 
-@lru_cache(maxsize=16)
-def _laplace(dim: int, scale: float) -> Any:
-    from opendp.domains import atom_domain, vector_domain
-    from opendp.measurements import make_laplace
-    from opendp.metrics import l1_distance
+def discrete_gaussian(variance: Fraction, source: BitStream) -> int:
+    """One draw of P(k) ∝ exp(−k²/(2·variance)) on the integers (variance is the parameter σ²).
 
-    with _contrib():
-        return make_laplace(vector_domain(atom_domain(T="i64"), size=dim), l1_distance(T="f64"), scale=scale)
+    With t = ⌊σ⌋ + 1, a discrete Laplace draw k of scale t is accepted with probability
+    exp(−(|k| − σ²/t)²/(2σ²)), which is ∝ exp(−k²/(2σ²))·exp(|k|/t).
+    """
+    top, below = variance.numerator, variance.denominator
+    steps = math.isqrt(top // below) + 1
+    spread = 2 * top * below * steps * steps
+    while True:
+        draw = discrete_laplace(Fraction(steps), source)
+        if bernoulli_exp((abs(draw) * below * steps - top) ** 2, spread, source):
+            return draw
+
+
+def discrete_laplace(scale: Fraction, source: BitStream) -> int:
+    """One draw of P(k) ∝ exp(−|k|/scale) on the integers.
+
+    With scale = t/s in lowest terms, X = U + t·V is geometric, P(X = x) ∝ exp(−x/t), for U on 0, …, t − 1 with
+    P(U) ∝ exp(−U/t) and V geometric, P(V) ∝ exp(−V); ⌊X/s⌋ has P ∝ exp(−y·s/t); a fair sign follows, where −0 is
+    drawn again so that 0 does not count twice.
+    """
+    top, below = scale.numerator, scale.denominator
+    while True:
+        remainder = source.below(top)
+        if not bernoulli_exp(remainder, top, source):
+            continue
+        whole = 0
+        while bernoulli_exp(1, 1, source):
+            whole += 1
+        size = (remainder + top * whole) // below
+        negative = source.take(1)
+        if size or not negative:
+            return -size if negative else size
+
+
+def bernoulli_exp(numerator: int, denominator: int, source: BitStream) -> bool:
+    """True with probability exp(−numerator/denominator), for a rational number of at least 0.
+
+    For x in [0, 1]: toss coins of probability x/1, x/2, x/3, … until one fails. The k-th is reached with probability
+    x^(k−1)/(k−1)!, so the first failure is at an odd toss with probability Σ (−x)^k/k! = e^−x. A larger number is a
+    sum of ones and a rest.
+    """
+    while numerator > denominator:
+        if not bernoulli_exp(1, 1, source):
+            return False
+        numerator -= denominator
+    toss = 1
+    while source.below(denominator * toss) < numerator:
+        toss += 1
+    return toss % 2 == 1

@@ -1,16 +1,4 @@
-"""The smallest budget, the fewest records or the largest ball that bring the expected error down to a target.
-
->>> import numpy as np
->>> from dpmanifolds import Ball, PureDP, Sphere
->>> from dpmanifolds.planning import budget_for, radius_for, records_for
->>> ball = Ball(Sphere(2), np.array([0.0, 0.0, 1.0]), radius=np.pi / 8)
->>> round(budget_for(ball, n=100, error=0.02).epsilon, 5)
-0.7854
->>> records_for(ball, PureDP(1.0), error=0.02)
-79
->>> round(radius_for(ball, n=79, budget=PureDP(1.0), error=0.02), 4)
-0.395
-"""
+"""The smallest budget, the fewest records or the largest ball that bring the expected error down to a target."""
 
 from __future__ import annotations
 
@@ -26,8 +14,7 @@ from dpmanifolds.domains import Ball, Domain
 from dpmanifolds.errors import ArgumentError, DPManifoldsError, NotAvailableError
 from dpmanifolds.privacy import Budget, PureDP
 from dpmanifolds.privacy.budget import checked_kind
-from dpmanifolds.releases.tangent import TANGENT
-from dpmanifolds.sums import choose, mean_facts
+from dpmanifolds.sums import TANGENT, choose, mean_facts
 from dpmanifolds.sums.steps import plan_steps
 
 __all__ = ["budget_for", "radius_for", "records_for"]

@@ -1,10 +1,5 @@
 """The planner page: expected error, budget and radius at the move of a slider, before any data is touched.
 
->>> from dpmanifolds.planning import plan_page
->>> text = plan_page(manifold="sphere:2", n=200, radius=0.5)
->>> text.startswith("<!doctype html>"), len(text) < 1_000_000
-(True, True)
-
 One self-contained file: it opens from disk, loads nothing and sends nothing.
 """
 
@@ -17,19 +12,14 @@ from typing import Any
 
 from dpmanifolds._validate import choice, positive_integer, positive_number
 from dpmanifolds.errors import ArgumentError
+from dpmanifolds.manifolds.spd import METRICS
 from dpmanifolds.privacy import ApproxDP, Budget, GaussianDP, PureDP, ZeroConcentratedDP
 
 __all__ = ["plan_page", "write_plan_page"]
 
 _START = 'id="start">{}</script>'
 _FAMILIES = {"spd": 1, "sphere": 1, "hyperbolic": 1, "shapes": 1, "euclidean": 1, "rotations": 1, "grassmann": 2}
-_METRICS = ("affine-invariant", "log-euclidean", "log-cholesky")
-_NUMBERS: dict[type, tuple[str, str]] = {
-    PureDP: ("pure", "epsilon"),
-    ApproxDP: ("approx", "epsilon"),
-    GaussianDP: ("gaussian", "mu"),
-    ZeroConcentratedDP: ("zcdp", "rho"),
-}
+_KINDS: dict[type, str] = {PureDP: "pure", ApproxDP: "approx", GaussianDP: "gaussian", ZeroConcentratedDP: "zcdp"}
 
 
 def plan_page(
@@ -52,7 +42,7 @@ def plan_page(
     if manifold is not None:
         start |= _place(manifold)
     if metric is not None:
-        start["metric"] = choice("metric", metric, _METRICS)
+        start["metric"] = choice("metric", metric, METRICS)
     if n is not None:
         start["n"] = positive_integer("n", n)
     if radius is not None:
@@ -90,8 +80,6 @@ def _place(text: str) -> dict[str, Any]:
 
 
 def _budget(budget: Any) -> dict[str, Any]:
-    if type(budget) not in _NUMBERS:
+    if type(budget) not in _KINDS:
         raise ArgumentError(f"budget must be PureDP, ApproxDP, GaussianDP or ZeroConcentratedDP; got {budget!r}.")
-    kind, field = _NUMBERS[type(budget)]
-    start = {"kind": kind, "amount": getattr(budget, field)}
-    return start | ({"delta": budget.delta} if isinstance(budget, ApproxDP) else {})
+    return {"kind": _KINDS[type(budget)], "amount": budget.amount, **budget.kept}

@@ -16,32 +16,29 @@ Curvature: noise of one size at the centre moves points near the edge of the dom
 
 from __future__ import annotations
 
+import csv
+import io
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from dpmanifolds._validate import choice, positive_integer, shown
 from dpmanifolds.domains import Domain
 from dpmanifolds.errors import ArgumentError, DPManifoldsError, NotAvailableError
-from dpmanifolds.planning import _show
 from dpmanifolds.planning.inverse import budget_for
 from dpmanifolds.privacy import Budget, PureDP, Sensitivity, split
-from dpmanifolds.releases.tangent import TANGENT
 from dpmanifolds.sums import (
     DIRECT,
     MECHANISMS,
+    TANGENT,
     ExpectedError,
     Facts,
     Mechanism,
-    WrappedLaplaceMechanism,
     calibrate,
     mean_facts,
     numerics_of,
 )
 from dpmanifolds.sums.steps import plan_steps
-
-if TYPE_CHECKING:
-    from rich.table import Table
 
 __all__ = ["Plan", "PlanRow", "plan", "split_plan"]
 
@@ -52,6 +49,7 @@ _KINDS = {
     "idealized": ("idealized", "rounded"),
     "all": ("rounded", "lattice", "idealized"),
 }
+_HEADINGS = ("budget", "mechanism", "sensitivity", "scale", "mean", "90 %", "at edge", "price", "note")
 _USUAL_BUDGETS = (PureDP(0.1), PureDP(0.3), PureDP(1.0), PureDP(3.0))
 
 
@@ -125,22 +123,48 @@ class Plan:
         return min(rows, key=_mean)
 
     def to_rows(self) -> list[dict[str, Any]]:
-        """One flat dictionary per row, for tables and data frames."""
-        return [_show.flat(row) for row in self.rows]
+        """One flat dictionary per row, for tables and data frames; None where a mechanism is not available."""
+        return [_flat(row) for row in self.rows]
 
     def to_csv(self) -> str:
-        """The rows as text, with a header."""
-        return _show.csv_text(self.to_rows())
+        """The rows as text, with a header; empty fields for None."""
+        out, rows = io.StringIO(), self.to_rows()
+        writer = csv.DictWriter(out, list(rows[0]) if rows else [], lineterminator="\n")
+        writer.writeheader()
+        writer.writerows(rows)
+        return out.getvalue()
 
-    def plot(self, ax: Any = None) -> Any:
-        """Expected error against the budget, a line per mechanism, on matplotlib axes; those are returned."""
-        return _show.draw(self, ax)
+    @property
+    def remarks(self) -> list[str]:
+        """What the numbers do not say: curvature, and what is not available, each reason once."""
+        found = []
+        stretch = max(
+            (row.error.mean_at_edge / row.error.mean for row in self.rows if row.error is not None), default=1.0
+        )
+        if stretch > 1.01:
+            found.append(
+                "Curvature: noise of one size at the centre moves points near the edge of the domain up to "
+                f"{stretch:.2g} times as far."
+            )
+        missing: dict[tuple[str, str], list[str]] = {}
+        for row in self.rows:
+            if not row.available:
+                reason = row.note.replace(repr(row.budget), type(row.budget).__name__)
+                missing.setdefault((f"{row.mechanism} ({row.numerics})", reason), []).append(row.budget.label)
+        together: dict[tuple[str, tuple[str, ...]], list[str]] = {}
+        for (name, reason), labels in missing.items():
+            together.setdefault((reason, tuple(labels)), []).append(name)
+        for (reason, labels_there), names in together.items():
+            where = "" if len(labels_there) == len(self.budgets) else f" at {'; '.join(labels_there)}"
+            found.append(f"Not planned: {', '.join(names)}{where}: {reason}")
+        return found
 
     def __str__(self) -> str:
-        return _show.text(self)
-
-    def __rich__(self) -> Table:
-        return _show.rich_table(self)
+        lines = [_HEADINGS, *(_cells(row) for row in self.rows if row.available)]
+        widths = [max(map(len, column)) for column in zip(*lines, strict=True)]
+        title = f"Expected error of the private mean of {self.n} records in {self.domain!r}"
+        table = ["  ".join(map(str.ljust, line, widths)).rstrip() for line in lines]
+        return "\n".join([title, *table, *self.remarks])
 
 
 def plan(
@@ -211,6 +235,39 @@ def split_plan(
     return plan(domain, n, parts, numerics=numerics, dtype=dtype)
 
 
+def _flat(row: PlanRow) -> dict[str, Any]:
+    """Plain numbers and strings."""
+    error = row.error
+    return {
+        "budget": repr(row.budget),
+        "mechanism": row.mechanism,
+        "numerics": row.numerics,
+        "sensitivity": None if row.sensitivity is None else float(row.sensitivity),
+        "scale": row.scale,
+        "mean": None if error is None else error.mean,
+        "radius_90": None if error is None else error.radius_90,
+        "mean_at_edge": None if error is None else error.mean_at_edge,
+        "price": row.price,
+        "chosen": row.chosen,
+        "note": row.note,
+    }
+
+
+def _cells(row: PlanRow) -> tuple[str, ...]:
+    error, sensitivity = row.error, row.sensitivity
+    assert error is not None
+    assert sensitivity is not None
+    numbers = (float(sensitivity), row.scale, error.mean, error.radius_90, error.mean_at_edge)
+    note = "; ".join(filter(None, ("chosen" if row.chosen else "", row.note)))
+    return (
+        row.budget.label,
+        f"{row.mechanism} ({row.numerics})",
+        *(f"{number:.4g}" for number in numbers),
+        f"{row.price:.3g}",
+        note,
+    )
+
+
 def _names(mechanisms: str | Iterable[str]) -> tuple[str, ...]:
     if isinstance(mechanisms, str):
         mechanisms = MECHANISMS if mechanisms == "all" else (mechanisms,)
@@ -265,10 +322,10 @@ def _stepped_row(name: str, kind: str, facts: Facts, budget: Budget, steps: int 
 def _note(mechanism: Mechanism) -> str:
     error, domain = mechanism.expected_error, mechanism.facts.domain
     notes = []
-    if error.mean > domain.radius and mechanism.name != "k-norm-gradient":
+    if error.mean > domain.radius and not mechanism.stays_inside:
         notes.append("more noise than the domain is wide: the centre alone is as good")
     if error.simulated:
-        notes.append("quantile from draws" if isinstance(mechanism, WrappedLaplaceMechanism) else "from draws")
+        notes.append("quantile from draws" if mechanism.error_metric == "coordinates" else "from draws")
     return "; ".join(notes)
 
 

@@ -2,30 +2,20 @@
 
 from __future__ import annotations
 
-from dpmanifolds.privacy.affordable import (
+from dpmanifolds.privacy.budget import Budget, split
+from dpmanifolds.privacy.budgets import ApproxDP, GaussianDP, PureDP, RenyiDP, ZeroConcentratedDP, convert
+from dpmanifolds.privacy.calibration import (
     affordable_epsilon,
     affordable_mu,
     affordable_rho,
     affordable_shift,
-    largest_affordable,
-)
-from dpmanifolds.privacy.budget import Budget
-from dpmanifolds.privacy.budgets import ApproxDP, GaussianDP, PureDP, RenyiDP, ZeroConcentratedDP, convert
-from dpmanifolds.privacy.calibration import (
-    delta_of_mu,
-    epsilon_of_mu,
     gaussian_sigma,
     laplace_scale,
-    mu_for,
-    mu_of_pure,
+    largest_affordable,
 )
-from dpmanifolds.privacy.gaussian_dp import (
-    RiemannianGaussianProfile,
-    gaussian_dp_mu,
-    riemannian_gaussian_profile,
-    sigma_for_mu,
-)
+from dpmanifolds.privacy.conversions import delta_of_mu, epsilon_of_mu, mu_for, mu_of_pure
 from dpmanifolds.privacy.guarantee import Guarantee, compose
+from dpmanifolds.privacy.riemannian_gaussian import RiemannianGaussianProfile, gaussian_dp_mu, sigma_for_mu
 from dpmanifolds.privacy.sensitivity import (
     Sensitivity,
     sensitivity_of_clipped_gradient,
@@ -37,8 +27,6 @@ from dpmanifolds.privacy.sensitivity import (
     sensitivity_of_unclipped_gradient,
     sensitivity_of_variance,
 )
-from dpmanifolds.privacy.solver import solver_tolerance
-from dpmanifolds.privacy.splitting import split
 from dpmanifolds.privacy.subsampling import (
     fixed_size_descent,
     full_batch_descent,
@@ -73,7 +61,6 @@ __all__ = [
     "mu_for",
     "mu_of_pure",
     "poisson_descent",
-    "riemannian_gaussian_profile",
     "sensitivity_of_clipped_gradient",
     "sensitivity_of_flat_mean",
     "sensitivity_of_mean",
@@ -83,7 +70,6 @@ __all__ = [
     "sensitivity_of_unclipped_gradient",
     "sensitivity_of_variance",
     "sigma_for_mu",
-    "solver_tolerance",
     "split",
     "tree_aggregation",
 ]

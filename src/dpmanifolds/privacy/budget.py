@@ -13,13 +13,14 @@ JSON, to the ledger as the filter `filter`, to the command line by the names of 
 
 from __future__ import annotations
 
+import math
 from abc import ABC, abstractmethod
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import asdict, dataclass, fields, replace
 from fractions import Fraction
 from typing import TYPE_CHECKING, Any, ClassVar
 
-from dpmanifolds._validate import positive_number, shown
+from dpmanifolds._validate import positive_number, probability, shown
 from dpmanifolds.errors import ArgumentError, NotAvailableError
 from dpmanifolds.privacy.rounding import float_above, float_below, keeps, keeps_as_sum, root_above, root_below
 
@@ -39,6 +40,7 @@ __all__ = [
     "checked_kind",
     "order",
     "spendable",
+    "split",
     "told",
 ]
 
@@ -123,6 +125,9 @@ def budget_of(**numbers: float | None) -> Budget:
     raise ArgumentError(f"no kind of budget has the numbers {', '.join(given) or 'none'} and no others.")
 
 
+_CHECKS: dict[str, Callable[[str, Any], float]] = {"delta": probability, "alpha": lambda _, alpha: order(alpha)}
+
+
 @dataclass(frozen=True)
 class Budget(ABC):
     """What the kinds share, from what each says of itself.
@@ -153,6 +158,10 @@ class Budget(ABC):
     exact_mu: ClassVar[bool] = False
     """Whether `gaussian_mu` is the largest that keeps it, to the last bit."""
     _instead: ClassVar[str] = ""
+
+    def __post_init__(self) -> None:
+        for name, number in asdict(self).items():
+            object.__setattr__(self, name, _CHECKS.get(name, spendable)(name, number))
 
     def __init_subclass__(cls) -> None:
         KINDS[cls.__name__] = KINDS_BY_FILTER[cls.filter] = cls
@@ -318,3 +327,25 @@ class Budget(ABC):
         if data["kind"] not in KINDS:
             raise ArgumentError(f"no budget is of the kind {data['kind']!r}.")
         return KINDS[data["kind"]](**{name: value for name, value in data.items() if name != "kind"})
+
+
+def split(budget: Budget, shares: Sequence[float]) -> list[tuple[Budget, ...]]:
+    """Ways to cut a budget by shares that sum to at most 1; releases within one way's parts are together within it.
+
+    ε, ρ and D_α are cut by the shares, μ by their roots. A point (ε, δ) cannot be cut without loss: it is cut as the
+    pure ε and as the Gaussian μ that it affords, for noise of either kind.
+
+    >>> from dpmanifolds.privacy import PureDP, split
+    >>> [round(part.epsilon, 6) for part in split(PureDP(1.0), [0.25, 0.75])[0]]
+    [0.25, 0.75]
+    """
+    try:
+        parts = [positive_number("share", share) for share in shares]
+    except TypeError:
+        raise ArgumentError(f"shares must be a list of numbers such as [0.5, 0.5]; got {shares!r}.") from None
+    if not parts or math.fsum(parts) > 1 + 1e-12:
+        raise ArgumentError(f"shares must be one or more numbers above 0 with a sum of at most 1; got {parts}.")
+    exact = [Fraction(part) for part in parts]
+    # ten times the float 0.1 is a hair more than 1
+    total = max(sum(exact, Fraction(0)), Fraction(1))
+    return checked_budget(budget).cut([share / total for share in exact])

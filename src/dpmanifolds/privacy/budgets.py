@@ -21,8 +21,8 @@ from dataclasses import dataclass, replace
 from fractions import Fraction
 from typing import TYPE_CHECKING, ClassVar
 
+from dpmanifolds._validate import probability
 from dpmanifolds.errors import ArgumentError, NotAvailableError
-from dpmanifolds.privacy._renyi import best_order, epsilon_of_renyi, epsilon_of_zcdp, pure_renyi, renyi_within
 from dpmanifolds.privacy.budget import (
     KINDS_BY_FILTER,
     NOTHING,
@@ -31,11 +31,22 @@ from dpmanifolds.privacy.budget import (
     checked_budget,
     checked_kind,
     order,
-    spendable,
     told,
 )
-from dpmanifolds.privacy.calibration import epsilon_of_mu, mu_for, mu_of_pure, probability
-from dpmanifolds.privacy.rounding import down, float_above, float_below, keeps, up
+from dpmanifolds.privacy.conversions import (
+    best_order,
+    epsilon_of_mu,
+    epsilon_of_renyi,
+    epsilon_of_zcdp,
+    mu_for,
+    mu_of_pure,
+    pure_renyi,
+    renyi_of_rho,
+    renyi_within,
+    rho_of_mu,
+    rho_of_pure,
+)
+from dpmanifolds.privacy.rounding import down, float_above, float_below, keeps
 from dpmanifolds.privacy.terms import ApproxTerm, GaussianTerm, PureTerm, Term, ZcdpTerm
 
 if TYPE_CHECKING:
@@ -66,9 +77,6 @@ class PureDP(Budget):
     filter_reads: ClassVar[str] = "releases with a bounded loss: pure ε and Laplace noise"
     bounded_loss: ClassVar[bool] = True
 
-    def __post_init__(self) -> None:
-        object.__setattr__(self, "epsilon", spendable("epsilon", self.epsilon))
-
     def as_pure(self) -> PureDP:
         return self
 
@@ -82,13 +90,8 @@ class PureDP(Budget):
         return GaussianDP(mu_of_pure(self.epsilon))
 
     def as_zcdp(self) -> ZeroConcentratedDP:
-        """ρ = ε·tanh(ε/2), below the usual ε²/2 and attained as α → 1.
-
-        For randomised response (α − 1)D_α = log cosh(sε) − log cosh(ε/2) with s = α − ½, and α(α − 1) = s² − ¼.
-        u ↦ log cosh(√u·ε) is concave (tanh x/x falls), so it lies below its tangent at u = ¼, whose slope is
-        ε·tanh(ε/2): D_α ≤ α·ε·tanh(ε/2).
-        """
-        return ZeroConcentratedDP(told(up(self.epsilon * math.tanh(self.epsilon / 2))))
+        """ρ = ε·tanh(ε/2)."""
+        return ZeroConcentratedDP(told(rho_of_pure(self.epsilon)))
 
     def as_renyi(self, alpha: float) -> RenyiDP:
         """D_α = log(cosh((α − ½)ε)/cosh(ε/2))/(α − 1)."""
@@ -150,10 +153,6 @@ class ApproxDP(Budget):
         "One point (ε, δ) says nothing about smaller δ; keep the guarantee it came from and convert that."
     )
 
-    def __post_init__(self) -> None:
-        object.__setattr__(self, "epsilon", spendable("epsilon", self.epsilon))
-        object.__setattr__(self, "delta", probability("delta", self.delta))
-
     def as_approx(self, delta: float) -> ApproxDP:
         """δ' ↦ log(e^ε − (δ' − δ)/(1 − δ)·(1 + e^ε)) for δ' ≥ δ (Kairouz, Oh and Viswanath 2015)."""
         delta = probability("delta", delta)
@@ -182,7 +181,7 @@ class ApproxDP(Budget):
 
     def cut(self, shares: Sequence[Fraction]) -> list[tuple[Budget, ...]]:
         """As the pure ε and as the Gaussian μ that it affords: a point (ε, δ) cannot be cut without loss."""
-        from dpmanifolds.privacy.affordable import affordable_epsilon
+        from dpmanifolds.privacy.calibration import affordable_epsilon
 
         ways = []
         with suppress(NotAvailableError):
@@ -240,9 +239,6 @@ class GaussianDP(Budget):
     exact_mu: ClassVar[bool] = True
     _instead: ClassVar[str] = "Gaussian noise has unbounded privacy loss; read it as (ε, δ) with as_approx(delta=…)."
 
-    def __post_init__(self) -> None:
-        object.__setattr__(self, "mu", spendable("mu", self.mu))
-
     def as_approx(self, delta: float) -> ApproxDP:
         """The root of δ_μ(ε) = δ, exact."""
         return ApproxDP(told(epsilon_of_mu(self.mu, delta)), probability("delta", delta))
@@ -252,7 +248,7 @@ class GaussianDP(Budget):
 
     def as_zcdp(self) -> ZeroConcentratedDP:
         """ρ = μ²/2, attained by the Gaussian pair."""
-        return ZeroConcentratedDP(told(float_above(Fraction(self.mu) ** 2 / 2)))
+        return ZeroConcentratedDP(told(rho_of_mu(self.mu)))
 
     def as_renyi(self, alpha: float) -> RenyiDP:
         """D_α = αμ²/2."""
@@ -295,9 +291,6 @@ class ZeroConcentratedDP(Budget):
         "Moments bound no trade-off curve of that form; read it as (ε, δ) with as_approx(delta=…)."
     )
 
-    def __post_init__(self) -> None:
-        object.__setattr__(self, "rho", spendable("rho", self.rho))
-
     def as_approx(self, delta: float) -> ApproxDP:
         """min over α of ρα + log(1 − 1/α) − log(δα)/(α − 1) (Canonne, Kamath and Steinke 2020)."""
         delta = probability("delta", delta)
@@ -309,7 +302,7 @@ class ZeroConcentratedDP(Budget):
     def as_renyi(self, alpha: float) -> RenyiDP:
         """D_α = ρα."""
         alpha = order(alpha)
-        return RenyiDP(alpha, float_above(Fraction(self.rho) * Fraction(alpha)))
+        return RenyiDP(alpha, renyi_of_rho(self.rho, alpha))
 
     def spent_by(self, guarantee: Guarantee) -> float | None:
         return guarantee.total_rho()
@@ -322,7 +315,7 @@ class ZeroConcentratedDP(Budget):
 
     @classmethod
     def limit_within(cls, total: ApproxDP, alpha: float | None) -> ZeroConcentratedDP:
-        from dpmanifolds.privacy.affordable import affordable_rho
+        from dpmanifolds.privacy.calibration import affordable_rho
 
         return cls(affordable_rho(total))
 
@@ -345,10 +338,6 @@ class RenyiDP(Budget):
     )
     gains_by_batches: ClassVar[bool] = True
     _instead: ClassVar[str] = "One order bounds no higher one; read it as (ε, δ) with as_approx(delta=…)."
-
-    def __post_init__(self) -> None:
-        object.__setattr__(self, "alpha", order(self.alpha))
-        object.__setattr__(self, "epsilon", spendable("epsilon", self.epsilon))
 
     def as_approx(self, delta: float) -> ApproxDP:
         """ε + log(1 − 1/α) − log(δα)/(α − 1) (Canonne, Kamath and Steinke 2020)."""

@@ -28,37 +28,40 @@ import numpy as np
 from numpy.typing import ArrayLike
 from scipy import special
 
-from dpmanifolds._validate import choice, positive_integer
+from dpmanifolds._validate import choice, like_input, non_negative_epsilons, positive_integer, probability
 from dpmanifolds.errors import ArgumentError, NotAvailableError, ScaleOutOfRangeError
-from dpmanifolds.privacy import _accounts
+from dpmanifolds.privacy import accounts
 from dpmanifolds.privacy.budget import Budget, checked_budget, order, told
 from dpmanifolds.privacy.budgets import ApproxDP, GaussianDP, PureDP, RenyiDP, ZeroConcentratedDP
-from dpmanifolds.privacy.calibration import like_input, non_negative_epsilons, probability
+from dpmanifolds.privacy.l2_laplace import L2LaplaceTerm
+from dpmanifolds.privacy.lattice import DiscreteGaussianTerm, DiscreteLaplaceTerm
 from dpmanifolds.privacy.loss_grid import LossGrid
+from dpmanifolds.privacy.riemannian_gaussian import RiemannianGaussianTerm
 from dpmanifolds.privacy.rounding import down
 from dpmanifolds.privacy.terms import (
     ApproxTerm,
-    DiscreteGaussianTerm,
-    DiscreteLaplaceTerm,
     GaussianTerm,
-    L2LaplaceTerm,
     LaplaceTerm,
     ProfileTerm,
     PureTerm,
-    RiemannianGaussianTerm,
     Term,
     ZcdpTerm,
     term_from_dict,
 )
 from dpmanifolds.privacy.tilted_grid import TailLaw
 
-__all__ = ["ADJACENCIES", "Guarantee", "compose"]
+__all__ = ["ADJACENCIES", "Guarantee", "compose", "records_moved"]
 
 ADJACENCIES = ("replace-one", "add-remove-one")
 """What neighbours differ in: one record of a public number, or one record more or less."""
 _SCHEMA = 1
 _RESOLVED = 1e3
 _TAILS = (1e-20, 1e-40, 1e-80, 1e-160, 1e-280)
+
+
+def records_moved(adjacency: str) -> int:
+    """How many records a neighbour changes in a sum: two for a replacement, one added or removed."""
+    return 2 if choice("adjacency", adjacency, ADJACENCIES) == "replace-one" else 1
 
 
 @dataclass(frozen=True)
@@ -180,7 +183,7 @@ class Guarantee:
         bound = np.ones_like(values)
         for account in self._simple:
             bound = np.minimum(bound, account.delta(values))
-        if not _accounts.is_exact(self.terms):
+        if not accounts.is_exact(self.terms):
             by_direction = [self._delta_by_grid(values, np.asarray(bound), backward=way) for way in self._directions]
             bound = np.maximum.reduce(by_direction)
         return like_input(np.asarray(bound))
@@ -208,7 +211,7 @@ class Guarantee:
         """An upper bound on the smallest ε ≥ 0 with (ε, δ)-DP; infinity where none is known."""
         delta = probability("delta", delta)
         found = [account.epsilon(delta) for account in self._simple]
-        if not _accounts.is_exact(self.terms):
+        if not accounts.is_exact(self.terms):
             found.append(max(self._epsilon_by_grid(delta, backward=way) for way in self._directions))
         return min(found)
 
@@ -235,7 +238,7 @@ class Guarantee:
             raise ArgumentError(f"alpha must be from 0 to 1; got {alpha!r}.")
         if all(term.is_gaussian for term in self.terms):
             return like_input(np.asarray(down(special.ndtr(-special.ndtri(levels) - self.as_gaussian().mu), 43)))
-        epsilon = _accounts.reading_points(self.terms, min(self.epsilon(1e-9), 700.0))
+        epsilon = accounts.reading_points(self.terms, min(self.epsilon(1e-9), 700.0))
         miss = 1 - np.asarray(self.delta(epsilon))
         lines = [miss - np.exp(epsilon) * level for level in levels.ravel()]
         mirrored = [np.exp(-epsilon) * (miss - level) for level in levels.ravel()]
@@ -244,19 +247,19 @@ class Guarantee:
 
     def total_pure(self) -> float | None:
         """Σε; None where a term has an unbounded loss."""
-        return _accounts.total_pure(self.terms)
+        return accounts.total_pure(self.terms)
 
     def total_mu(self) -> float | None:
         """√Σμ²; None where a term has no μ."""
-        return _accounts.total_mu(self.terms)
+        return accounts.total_mu(self.terms)
 
     def total_rho(self) -> float | None:
         """Σρ; None where a term has no ρ."""
-        return _accounts.total_rho(self.terms)
+        return accounts.total_rho(self.terms)
 
     def total_renyi(self, alpha: float) -> float | None:
         """ΣD_α; None where a term has no Rényi divergences."""
-        return _accounts.total_renyi(self.terms, order(alpha))
+        return accounts.total_renyi(self.terms, order(alpha))
 
     def as_pure(self) -> PureDP:
         """Σε, where every term has a bounded loss."""
@@ -291,13 +294,13 @@ class Guarantee:
         return checked_budget(budget).admits(self, strict=strict)
 
     @cached_property
-    def _simple(self) -> list[_accounts.Account]:
-        return _accounts.simple_accounts(self.terms)
+    def _simple(self) -> list[accounts.Account]:
+        return accounts.simple_accounts(self.terms)
 
     @cached_property
     def loss_grid(self) -> LossGrid | None:
         """The composed privacy-loss distribution, from above; None where a formula is exact or no grid can hold it."""
-        if _accounts.is_exact(self.terms):
+        if accounts.is_exact(self.terms):
             return None
         return self._composed(backward=False)
 
@@ -307,7 +310,7 @@ class Guarantee:
 
     def _composed(self, *, backward: bool) -> LossGrid | None:
         try:
-            return _accounts.composed_grid(self.terms, backward=backward)
+            return accounts.composed_grid(self.terms, backward=backward)
         except ScaleOutOfRangeError:
             return None
 
@@ -315,7 +318,7 @@ class Guarantee:
         """The law of all losses in the far tail of one direction, cut off where `level` is left."""
         laws: dict[tuple[float, bool], TailLaw | None] = self.__dict__.setdefault("_tail_laws", {})
         if (level, backward) not in laws:
-            laws[level, backward] = _accounts.tail_law(self.terms, level, backward=backward)
+            laws[level, backward] = accounts.tail_law(self.terms, level, backward=backward)
         return laws[level, backward]
 
     def to_dp_accounting(self) -> Any:
@@ -327,7 +330,7 @@ class Guarantee:
                 "a promise that differs between the two directions is not handed over. Compose dp-accounting's own "
                 "events."
             )
-        grid = _accounts.composed_grid(self.terms)
+        grid = accounts.composed_grid(self.terms)
         masses = {grid.lower + i: float(mass) for i, mass in enumerate(grid.masses)}
         return PrivacyLossDistribution.create_from_rounded_probability(masses, grid.infinity, grid.interval)
 

@@ -17,25 +17,30 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable
+from dataclasses import dataclass
 from functools import cached_property, lru_cache
+from typing import Any, ClassVar
 
 import numpy as np
 from scipy import special
 
-from dpmanifolds.privacy._loss_quadrature import LogIntegrals
-from dpmanifolds.privacy._loss_renyi import renyi_divergence
-from dpmanifolds.privacy._loss_supremum import supremum
-from dpmanifolds.privacy._loss_tails import LossTails, probit_of_log
+from dpmanifolds._validate import number_between, positive_integer, positive_number
+from dpmanifolds.errors import ArgumentError, ConvergenceError
+from dpmanifolds.privacy.conversions import mu_of_pure
+from dpmanifolds.privacy.loss_bounds import renyi_divergence, supremum
+from dpmanifolds.privacy.loss_pair import BATCH, LogIntegrals, LossPair, LossTails
 from dpmanifolds.privacy.rounding import ULP
+from dpmanifolds.privacy.terms import LARGEST_INTERVAL, Term
 
-__all__ = ["L2LaplacePair", "l2_laplace_pair"]
+__all__ = ["L2LaplacePair", "L2LaplaceTerm"]
 
 _RULE = LogIntegrals(136)
-_BATCH = 480
 _LEAST = 2.0**-1074
+_MOST_DIMENSIONS = 10**6
+_LEAST_SHIFT = 1e-6
 
 
-class L2LaplacePair:
+class L2LaplacePair(LossPair):
     """The two laws at distance aσ in R^d, d ≥ 2: a reflection swaps them."""
 
     def __init__(self, dim: int, shift: float) -> None:
@@ -58,25 +63,14 @@ class L2LaplacePair:
         def log_integrand(ahead: np.ndarray, rest: np.ndarray) -> np.ndarray:
             sine, cosine = np.cos(rest), np.sin(rest)
             rise = 2 * self.shift * np.cos(turn + ahead / 2) * np.sin(ahead / 2)
-            with np.errstate(divide="ignore"):
-                power = (self.dim - 2) * np.log(cosine) if self.dim > 2 else 0.0
-                shape = self.shift * (sine - 1) / 2 + power + np.log(self._ratio + cosine * cosine)
-                return np.asarray(shape + factor(rise, sine))
+            return np.asarray(self._log_density(sine, cosine) + factor(rise, sine))
 
         return _RULE(log_integrand, length)
 
-    @property
-    def error(self) -> float:
-        return float(self.tails(np.zeros(1)).error[0])
-
-    @cached_property
-    def at_zero(self) -> float:
-        return -2 * float(probit_of_log(self.tails(np.zeros(1)).above_second)[0])
-
-    def tails(self, thresholds: np.ndarray) -> LossTails:
-        flat = np.asarray(thresholds, dtype=np.float64).ravel()
-        parts = [self._tails(flat[i : i + _BATCH]) for i in range(0, max(flat.size, 1), _BATCH)]
-        return LossTails(*(np.concatenate(rows).reshape(np.shape(thresholds)) for rows in zip(*parts, strict=True)))
+    def _log_density(self, sine: np.ndarray, cosine: np.ndarray) -> np.ndarray:
+        with np.errstate(divide="ignore"):
+            power = (self.dim - 2) * np.log(cosine) if self.dim > 2 else 0.0
+        return np.asarray(self.shift * (sine - 1) / 2 + power + np.log(self._ratio + cosine * cosine))
 
     def _tails(self, t: np.ndarray) -> LossTails:
         first, one = self._integral(t, lambda rise, sine: np.zeros_like(sine))
@@ -84,37 +78,25 @@ class L2LaplacePair:
         at_zero = self._integral(np.zeros(1), lambda rise, sine: -self.shift * sine)[0]
         first, second, behind = (np.minimum(v - self._log_total, 0.0) for v in (first, second, at_zero))
         # P₁(L < t) = P₁(L < 0) + P₁(0 ≤ L < t), and P₁(L < 0) = P₂(L ≥ 0)
-        middle, three = self._up_to(t)
+        middle, three = _RULE(
+            lambda ahead, _: self._log_density(np.sin(ahead), np.cos(ahead)), np.arcsin(np.minimum(t / self.shift, 1.0))
+        )
         below = np.minimum(np.logaddexp(behind, middle - self._log_total), 0.0)
         return LossTails(first, below, second, np.maximum(np.maximum(one, two), three) + self._rounding)
-
-    def _up_to(self, t: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-        """log ∫ of the density over 0 ≤ a·sin φ < t, unnormalised."""
-
-        def log_density(ahead: np.ndarray, _: np.ndarray) -> np.ndarray:
-            sine, cosine = np.sin(ahead), np.cos(ahead)
-            with np.errstate(divide="ignore"):
-                power = (self.dim - 2) * np.log(cosine) if self.dim > 2 else 0.0
-            return np.asarray(self.shift * (sine - 1) / 2 + power + np.log(self._ratio + cosine * cosine))
-
-        return _RULE(log_density, np.arcsin(np.minimum(t / self.shift, 1.0)))
-
-    def gaussian_tail(self, mu: float) -> float:
-        return math.inf
 
     def delta_upper(self, epsilon: np.ndarray) -> np.ndarray:
         """An upper bound on δ(ε): a positive integrand, so that its error is relative to δ."""
         flat = np.asarray(epsilon, dtype=np.float64).ravel() * (1 - 2.0**-50)
         bounds = np.zeros(flat.shape)
-        for i in range(0, flat.size, _BATCH):
-            part = flat[i : i + _BATCH]
+        for i in range(0, flat.size, BATCH):
+            part = flat[i : i + BATCH]
             inside = np.where(part < self.shift, part, 0.0)
             with np.errstate(divide="ignore"):
                 value, error = self._integral(inside, lambda rise, _: np.log(-np.expm1(-rise)))
             log_delta = value - self._log_total
             slack = 1 + error + self._rounding + 4e-15 * np.abs(log_delta)
             bound = np.clip(np.exp(log_delta) * slack, _LEAST, 1.0)
-            bounds[i : i + _BATCH] = np.where(part < self.shift, bound, 0.0)
+            bounds[i : i + BATCH] = np.where(part < self.shift, bound, 0.0)
         return bounds.reshape(np.shape(epsilon))
 
     @cached_property
@@ -141,6 +123,61 @@ def _bessel_part(dim: int, shift: float) -> float:
 
 
 @lru_cache(maxsize=256)
-def l2_laplace_pair(dim: int, shift: float) -> L2LaplacePair:
+def _l2_laplace_pair(dim: int, shift: float) -> L2LaplacePair:
     """The pair, with what was computed for it."""
     return L2LaplacePair(dim, shift)
+
+
+def _shift(name: str, value: Any) -> float:
+    return number_between(name, positive_number(name, value), _LEAST_SHIFT, LARGEST_INTERVAL)
+
+
+@dataclass(frozen=True, kw_only=True)
+class L2LaplaceTerm(Term):
+    """ℓ2-Laplace noise ∝ e^{−|y|/σ} in R^d, d ≥ 2, for a statistic that moves by at most `shift`·σ (MATH.md, B6).
+
+    Its loss is at most `shift`, but hardly ever near it: k releases lose far less than k pure ε.
+    """
+
+    dim: int
+    shift: float
+    kind: ClassVar[str] = "l2-laplace"
+    checks: ClassVar = {"dim": positive_integer, "shift": _shift}
+    is_dear: ClassVar[bool] = True
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        if not 2 <= self.dim <= _MOST_DIMENSIONS:
+            raise ArgumentError(f"dim must be from 2 to {_MOST_DIMENSIONS}; got {self.dim}. On the line use laplace.")
+
+    def _pair(self) -> L2LaplacePair:
+        return _l2_laplace_pair(self.dim, self.shift)
+
+    @property
+    def pure_epsilon(self) -> float:
+        return self.shift
+
+    @property
+    def gaussian_mu(self) -> float:
+        """The supremum over all thresholds; that of the pure ε where it does not settle."""
+        try:
+            return min(self._pair().mu, mu_of_pure(self.shift))
+        except ConvergenceError:
+            return mu_of_pure(self.shift)
+
+    def renyi(self, alpha: float) -> float | None:
+        """That of the pair; of what is known without it where its integral does not settle."""
+        most = super().renyi(alpha)
+        try:
+            found = self._pair().renyi(alpha)
+        except ConvergenceError:
+            return most
+        return found if most is None else min(found, most)
+
+    @property
+    def spread(self) -> float:
+        return self.shift / math.sqrt(self.dim)
+
+    def profile(self, epsilon: np.ndarray) -> np.ndarray:
+        bound = self._pair().delta_upper(np.atleast_1d(np.asarray(epsilon, dtype=np.float64)))
+        return np.reshape(bound, np.shape(epsilon))

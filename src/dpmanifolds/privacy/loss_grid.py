@@ -1,7 +1,7 @@
 """Privacy-loss distributions on a grid, built pessimistically from profiles, with every error charged.
 
 >>> import numpy as np
->>> from dpmanifolds.privacy.calibration import delta_of_mu
+>>> from dpmanifolds.privacy.conversions import delta_of_mu
 >>> from dpmanifolds.privacy.loss_grid import from_profile, power
 >>> step = from_profile(lambda e: delta_of_mu(0.1, e), interval=1e-3, nodes=np.arange(0, 1001))
 >>> hundred = power(step, 100, tail=1e-14)
@@ -29,7 +29,17 @@ import numpy as np
 
 from dpmanifolds.privacy.rounding import ULP
 
-__all__ = ["LossGrid", "compose_grids", "connect_dots", "from_profile", "nodes_around", "power", "where_below"]
+__all__ = [
+    "LossGrid",
+    "compose_grids",
+    "connect_dots",
+    "first_below",
+    "from_profile",
+    "nodes_around",
+    "power",
+    "sums_ahead",
+    "where_below",
+]
 
 _FEW = 64
 _NOT_CONVEX = 1e-6
@@ -48,13 +58,8 @@ class LossGrid:
 
     @cached_property
     def _at_nodes(self) -> np.ndarray:
-        """δ at the losses: δ_i − δ_{i+1} = (1 − e^−h) U_{i+1}, U_i = p_i + e^−h U_{i+1}: sums of positive terms."""
-        from scipy import signal
-
-        ahead = signal.lfilter([1.0], [1.0, -math.exp(-self.interval)], self.masses[::-1])[::-1]
-        steps = -math.expm1(-self.interval) * np.append(ahead[1:], 0.0)
-        sums = np.cumsum(steps[::-1])[::-1] * (1 + 4 * ULP * len(steps))
-        return np.asarray(self.infinity + sums)
+        """δ at the losses."""
+        return np.asarray(self.infinity + sums_ahead(self.masses, self.interval) * (1 + 4 * ULP * len(self.masses)))
 
     def delta(self, epsilon: np.ndarray) -> np.ndarray:
         """inf + Σ_{l > ε} (1 − e^{ε − l}) p(l), linear in e^ε between grid points."""
@@ -75,11 +80,19 @@ class LossGrid:
             return 0.0
         if self.infinity * (1 + 8 * ULP) > delta:
             return math.inf
-        low, high = 0.0, max(float(self.losses[-1]), 0.0)
-        while high - low > 1e-13 * high:
-            middle = (low + high) / 2
-            low, high = (low, middle) if float(self.delta(np.asarray(middle))) <= delta else (middle, high)
-        return high
+        return first_below(self.delta, delta, max(float(self.losses[-1]), 0.0))
+
+
+def sums_ahead(masses: np.ndarray, interval: float) -> np.ndarray:
+    """Σ_{l > l_i} (1 − e^{l_i − l}) p(l) at losses one interval h apart, by sums of positive terms.
+
+    δ_i − δ_{i+1} = (1 − e^−h) U_{i+1}, U_i = p_i + e^−h U_{i+1}.
+    """
+    from scipy import signal
+
+    ahead = signal.lfilter([1.0], [1.0, -math.exp(-interval)], masses[::-1])[::-1]
+    steps = -math.expm1(-interval) * np.append(ahead[1:], 0.0)
+    return np.asarray(np.cumsum(steps[::-1])[::-1])
 
 
 def from_profile(
@@ -232,10 +245,17 @@ def where_below(profile: Callable[[np.ndarray], np.ndarray], tail: float, *, sta
     high = start
     while float(profile(np.asarray(high))) > tail:
         high *= 2
+    return first_below(profile, tail, high, within=0.01)
+
+
+def first_below(
+    profile: Callable[[np.ndarray], np.ndarray], delta: float, high: float, *, within: float = 1e-13
+) -> float:
+    """The first ε with δ(ε) ≤ delta, from above and within so much of itself, where that holds at `high`."""
     low = 0.0
-    while high - low > 0.01 * high:
+    while high - low > within * high:
         middle = (low + high) / 2
-        low, high = (low, middle) if float(profile(np.asarray(middle))) <= tail else (middle, high)
+        low, high = (low, middle) if float(profile(np.asarray(middle))) <= delta else (middle, high)
     return high
 
 

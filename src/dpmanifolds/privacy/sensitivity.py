@@ -26,7 +26,7 @@ from typing import Any
 from dpmanifolds._validate import choice, positive_integer, positive_number, shown
 from dpmanifolds.domains import Ball, Domain
 from dpmanifolds.errors import ArgumentError, RadiusTooLargeError
-from dpmanifolds.privacy.guarantee import ADJACENCIES
+from dpmanifolds.privacy.guarantee import ADJACENCIES, records_moved
 from dpmanifolds.privacy.rounding import float_above, up
 
 __all__ = [
@@ -95,14 +95,9 @@ def sensitivity_of_mean(
     """
     _replaced_only(adjacency)
     root, angle = _scaled_radius(ball)
-    n = positive_integer("n", n)
+    value = _mean_bound(ball, root, angle, positive_integer("n", n))
     extra = 2 * _error_bound("solver_tolerance", solver_tolerance) + 2 * _error_bound("rounding", rounding)
-    value = min(_mean_bound(ball, root, angle, n), ball.diameter * _CONTAINS_SLACK) + extra
-    if root == 0:
-        return Sensitivity(up(value, _BITS), "S1", _PROVEN, "2r/n where the curvature is at most 0 and r < inj/2")
-    return Sensitivity(
-        up(value, _BITS), "S1", _CERTIFIED, "2·tan(√κr)/(√κn) where the curvature is at most κ and r < ½·min(inj, π/√κ)"
-    )
+    return Sensitivity(up(value + extra, _BITS), "S1", *_mean_statement(root))
 
 
 def sensitivity_of_mean_at_center(
@@ -121,15 +116,13 @@ def sensitivity_of_mean_at_center(
     """
     _replaced_only(adjacency)
     root, angle = _scaled_radius(ball)
-    n = positive_integer("n", n)
+    value = _mean_bound(ball, root, angle, positive_integer("n", n))
     delta, e = _error_bound("solver_tolerance", solver_tolerance), _error_bound("rounding", rounding)
-    value = min(_mean_bound(ball, root, angle, n), ball.diameter * _CONTAINS_SLACK)
     if root == 0:
-        statement = "2r/n where the curvature is at most 0 and r < inj/2"
-        return Sensitivity(up(value + 2 * delta + 2 * e, _BITS), "S1w", _PROVEN, statement)
-    value += 2 * delta * angle / math.sin(angle) + 2 * e
-    statement = "2·tan(√κr)/(√κn) where the curvature is at most κ and r < ½·min(inj, π/√κ)"
-    return Sensitivity(up(value, _BITS), "S1w", _CERTIFIED, statement)
+        value = value + 2 * delta + 2 * e
+    else:
+        value += 2 * delta * angle / math.sin(angle) + 2 * e
+    return Sensitivity(up(value, _BITS), "S1w", *_mean_statement(root))
 
 
 def sensitivity_of_mean_gradient(ball: Ball, n: int, *, adjacency: str = "replace-one") -> Sensitivity:
@@ -162,7 +155,7 @@ def sensitivity_of_median_gradient(n: int, *, adjacency: str = "replace-one") ->
     >>> float(sensitivity_of_median_gradient(8)), float(sensitivity_of_median_gradient(8, adjacency="add-remove-one"))
     (0.25, 0.125)
     """
-    moved = _records_moved(adjacency)
+    moved = records_moved(adjacency)
     value = float_above(Fraction(moved, positive_integer("n", n)))
     statement = f"{moved}/n: each term has a gradient of length ≤ 1"
     return Sensitivity(value, "S3", _PROVEN, statement, adjacency)
@@ -176,7 +169,7 @@ def sensitivity_of_clipped_gradient(clip: float, n: int, *, adjacency: str = "re
     >>> round(float(sensitivity_of_clipped_gradient(0.5, 10)), 15)
     0.1
     """
-    moved = _records_moved(adjacency)
+    moved = records_moved(adjacency)
     value = float_above(moved * Fraction(positive_number("clip", clip)) / positive_integer("n", n))
     statement = f"{'2C' if moved == 2 else 'C'}/n for per-record gradients clipped to the norm C"
     return Sensitivity(value, "S4", _PROVEN, statement, adjacency)
@@ -260,13 +253,8 @@ def sensitivity_of_variance(
     return Sensitivity(up(value, _BITS), "S1v", _PROVEN, statement)
 
 
-def _records_moved(adjacency: str) -> int:
-    """How many records a neighbour changes in a sum: two for a replacement, one added or removed."""
-    return 2 if choice("adjacency", adjacency, ADJACENCIES) == "replace-one" else 1
-
-
 def _replaced_only(adjacency: str) -> None:
-    if _records_moved(adjacency) == 1:
+    if records_moved(adjacency) == 1:
         raise ArgumentError(
             "a statistic of n records has no bound where one may be added or removed: n is not public then. Use "
             "private_mean(…, adjacency='add-remove-one', n_guess=…), which counts the records too, or 'replace-one'."
@@ -288,9 +276,16 @@ def _scaled_radius(ball: Ball) -> tuple[float, float]:
 
 
 def _mean_bound(ball: Ball, root: float, angle: float, n: int) -> float:
-    """S1 for large n: 2·tan(√κr)/(√κn), or 2r/n; the first is never below the second, whatever underflows."""
-    flat = ball.diameter * _CONTAINS_SLACK / n
-    return flat if root == 0 else max(flat, 2 * math.tan(angle) / root / n)
+    """S1: 2·tan(√κr)/(√κn), or 2r/n, at most 2r; the first is never below the second, whatever underflows."""
+    diameter = ball.diameter * _CONTAINS_SLACK
+    return min(diameter / n if root == 0 else max(diameter / n, 2 * math.tan(angle) / root / n), diameter)
+
+
+def _mean_statement(root: float) -> tuple[str, str]:
+    """The tag of S1, and where it holds."""
+    if root == 0:
+        return _PROVEN, "2r/n where the curvature is at most 0 and r < inj/2"
+    return _CERTIFIED, "2·tan(√κr)/(√κn) where the curvature is at most κ and r < ½·min(inj, π/√κ)"
 
 
 def _log_image_diameter(angle: float) -> float:

@@ -19,16 +19,10 @@ from fractions import Fraction
 
 from dpmanifolds._validate import choice, positive_integer, positive_number
 from dpmanifolds.errors import ArgumentError
-from dpmanifolds.privacy.guarantee import ADJACENCIES, Guarantee
+from dpmanifolds.privacy.batches import SubsampledGaussianTerm, SubsampledLaplaceTerm, TruncatedGaussianTerm
+from dpmanifolds.privacy.guarantee import Guarantee, records_moved
 from dpmanifolds.privacy.rounding import down, float_above, up
-from dpmanifolds.privacy.terms import (
-    GaussianTerm,
-    LaplaceTerm,
-    SubsampledGaussianTerm,
-    SubsampledLaplaceTerm,
-    Term,
-    TruncatedGaussianTerm,
-)
+from dpmanifolds.privacy.terms import GaussianTerm, LaplaceTerm, Term
 
 __all__ = ["fixed_size_descent", "full_batch_descent", "poisson_descent", "tree_aggregation"]
 
@@ -52,7 +46,7 @@ def full_batch_descent(
     0.2
     """
     n, steps = positive_integer("n", n), positive_integer("steps", steps)
-    moved = _records_moved(adjacency) * Fraction(positive_number("clip", clip))
+    moved = records_moved(adjacency) * Fraction(positive_number("clip", clip))
     return Guarantee((_full(law, moved / (n * Fraction(positive_number("sigma", sigma))), steps),), adjacency, unit)
 
 
@@ -87,7 +81,7 @@ def poisson_descent(
     if rate > 1:
         raise ArgumentError(f"rate is a probability; got {rate}. Use batch size divided by n.")
     noise = positive_number("sigma", sigma) * rate * n / positive_number("clip", clip)
-    sampling = "poisson" if _records_moved(adjacency) == 2 else "poisson-add-remove"
+    sampling = "poisson" if records_moved(adjacency) == 2 else "poisson-add-remove"
     records = _records(n, n_cap, adjacency, largest_batch)
     if records is None:
         return Guarantee((_step(law, sampling, rate, noise, steps),), adjacency, unit)
@@ -123,7 +117,7 @@ def fixed_size_descent(
     True
     """
     n, batch, steps = positive_integer("n", n), positive_integer("batch", batch), positive_integer("steps", steps)
-    if _records_moved(adjacency) == 1:
+    if records_moved(adjacency) == 1:
         raise ArgumentError(
             "batches of a fixed size are drawn from a public number of records, which add/remove neighbours do not "
             "share. Use Poisson sampling, or adjacency='replace-one'."
@@ -156,15 +150,10 @@ def tree_aggregation(
     each = [positive_integer("leaves", tree) for tree in (leaves if isinstance(leaves, Sequence) else [leaves])]
     if not each:
         raise ArgumentError("leaves must be the number of leaves of one tree, or of each of several; got none.")
-    moved = _records_moved(adjacency) * Fraction(positive_number("clip", clip))
+    moved = records_moved(adjacency) * Fraction(positive_number("clip", clip))
     mu = float_above(moved / Fraction(positive_number("sigma", sigma)))
     nodes = max(each).bit_length() * positive_integer("epochs", epochs)
     return Guarantee((GaussianTerm(mu=mu, count=nodes),), adjacency, unit)
-
-
-def _records_moved(adjacency: str) -> int:
-    """How many clipped gradients a neighbour changes in the sum: two for a replacement, one added or removed."""
-    return 2 if choice("adjacency", adjacency, ADJACENCIES) == "replace-one" else 1
 
 
 def _records(n: int, n_cap: int | None, adjacency: str, largest_batch: int | None) -> int | None:

@@ -11,7 +11,7 @@ smallest it is some tens of δ itself, so that e = 1e−10 gives δ to 1e−8, b
 charges what lies outside of the window of the transform, by Chernoff's bound under the tilted law.
 
 >>> import numpy as np
->>> from dpmanifolds.privacy.calibration import delta_of_mu
+>>> from dpmanifolds.privacy.conversions import delta_of_mu
 >>> from dpmanifolds.privacy.loss_grid import from_profile
 >>> from dpmanifolds.privacy.tilted_grid import TailLaw
 >>> step = from_profile(lambda e: delta_of_mu(0.1, e), interval=1e-3, nodes=np.arange(0, 2001))
@@ -29,7 +29,7 @@ from functools import cached_property
 import numpy as np
 from scipy import fft, optimize
 
-from dpmanifolds.privacy.loss_grid import LossGrid
+from dpmanifolds.privacy.loss_grid import LossGrid, first_below
 from dpmanifolds.privacy.rounding import ULP, up
 
 __all__ = ["TailLaw", "TiltedLaw"]
@@ -62,13 +62,7 @@ class TiltedLaw:
 
     def epsilon(self, delta: float, high: float) -> float:
         """The smallest ε with δ(ε) ≤ delta, at most `high`, at which that is known."""
-        low = 0.0
-        if float(self.delta(np.asarray(low))) <= delta:
-            return 0.0
-        while high - low > 1e-13 * high:
-            middle = (low + high) / 2
-            low, high = (low, middle) if float(self.delta(np.asarray(middle))) <= delta else (middle, high)
-        return high
+        return 0.0 if float(self.delta(np.asarray(0.0))) <= delta else first_below(self.delta, delta, high)
 
 
 def _log_rest(tilt: float, epsilon: np.ndarray) -> np.ndarray:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 import os
 from collections import deque
 from collections.abc import Callable, Iterable, Iterator
@@ -13,8 +12,6 @@ from typing import Any, TypeVar
 
 import numpy as np
 
-from dpmanifolds._arrays import Array
-
 __all__ = [
     "LARGEST_BLOCK",
     "block_size",
@@ -22,6 +19,7 @@ __all__ = [
     "evenly",
     "is_tiny",
     "ordered_map",
+    "slabs_of",
     "total_of",
 ]
 
@@ -31,6 +29,7 @@ Partial = TypeVar("Partial")
 _BLOCK_BYTES = 1 << 21
 LARGEST_BLOCK = 32768
 """No block of NumPy records is longer; public bounds on rounding rest on it."""
+_SLAB_BYTES = 1 << 25
 _TINY, _TINY_RECORD = 1 << 15, 1 << 13
 # elsewhere a block must fill the device, and leave room for the workspace of batched decompositions, which in PyTorch
 # is some 300 times the data
@@ -107,10 +106,13 @@ def device_block_size(record_bytes: int) -> int:
     return max(1, min(_LARGEST_DEVICE_BLOCK, _DEVICE_BLOCK_BYTES // record_bytes))
 
 
-def bytes_per_record(array: Array) -> int:
-    """Bytes of one record of an array, in any library; as much as in double precision, which it may be read in."""
-    numbers: int = math.prod(array.shape[1:])
-    return max(1, numbers * max(8, int(getattr(array.dtype, "itemsize", 8))))
+def slabs_of(file: Any) -> Iterator[np.ndarray]:
+    """Slices of whole chunks of the file, of some 32 MB each, so that no chunk is decoded twice."""
+    rows = max(1, _SLAB_BYTES // max(1, int(np.dtype(file.dtype).itemsize) * int(np.prod(file.shape[1:]))))
+    chunk = int(file.chunks[0]) if file.chunks else 1
+    step = max(1, rows // chunk) * chunk
+    for first in range(0, int(file.shape[0]), step):
+        yield np.asarray(file[first : first + step])
 
 
 def cores() -> int:

@@ -19,11 +19,11 @@ from typing import Any, TypeVar
 
 import numpy as np
 
-from dpmanifolds._arrays import Array
+from dpmanifolds._arrays import Array, bytes_per_record
 from dpmanifolds._points import count_records, join, leaves, records_at
 from dpmanifolds.errors import ArgumentError, DPManifoldsError
 from dpmanifolds.manifolds import Manifold
-from dpmanifolds.records.blocks import block_size, bytes_per_record, is_tiny, ordered_map, total_of
+from dpmanifolds.records.blocks import block_size, is_tiny, ordered_map, total_of
 from dpmanifolds.records.source import Merge, Part, Source, is_dask, leading_axes
 
 __all__ = ["DaskSource", "array_source", "bag_source", "joint_source"]

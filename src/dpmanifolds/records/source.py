@@ -19,19 +19,19 @@ from typing import Any, TypeVar
 
 import numpy as np
 
-from dpmanifolds._arrays import Array, is_numpy, namespace
+from dpmanifolds._arrays import Array, bytes_per_record, is_numpy, namespace
 from dpmanifolds._points import has_parts, leaves, records_at
 from dpmanifolds._validate import hide_records, record_numbers
 from dpmanifolds.errors import ArgumentError
 from dpmanifolds.manifolds import Manifold
 from dpmanifolds.records.blocks import (
     block_size,
-    bytes_per_record,
     cores,
     device_block_size,
     evenly,
     is_tiny,
     ordered_map,
+    slabs_of,
     total_of,
 )
 
@@ -54,7 +54,6 @@ Part = Callable[[int, int, Array], State]
 """(number of the block, number of its first record, the block as it was read) → what is summed."""
 Merge = Callable[[State, State], State]
 
-_SLAB_BYTES = 1 << 25
 _MAPPED_BYTES = 1 << 28
 
 
@@ -111,19 +110,17 @@ class ArraySource(Source):
         self.array = array
         self.is_in_memory = not mapped
         self._mapping = mapping if hasattr(mmap, "MADV_DONTNEED") else None
-        self._parts = leaves(array)
-        self.count = int(self._parts[0].shape[0])
-        self._size = evenly(self.count, _size_of_blocks(array))
-        self.longest_block = min(self.count, self._size)
+        parts = leaves(array)
+        self.count = self._rows = int(parts[0].shape[0])
+        self._is_numpy = all(map(is_numpy, parts))
+        self._record_bytes = sum(map(bytes_per_record, parts))
+        self._size = evenly(self._rows, _size_of_blocks(parts))
+        self.longest_block = min(self._rows, self._size)
         if not self._is_numpy:
             self.memory = 1 << 31
 
-    @property
-    def _is_numpy(self) -> bool:
-        return all(map(is_numpy, self._parts))
-
     def reduce(self, part: Part[State], merge: Merge[State]) -> State:
-        rows = int(self._parts[0].shape[0])
+        rows = self._rows
 
         def run(first: int) -> State:
             return part(first // self._size, first, records_at(self.array, slice(first, min(first + self._size, rows))))
@@ -132,19 +129,19 @@ class ArraySource(Source):
         if not self._is_numpy:
             return total_of(map(run, firsts), merge)
         threads = min(len(firsts), cores())
-        parts = ordered_map(run, firsts, threads, tiny=is_tiny(rows, _record_bytes(self.array)))
+        parts = ordered_map(run, firsts, threads, tiny=is_tiny(rows, self._record_bytes))
         return total_of(self._letting_go(parts), merge)
 
     def _letting_go(self, parts: Iterator[State]) -> Iterator[State]:
         """Hand back the pages of a read-only memory map now and then: they would pile up to the size of the file."""
-        every = max(1, _MAPPED_BYTES // (self._size * _record_bytes(self.array)))
+        every = max(1, _MAPPED_BYTES // (self._size * self._record_bytes))
         for number, part in enumerate(parts, start=1):
             yield part
             if self._mapping is not None and number % every == 0:
                 self._mapping.madvise(mmap.MADV_DONTNEED)
 
     def sample(self, most: int) -> Array:
-        return records_at(self.array, slice(0, min(most, int(self._parts[0].shape[0]))))
+        return records_at(self.array, slice(0, min(most, self._rows)))
 
 
 class BlockSource(Source):
@@ -214,7 +211,7 @@ class BlockSource(Source):
                 self._empty = block if self._empty is None else self._empty
                 continue
             empty = False
-            size = _size_of_blocks(block)
+            size = _size_of_blocks([block])
             if is_numpy(block) and held + rows < size:
                 waiting.append(block)
                 held += rows
@@ -237,13 +234,9 @@ class BlockSource(Source):
             yield self._empty
 
 
-def _size_of_blocks(array: Array) -> int:
-    size = block_size if all(map(is_numpy, leaves(array))) else device_block_size
-    return size(_record_bytes(array))
-
-
-def _record_bytes(array: Array) -> int:
-    return sum(map(bytes_per_record, leaves(array)))
+def _size_of_blocks(parts: list[Array]) -> int:
+    size = block_size if all(map(is_numpy, parts)) else device_block_size
+    return size(sum(map(bytes_per_record, parts)))
 
 
 @hide_records()
@@ -277,7 +270,7 @@ def source_of(
         return blocks(lambda: listed, sum(int(block.shape[0]) for block in listed), once=False)
     if is_sliceable_file(points):
         _checked_block(manifold, points[:1])
-        return blocks(lambda: _slabs(points), int(points.shape[0]), once=False)
+        return blocks(lambda: slabs_of(points), int(points.shape[0]), once=False)
     if isinstance(points, Iterator):
         first = list(islice(points, 1))
         for block in first:
@@ -316,7 +309,6 @@ def is_dask_bag(points: Any) -> bool:
     return hasattr(points, "__dask_graph__") and type(points).__module__.startswith("dask.bag")
 
 
-@hide_records()
 def record_form(manifold: Manifold | None, points: Any, allow_empty: bool = False) -> Array:
     """`points` as one array with records along its first axis, or a tuple of them; no number is looked at."""
     if not hasattr(points, "shape") or not hasattr(points, "dtype"):
@@ -338,7 +330,7 @@ def leading_axes(manifold: Manifold | None, array: Any) -> tuple[int, ...]:
     """The axes before those of a point; an error if the array holds no points. Without a manifold, the first axis."""
     if manifold is None:
         return tuple(array.shape[:1])
-    if has_parts(array):
+    if manifold.has_parts:
         return manifold.batch_shape(array)
     try:
         leading = manifold.batch_shape(manifold.take_form(array[:1, ...]))
@@ -399,12 +391,3 @@ def _is_plain_iterable(points: Any) -> bool:
     if isinstance(points, (str, bytes, dict, set, frozenset, list, tuple)) or hasattr(points, "shape"):
         return False
     return hasattr(points, "__iter__") and not hasattr(points, "__array__")
-
-
-def _slabs(file: Any) -> Iterator[np.ndarray]:
-    """Slices of whole chunks of the file, of some 32 MB each, so that no chunk is decoded twice."""
-    rows = max(1, _SLAB_BYTES // max(1, int(np.dtype(file.dtype).itemsize) * int(np.prod(file.shape[1:]))))
-    chunk = int(file.chunks[0]) if file.chunks else 1
-    step = max(1, rows // chunk) * chunk
-    for first in range(0, int(file.shape[0]), step):
-        yield np.asarray(file[first : first + step])

@@ -2,7 +2,7 @@
 
 from dpmanifolds.releases.classes import ClassMeans, private_class_means
 from dpmanifolds.releases.confidence import ConfidenceRegion, confidence_region, population_region
-from dpmanifolds.releases.descent import private_median, release_of_descent
+from dpmanifolds.releases.descent import private_descent, private_median
 from dpmanifolds.releases.mean import private_mean
 from dpmanifolds.releases.release import Release
 from dpmanifolds.releases.value import privatize
@@ -15,9 +15,9 @@ __all__ = [
     "confidence_region",
     "population_region",
     "private_class_means",
+    "private_descent",
     "private_mean",
     "private_median",
     "private_variance",
     "privatize",
-    "release_of_descent",
 ]

@@ -1,4 +1,4 @@
-"""A private Fréchet mean for each class of labelled records."""
+"""A private Fréchet mean for each class of labelled records; classes are decided label by label."""
 
 from __future__ import annotations
 
@@ -9,29 +9,18 @@ from typing import Any
 import numpy as np
 
 from dpmanifolds._arrays import Array
-from dpmanifolds._points import host, stack, taken
-from dpmanifolds._validate import choice
+from dpmanifolds._points import stack, taken
+from dpmanifolds._validate import hide_records
 from dpmanifolds.domains import Domain
 from dpmanifolds.errors import ArgumentError
 from dpmanifolds.privacy import Budget, Guarantee
-from dpmanifolds.privacy.budget import checked_budget
-from dpmanifolds.records.persons import Persons, persons_of
+from dpmanifolds.records.persons import Persons, label_array, persons_of
 from dpmanifolds.records.source import ArraySource, record_form
-from dpmanifolds.releases._labels import classes_of_persons, read_classes
-from dpmanifolds.releases.entry import (
-    ON_INVALID,
-    checked_domain,
-    checked_guess,
-    checked_unit,
-    open_account,
-)
 from dpmanifolds.releases.release import Release
-from dpmanifolds.releases.tangent import TANGENT, TangentMean
-from dpmanifolds.sums.records import RecordSums
+from dpmanifolds.releases.statistic import Request, check_request
+from dpmanifolds.sums.total import RecordSums
 
-__all__ = ["ClassMeans", "private_class_means"]
-
-_SAFE = ("safe", "rounded", "lattice")
+__all__ = ["ClassMeans", "private_class_means", "read_classes"]
 
 
 @dataclass(frozen=True)
@@ -112,23 +101,29 @@ def private_class_means(
     >>> both.classes, both.means.shape, both.guarantee.unit
     (('left', 'right'), (2, 2, 2), 'record within class')
     """
-    checked_domain(domain)
-    checked_budget(budget)
-    choice("numerics", numerics, _SAFE)
-    choice("mechanism", mechanism, TANGENT)
-    choice("on_invalid", on_invalid, ON_INVALID)
-    guess = checked_guess(adjacency, n_guess)
-    unit = checked_unit(unit, group_by)
-    account = open_account(ledger, dataset, rng)
-    request = TangentMean(domain, budget, mechanism, numerics, steps, adjacency, guess, on_invalid, unit, account)
-    array = record_form(domain.manifold, points, allow_empty=guess is not None)
-    count = int(domain.manifold.batch_shape(array)[0])
-    tags, names = read_classes(
-        labels, count, classes, private=private_labels, lenient=private_labels and on_invalid == "center"
+    request = check_request(
+        domain,
+        budget,
+        mechanism=mechanism,
+        numerics=numerics,
+        steps=steps,
+        group_by=group_by,
+        adjacency=adjacency,
+        n_guess=n_guess,
+        on_invalid=on_invalid,
+        unit=unit,
+        ledger=ledger,
+        dataset=dataset,
+        rng=rng,
     )
+    guess, lenient = request.guess, private_labels and request.mends
+    with hide_records():
+        array = record_form(domain.manifold, points, allow_empty=guess is not None)
+    count = int(domain.manifold.batch_shape(array)[0])
+    tags, names = read_classes(labels, count, classes, private=private_labels, lenient=lenient)
     persons = None if group_by is None else persons_of(group_by, count)
     if persons is not None:
-        tags = classes_of_persons(tags, persons, private_labels and on_invalid == "center")
+        tags = classes_of_persons(tags, persons, lenient)
     if guess is not None and not private_labels:
         raise ArgumentError(
             "adjacency='add-remove-one' protects class counts, so labels too: pass private_labels=True."
@@ -147,23 +142,95 @@ def _records_of_class(array: Any, wanted: np.ndarray, persons: Persons | None, g
 
 
 def _released(
-    request: TangentMean, groups: list[RecordSums], names: tuple[Any, ...], private: bool, count: int
+    request: Request, groups: list[RecordSums], names: tuple[Any, ...], private: bool, count: int
 ) -> ClassMeans:
     """One plan for every class, so that all make one promise; then the steps of each, side by side."""
-    unit = request.unit if private else f"{request.unit} within class"
-    request = replace(request, unit=unit)
-    sizes = [max(1, (request.guess or count) // len(names))] * len(names) if private else [g.count for g in groups]
-    smallest = request.plan(request.domain, min(sizes), request.budget, labelled=private)
+    request = replace(request, unit=request.unit if private else f"{request.unit} within class")
+    number = request.guess or count
+    sizes = [max(1, number // len(names))] * len(names) if private else [group.count for group in groups]
+    smallest = request.plan(min(sizes), labelled=private)
+    promise, walk = smallest.guarantee, request.walk()
     plans = [smallest.for_count(size) for size in sizes]
-    first = [
-        group.total(request.look(request.domain, host(request.domain.center), plan.mechanisms[0]))
-        for group, plan in zip(groups, plans, strict=True)
-    ]
-    for total in first:
-        request.check(total)
-    request.spend("class means", smallest.guarantee, request.guess or count, classes=len(names), private_labels=private)
+    looks = [walk.first_look(group, plan) for group, plan in zip(groups, plans, strict=True)]
+    request.spend("class means", promise, number, classes=len(names), private_labels=private, domain=request.domain)
     releases = []
-    for group, plan, total in zip(groups, plans, first, strict=True):
-        (*stages, last), _ = request.go(group, request.domain, plan, host(request.domain.center), total)
-        releases.append(replace(last, statistic="class mean", guarantee=smallest.guarantee, stages=tuple(stages)))
-    return ClassMeans(names, tuple(releases), smallest.guarantee, request.budget, private)
+    for group, plan, first in zip(groups, plans, looks, strict=True):
+        *stages, last = request.release_steps(walk, plan, walk.take(group, plan, first=first))
+        releases.append(replace(last, statistic="class mean", guarantee=promise, stages=tuple(stages)))
+    return ClassMeans(names, tuple(releases), promise, request.budget, private)
+
+
+def class_names(classes: Sequence[Any]) -> tuple[Any, ...]:
+    """The listed classes, each once."""
+    try:
+        names = tuple(classes)
+        once = 0 < len(set(names)) == len(names)
+    except TypeError:
+        raise ArgumentError(f"classes must list the labels; got {type(classes).__name__}.") from None
+    if not once:
+        raise ArgumentError(f"classes must list each label once; got {list(names)!r}.")
+    return names
+
+
+def read_classes(
+    labels: Any, count: int, classes: Sequence[Any] | None, *, private: bool, lenient: bool
+) -> tuple[np.ndarray, tuple[Any, ...]]:
+    """The number of each record's class, and the classes; −1 for a label of no class where that is `lenient`.
+
+    Where labels are private each is looked up by itself: a label of another type, None or NaN is of no class, and
+    changes no other one's.
+
+    >>> read_classes(["left", None, "right"], 3, ["left", "right"], private=True, lenient=True)[0].tolist()
+    [0, -1, 1]
+    """
+    if classes is None:
+        if private:
+            raise ArgumentError("private_labels=True needs classes=[…]: which labels occur is private too.")
+        given = label_array("labels", labels)
+        _check_shape(given.shape, count)
+        found, numbers = np.unique(given, return_inverse=True)
+        return numbers, tuple(found.tolist())
+    names = class_names(classes)
+    table = {name: number for number, name in enumerate(names)}
+    given_list = _listed(labels)
+    _check_shape((len(given_list),), count)
+    numbers = np.fromiter((_looked_up(table, label) for label in given_list), dtype=np.int64, count=count)
+    if (numbers < 0).any() and not lenient:
+        raise ArgumentError("every label must be one of classes, and at least one is not.")
+    if not private and len(np.unique(numbers)) < len(names):
+        raise ArgumentError("every one of classes must have a record where class counts are public; leave others out.")
+    return numbers, names
+
+
+def _listed(labels: Any) -> list[Any]:
+    """Labels one by one, as Python has them: no common type is looked for."""
+    if hasattr(labels, "tolist"):
+        labels = labels.tolist()
+    try:
+        return list(labels)
+    except TypeError:
+        raise ArgumentError("labels must be a list or an array, with one entry for each record.") from None
+
+
+def _looked_up(table: dict[Any, int], label: Any) -> int:
+    try:
+        return table.get(label.item() if hasattr(label, "item") else label, -1)
+    except (TypeError, ValueError):
+        return -1
+
+
+def _check_shape(shape: tuple[int, ...], count: int) -> None:
+    if shape != (count,):
+        raise ArgumentError("labels must have one entry per record, in a list or an array of as many.")
+
+
+def classes_of_persons(numbers: np.ndarray, persons: Persons, lenient: bool) -> np.ndarray:
+    """The class of each person from those of the records; −1, no class, for a person with several where `lenient`."""
+    first = numbers[persons.order[persons.starts[:-1]]]
+    agrees = np.logical_and.reduceat((numbers == first[persons.numbers])[persons.order], persons.starts[:-1])
+    if not lenient and not agrees.all():
+        raise ArgumentError(
+            "all records of a person must have the same label, and those of at least one person differ. Release the "
+            "classes one by one, by private_mean with group_by, and split the budget between them."
+        )
+    return np.where(agrees, first, -1)

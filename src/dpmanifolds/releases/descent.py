@@ -1,21 +1,198 @@
-"""Releases made by private descent: the Fréchet median, and any run of `private_descent`."""
+"""Private Riemannian gradient descent whose promise is exact, and the Fréchet median by it.
+
+>>> import numpy as np
+>>> import dpmanifolds as dpm
+>>> ball = dpm.Ball(dpm.SPD(3), np.eye(3), radius=2.0)
+>>> loss, records = dpm.losses.FrechetMeanLoss(ball), dpm.SPD(3).random_point(2000, rng=0)
+>>> release = dpm.private_descent(loss, records, ball, dpm.ApproxDP(1.0, 1e-6), steps=5, step_size=0.5)
+>>> release.guarantee.fits(dpm.ApproxDP(1.0, 1e-6)), release.value.shape
+(True, (3, 3))
+"""
 
 from __future__ import annotations
 
 import os
+from collections.abc import Callable
+from dataclasses import replace
 from typing import Any
 
 from dpmanifolds._points import host
-from dpmanifolds.descent import DescentResult, FrechetMedianLoss, descend_to_median
+from dpmanifolds._validate import choice, positive_integer, positive_number
+from dpmanifolds.descent.descent import (
+    OUTPUTS,
+    Run,
+    as_loss,
+    choose_clip_norm,
+    manifold_of,
+    probe_gradients,
+    return_point,
+    start_domain,
+)
+from dpmanifolds.descent.draws import Charge, open_ledger, paid_draws
+from dpmanifolds.descent.losses import FrechetMedianLoss, Loss
+from dpmanifolds.descent.noise_plan import plan_descent
+from dpmanifolds.descent.noisy_step import NoisyGradient
 from dpmanifolds.descent.records import hold_records
+from dpmanifolds.descent.step_sizes import StepRule, median_schedule, step_sizes
 from dpmanifolds.domains import Ball, Domain
 from dpmanifolds.errors import ArgumentError
+from dpmanifolds.manifolds import Manifold
 from dpmanifolds.privacy import Budget
 from dpmanifolds.privacy.budget import checked_budget
-from dpmanifolds.releases.entry import open_account
+from dpmanifolds.privacy.guarantee import ADJACENCIES
 from dpmanifolds.releases.release import Release
+from dpmanifolds.releases.statistic import open_account
+from dpmanifolds.sums.noisy import NoiseSource
 
-__all__ = ["private_median", "release_of_descent"]
+__all__ = ["private_descent", "private_median"]
+
+
+def private_descent(
+    loss: Loss | Callable[[Any, Any], Any],
+    records: Any,
+    domain: Domain | Manifold,
+    budget: Budget | None,
+    *,
+    start: Any = None,
+    steps: int | None = None,
+    step_size: float | StepRule | Callable[[int], float] | Any,
+    clip_norm: float | None = None,
+    sigma: float | None = None,
+    batch_size: int | None = None,
+    sampling: str = "poisson",
+    output: str = "last",
+    retraction: bool = False,
+    longest_step: float | None = None,
+    group_by: Any = None,
+    adjacency: str = "replace-one",
+    n_guess: int | None = None,
+    on_invalid: str = "raise",
+    unit: str | None = None,
+    callback: Callable[[int, Any], object] | None = None,
+    progress: bool = False,
+    state: str | os.PathLike[str] | None = None,
+    ledger: Any = None,
+    dataset: str | None = None,
+    rng: Any = None,
+) -> Release:
+    """T noisy gradient steps under a promise that composes them exactly; `Release.descent` tells how they were made.
+
+    w_{t+1} = exp_{w_t}(−η_t ζ_t), where ζ_t is the mean of the per-record Riemannian gradients, each clipped to the
+    norm C around a public vector, plus noise N(0, σ²I) (Han et al. 2022, Algorithm 1). Everything but the records is
+    public: start, step sizes, C, T, σ, n.
+
+    `domain`: a public domain (`Ball`) to which every iterate is clipped, and at whose centre the descent starts unless
+    told otherwise; or a manifold, to go anywhere on it from `start`.
+
+    Give two of `budget`, `steps` and `sigma` (σ on the mean gradient), None for the third: it is solved for, and the
+    guarantee fits the budget; without one `Release.spent` is the guarantee's μ. `clip_norm` is C; without
+    it the loss's own proven bound is used. `batch_size` b: random batches of mean size b, each record with probability
+    b/n ("poisson", the sum divided by b whatever came), or exactly b ("without-replacement"). Budgets in μ or ρ gain
+    nothing from random batches: no number below that of the full batch is known for these, so give them (ε, δ).
+
+    `output`: w_T; a uniformly random one of w_0, …, w_{T−1}; or the geodesic average w̄_{t+1} = exp_{w̄_t}(a·log w_{t+1})
+    with a = 1/(t+1) or 2/(t+1). `longest_step` cuts the length of every step (on a `Power` of each copy).
+
+    Each record's gradient becomes integers on its own; they are summed exactly and integer noise of exact law is added
+    once, so that the promise holds for every floating-point arithmetic (docs/proofs/sums.md).
+
+    `group_by`: a person's name for each record. The mean of the integers of a person's records is then one term of the
+    sum, and n and b count persons: one person moves the sum by at most 2C (`sums.total`).
+
+    `adjacency="add-remove-one"`: neighbours have one record (person) more or less, so that their number is private
+    too. The sum is divided by the public `n_guess`; a record moves it by C. Random batches are then Poisson ones: each
+    record with probability b/n_guess, the sum divided by b.
+
+    `callback(t, w)` sees each iterate: all of them together carry the promise. `ledger` is charged under `dataset`
+    before the first draw. `state` is a path, for runs with a ledger: iterates are saved there after every draw and the
+    same call goes on after a crash, with the same records, data set and settings, without a second charge. The ledger
+    counts the draws, and pays for no more than `steps`: one that was taken and not saved is left out (`lost_steps`).
+    Only the newest state can be resumed, and one result is told.
+
+    `records` may also be a memory map, a Zarr array, a function that returns a fresh iterator over blocks, or a Dask
+    array (a tuple of them where records are tuples): every step is then a pass over blocks. Workers of a Dask cluster
+    prepare their chunks once and keep them, and send sums; batches and noise are drawn here. The promise and the
+    result are those of the same records in one array. The value comes in the library of the records.
+
+    `on_invalid`: malformed records (off the manifold, not finite) raise an error that names none, before anything is
+    spent and outside of the guarantee; "center" puts a public record in their place, inside of it. A well-formed record
+    whose gradient is not finite counts as zero.
+
+    >>> import numpy as np
+    >>> import dpmanifolds as dpm
+    >>> loss = dpm.losses.EigenvectorLoss(dimension=3, radius=1.0)
+    >>> records = np.random.default_rng(0).standard_normal((5000, 3)) * [0.5, 0.1, 0.1]
+    >>> release = dpm.private_descent(
+    ...     loss, records, loss.manifold, dpm.ApproxDP(1.0, 1e-6), start=[0.6, 0.8, 0.0], steps=20, step_size=1.0
+    ... )
+    >>> release.spent.epsilon <= 1.0, bool(abs(release.value[0]) > 0.9), release.descent.steps
+    (True, True, 20)
+    """
+    manifold = manifold_of(domain)
+    loss = as_loss(loss, manifold)
+    region, w = start_domain(domain, start)
+    choice("output", output, OUTPUTS)
+    if "average" in output and manifold.max_radius == 0:
+        raise ArgumentError(
+            f"output={output!r} needs logarithms, which {manifold!r} lacks far from a point: use 'last'."
+        )
+    ledger = open_ledger(ledger, dataset, state, rng)
+    longest = None if longest_step is None else positive_number("longest_step", longest_step)
+    private_count = choice("adjacency", adjacency, ADJACENCIES) == "add-remove-one"
+    if private_count is (n_guess is None):
+        raise ArgumentError(
+            "n_guess, a public guess of the number of records, goes with adjacency='add-remove-one': give both or none."
+        )
+    held = hold_records(loss, records, group_by=group_by, on_invalid=on_invalid, may_be_empty=private_count)
+    loss = loss.for_records(held.reference)
+    plan = plan_descent(
+        n=positive_integer("n_guess", n_guess) if private_count else held.count,
+        clip_norm=choose_clip_norm(loss, clip_norm),
+        budget=budget,
+        steps=steps,
+        sigma=sigma,
+        batch_size=batch_size,
+        sampling=sampling,
+        unit=held.unit_of(loss) if unit is None else unit,
+        adjacency=adjacency,
+    )
+    sizes = step_sizes(step_size, steps=plan.steps, sigma=plan.sigma, dim=manifold.dim)
+    source = NoisyGradient(loss, held, plan, NoiseSource.of(rng))
+    probe_gradients(source, w)
+    run = Run(region, sizes, output, retraction, longest, source, callback, progress)
+    charge = Charge(
+        ledger,
+        dataset,
+        plan.guarantee,
+        plan.steps,
+        "descent",
+        run.public_settings(budget),
+        (loss, region, sizes),
+        reproducible=rng is not None,
+    )
+    with paid_draws(charge, {"point": w, "chosen": w}, state=state, records=held) as draws:
+        point, details = run.go(draws)
+    from dpmanifolds import __version__
+
+    return Release(
+        statistic=loss.statistic,
+        value=return_point(point, held, private_count),
+        guarantee=plan.guarantee,
+        budget=budget,
+        mechanism="noisy gradient descent",
+        theorem="B1 and the composition of its steps (docs/proofs/descent.md)",
+        numerics="rounded",
+        sensitivity=plan.sensitivity,
+        scale=plan.sigma,
+        step=None,
+        n=None if private_count else plan.n,
+        domain=region,
+        expected_error=None,
+        reason=f"{details.steps} steps, {details.law} noise on each mean gradient, output {details.output}",
+        reproducible=rng is not None,
+        descent=details,
+        version=__version__,
+    )
 
 
 def private_median(
@@ -34,11 +211,12 @@ def private_median(
 ) -> Release:
     """The Fréchet median argmin (1/n)Σρ(x, x_i) of `points`, by descent with noisy unit gradients (Theorem S3).
 
-    Outliers pull no harder than other records, and the noise does not grow with the radius of the ball: it only sets
-    where the descent starts and how far it may go. `steps` and their sizes are public functions of the ball, n and
-    the budget. Other arguments as in `private_mean`: `points` in every form that can be read more than once, block by
-    block in each step; workers of a Dask cluster keep theirs. `state`, a path, lets the descent go on after a crash
-    (`private_descent`).
+    Each record pulls with a unit vector wherever it is, so the mean gradient moves by at most 2/n between neighbours,
+    on any manifold and for any radius: outliers pull no harder than other records, and the ball only sets where the
+    descent starts and how far it may go. `steps` and their sizes are public functions of the ball, n and the budget
+    (`median_schedule`); iterates are averaged with weights 2/(t+1). Other arguments as in `private_mean`: `points` in
+    every form that can be read more than once, block by block in each step; workers of a Dask cluster keep theirs.
+    `state`, a path, lets the descent go on after a crash (`private_descent`).
 
     >>> import numpy as np
     >>> import dpmanifolds as dpm
@@ -51,56 +229,21 @@ def private_median(
         raise ArgumentError(f"domain must be a Ball for the median; got {type(domain).__name__}.")
     checked_budget(budget)
     account = open_account(ledger, dataset, rng)
-    held = hold_records(FrechetMedianLoss(domain), points, group_by=group_by, on_invalid=on_invalid)
-    result = descend_to_median(
+    loss = FrechetMedianLoss(domain)
+    held = hold_records(loss, points, group_by=group_by, on_invalid=on_invalid)
+    count, sizes = median_schedule(domain, held.count, budget, steps)
+    release = private_descent(
+        loss,
         held,
         domain,
         budget,
-        steps=steps,
-        rng=account.rng,
+        steps=count,
+        step_size=sizes,
+        output="weighted-average",
         unit=unit,
         state=state,
         ledger=account.ledger,
         dataset=dataset,
+        rng=account.rng,
     )
-    return release_of_descent(result, domain, budget, statistic="median", n=held.count)
-
-
-def release_of_descent(
-    result: DescentResult, domain: Domain, budget: Budget, *, statistic: str = "minimiser", n: int | None = None
-) -> Release:
-    """A run of `private_descent` as a release; its error depends on the loss and the records, and is not stated.
-
-    >>> import numpy as np
-    >>> import dpmanifolds as dpm
-    >>> from dpmanifolds.descent import FrechetMeanLoss
-    >>> from dpmanifolds.releases import release_of_descent
-    >>> ball = dpm.Ball(dpm.SPD(2), np.eye(2), radius=1.5)
-    >>> records, budget = dpm.SPD(2).random_point(400, rng=0), dpm.ApproxDP(1.0, 1e-6)
-    >>> result = dpm.private_descent(
-    ...     FrechetMeanLoss(ball), records, ball.manifold, start=ball.center, budget=budget, steps=3, step_size=0.5
-    ... )
-    >>> release = release_of_descent(result, ball, budget, statistic="mean", n=400)
-    >>> release.statistic, release.value.shape, release.guarantee.fits(budget)
-    ('mean', (2, 2), True)
-    """
-    from dpmanifolds import __version__
-
-    return Release(
-        statistic=statistic,
-        value=host(result.point),
-        guarantee=result.guarantee,
-        budget=budget,
-        mechanism="noisy gradient descent",
-        theorem="B1 and the composition of its steps (docs/proofs/descent.md)",
-        numerics=result.numerics,
-        sensitivity=result.sensitivity,
-        scale=result.noise,
-        step=None,
-        n=n,
-        domain=domain,
-        expected_error=None,
-        reason=f"{result.steps} steps, {result.law} noise on each mean gradient, output {result.output}",
-        reproducible=result.reproducible,
-        version=__version__,
-    )
+    return replace(release, value=host(release.value))

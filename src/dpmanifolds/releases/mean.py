@@ -2,25 +2,21 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Any
 
-from dpmanifolds._validate import choice, positive_integer
+from dpmanifolds._validate import positive_integer
 from dpmanifolds.domains import Domain
 from dpmanifolds.errors import ArgumentError
 from dpmanifolds.privacy import Budget
-from dpmanifolds.privacy.budget import checked_budget
-from dpmanifolds.releases.entry import (
-    ON_INVALID,
-    checked_domain,
-    checked_guess,
-    checked_unit,
-    open_account,
-)
+from dpmanifolds.releases.refine import refined_mean
 from dpmanifolds.releases.release import Release
-from dpmanifolds.releases.tangent import TANGENT, TangentMean
-from dpmanifolds.sums import NUMERICS
+from dpmanifolds.releases.statistic import Request, check_request
+from dpmanifolds.sums import NUMERICS, TANGENT
+from dpmanifolds.sums.steps import is_flat
+from dpmanifolds.sums.total import RecordSums
 
-__all__ = ["private_mean"]
+__all__ = ["private_mean", "release_mean"]
 
 
 def private_mean(
@@ -76,32 +72,52 @@ def private_mean(
     >>> release.value.shape, release.mechanism, release.numerics
     ((3,), 'wrapped-laplace', 'rounded')
     """
-    checked_domain(domain)
-    checked_budget(budget)
-    choice("numerics", numerics, NUMERICS)
-    choice("on_invalid", on_invalid, ON_INVALID)
-    refine = positive_integer("refine", refine, at_least=0)
-    guess = checked_guess(adjacency, n_guess)
-    unit = checked_unit(unit, group_by)
-    account = open_account(ledger, dataset, rng)
-    if mechanism not in TANGENT or numerics == "idealized":
-        if guess is not None or refine or steps != "auto":
+    by_sums = mechanism in TANGENT and numerics != "idealized"
+    request = check_request(
+        domain,
+        budget,
+        mechanism=mechanism if by_sums else "auto",
+        numerics=numerics,
+        steps=steps,
+        kinds=NUMERICS,
+        group_by=group_by,
+        adjacency=adjacency,
+        n_guess=n_guess,
+        on_invalid=on_invalid,
+        unit=unit,
+        ledger=ledger,
+        dataset=dataset,
+        rng=rng,
+    )
+    rounds = positive_integer("refine", refine, at_least=0)
+    if not by_sums:
+        if request.guess is not None or rounds or steps != "auto":
             raise ArgumentError(
                 "steps, refine and adjacency='add-remove-one' are for means by sums: leave the mechanism to 'auto' or "
                 f"take a wrapped one, with numerics 'safe'; got {mechanism!r} with {numerics!r}."
             )
         from dpmanifolds.releases.frechet import private_frechet_mean
 
-        return private_frechet_mean(
-            points,
-            domain,
-            budget,
-            mechanism=mechanism,
-            numerics=numerics,
-            group_by=group_by,
-            on_invalid=on_invalid,
-            unit=unit,
-            account=account,
-        )
-    mean = TangentMean(domain, budget, mechanism, numerics, steps, adjacency, guess, on_invalid, unit, account)
-    return mean.release(points, group_by, refine)
+        return private_frechet_mean(request, points, group_by, mechanism)
+    records = request.read(points, group_by, once=not rounds)
+    return refined_mean(request, records, rounds) if rounds else release_mean(request, records)
+
+
+def release_mean(request: Request, records: RecordSums) -> Release:
+    """Plan, look, charge, draw."""
+    one = request.steps == 1 or (request.steps == "auto" and is_flat(request.domain.manifold))
+    # only the one pass that there is can tell how many records there are
+    untold = request.guess is None and records.known_count is None and (one or records.source.is_single_use)
+    n = 1 if untold else request.guess or records.count
+    plan = request.plan(n, once=untold or records.source.is_single_use)
+    walk = request.walk()
+    first = walk.first_look(records, plan)
+    if untold:
+        n, seen = first.total.rows, plan.laws[-1]
+        plan = request.plan(n, once=True)
+        # noise is so many lattice steps, whatever n is
+        assert plan.laws[-1].exponent == seen.exponent
+    law = plan.last
+    request.spend("mean", plan.guarantee, n, mechanism=law.name, numerics=law.numerics, domain=request.domain)
+    *stages, last = request.release_steps(walk, plan, walk.take(records, plan, first=first))
+    return replace(last, guarantee=plan.guarantee, stages=tuple(stages))

@@ -10,24 +10,21 @@ from __future__ import annotations
 
 import math
 from dataclasses import replace
-from typing import TYPE_CHECKING
 
 import numpy as np
 
 from dpmanifolds._arrays import Array
 from dpmanifolds._points import host
 from dpmanifolds.domains import Ball, Domain
-from dpmanifolds.errors import ArgumentError, NotAvailableError
+from dpmanifolds.errors import ArgumentError
 from dpmanifolds.manifolds import Euclidean
-from dpmanifolds.privacy import Budget, compose, split
+from dpmanifolds.privacy import Budget, compose
 from dpmanifolds.releases.release import Release
+from dpmanifolds.releases.statistic import Request, best_cut
 from dpmanifolds.sums import ExpectedError
 from dpmanifolds.sums.counts import PERSON_UNIT, CountsNoise, DistanceBins, counts_noise
-from dpmanifolds.sums.records import RecordSums
 from dpmanifolds.sums.steps import move_plan
-
-if TYPE_CHECKING:
-    from dpmanifolds.releases.tangent import TangentMean
+from dpmanifolds.sums.total import RecordSums
 
 __all__ = ["refined_mean"]
 
@@ -35,33 +32,30 @@ _HISTOGRAM_SHARE, _ROUGH_SHARE = 0.05, 0.15
 _EDGES = 24
 
 
-def refined_mean(request: TangentMean, records: RecordSums, rounds: int) -> Release:
+def refined_mean(request: Request, records: RecordSums, rounds: int) -> Release:
     """The mean in a ball that `rounds` rounds have shrunk; called by `private_mean`."""
     domain = request.domain
     if not isinstance(domain, Ball):
         raise ArgumentError(f"refine shrinks a Ball; got {type(domain).__name__}. Use refine=0.")
-    records.source.refuse_single_use()
-    n = request.public_number(records)
-    assert n is not None
+    n = request.guess or records.count
     unit = 1 if records.persons is None else PERSON_UNIT
-    parts = _best_way(request, n, rounds)
+    parts = _best_parts(request, n, rounds)
     noise = counts_noise(_EDGES, parts[0], request.unit, unit=unit, adjacency=request.adjacency)
     rough = replace(request, steps=1)
-    plans = [(request if part is parts[-1] else rough).plan(domain, n, part) for part in parts[1:]]
+    plans = [(request if part is parts[-1] else rough).plan(n, part) for part in parts[1:]]
     promise = compose(noise.guarantee.k_fold(rounds), *(plan.guarantee for plan in plans))
-    base = host(domain.center)
-    request.check(records.total(request.look(domain, base, plans[0].mechanisms[0])))
-    request.spend("refined mean", promise, n, rounds=rounds)
-    stages: list[Release] = []
+    request.walk().first_look(records, plans[0])
+    request.spend("refined mean", promise, n, rounds=rounds, domain=domain)
+    base, stages = host(domain.center), list[Release]()
     moved = floor = 0.0
     for plan in plans:
         # each ball is chosen for the noise of its own mean, from the whole of the public one
         ball, moved, counted = _shrunk(request, records, base, noise, n, floor, plan.expected_error.mean)
-        stages.append(counted)
         # what a mechanism promises is a function of its part of the budget alone, whatever the ball is
-        settled = move_plan(plan, ball)
-        made, base = request.go(records, ball, settled, base, None)
-        stages += made
+        settled, walk = move_plan(plan, ball), request.walk(ball)
+        taken = walk.take(records, settled, base)
+        stages += [counted, *request.release_steps(walk, settled, taken)]
+        base = taken[-1].drawn.point
         floor = 4 * math.hypot(settled.expected_error.mean, moved)
     last = stages.pop()
     assert last.expected_error is not None
@@ -77,26 +71,19 @@ def _with_clipping(error: ExpectedError, moved: float) -> ExpectedError:
     )
 
 
-def _best_way(request: TangentMean, n: int, rounds: int) -> tuple[Budget, ...]:
+def _best_parts(request: Request, n: int, rounds: int) -> tuple[Budget, ...]:
     """A part for each histogram, for each rough mean, and for the last: the cut whose last part errs least."""
     rough = [_ROUGH_SHARE / (rounds - 1)] * (rounds - 1) if rounds > 1 else []
     shares = [_HISTOGRAM_SHARE] * rounds + rough
-    ways = split(request.budget, [*shares, 1 - math.fsum(shares)])
-    errors = {}
-    refusal = NotAvailableError(f"no cut of {request.budget!r} leaves a part for every stage.")
-    for way in ways:
-        try:
-            errors[way] = request.plan(request.domain, n, way[-1]).expected_error.mean
-        except NotAvailableError as reason:
-            refusal = reason
-    if not errors:
-        raise refusal
-    best = min(errors, key=lambda way: errors[way])
-    return (best[0], *best[rounds:])
+
+    def plan(*way: Budget) -> tuple[tuple[Budget, ...], float]:
+        return (way[0], *way[rounds:]), request.plan(n, way[-1]).expected_error.mean
+
+    return best_cut(request.budget, [[*shares, 1 - math.fsum(shares)]], plan, lambda found: found[1])[0]
 
 
 def _shrunk(
-    request: TangentMean,
+    request: Request,
     records: RecordSums,
     base: Array,
     noise: CountsNoise,
@@ -120,7 +107,7 @@ def _shrunk(
     bins = DistanceBins(
         manifold,
         base,
-        host(request.domain.center) if request.on_invalid == "center" else None,
+        request.substitute,
         edges=edges,
         unit=noise.unit,
     )
@@ -158,9 +145,7 @@ def _possible(counts: np.ndarray, total: float) -> np.ndarray:
     return np.asarray(np.maximum(counts - shifts[np.flatnonzero(falling > shifts)[-1]], 0.0))
 
 
-def _counts_release(request: TangentMean, noise: CountsNoise, counts: np.ndarray, n: int) -> Release:
-    from dpmanifolds import __version__
-
+def _counts_release(request: Request, noise: CountsNoise, counts: np.ndarray, n: int) -> Release:
     cells, spread = len(counts), noise.deviation * math.sqrt(len(counts))
     domain: Domain = Ball(Euclidean(cells), np.full(cells, n / cells), float(n))
     return Release(
@@ -174,10 +159,9 @@ def _counts_release(request: TangentMean, noise: CountsNoise, counts: np.ndarray
         sensitivity=noise.sensitivity,
         scale=float(noise.law.scale) / noise.unit,
         step=1.0 / noise.unit,
-        n=None if request.guess is not None else n,
+        n=request.public_count(n),
         domain=domain,
         expected_error=ExpectedError(spread, 2 * spread, spread),
         reason="the smaller standard deviation of a count",
         reproducible=request.account.reproducible,
-        version=__version__,
     )

@@ -19,25 +19,21 @@ from typing import Any
 
 import numpy as np
 
-from dpmanifolds._points import host, leaves
+from dpmanifolds._arrays import Array
+from dpmanifolds._points import has_parts, host, on_host
 from dpmanifolds._validate import choice
-from dpmanifolds.domains import Ball, Domain
+from dpmanifolds.data import DescriptorDomain
+from dpmanifolds.descent.descent import DescentDetails
+from dpmanifolds.domains import Ball, Domain, WholeSpace
 from dpmanifolds.errors import ArgumentError, DPManifoldsError
-from dpmanifolds.manifolds import Manifold
+from dpmanifolds.manifolds import Manifold, manifold_from_json
 from dpmanifolds.privacy import Budget, Guarantee, Sensitivity
-from dpmanifolds.privacy.advisories import advisories_for
-from dpmanifolds.releases._json import (
-    domain_from_json,
-    domain_to_json,
-    point_from_json,
-    point_to_json,
-)
-from dpmanifolds.releases._summary import summary_of
 from dpmanifolds.sums import Draw, ExpectedError, Mechanism
 
-__all__ = ["Release"]
+__all__ = ["Release", "release_of"]
 
 _SCHEMA = 2
+_DTYPES = ("float64", "complex128", "float32", "complex64")
 _NUMERICS = {
     "rounded": "rounded: exactly rounded noise on a public lattice; the promise holds for the bits that are "
     "shown, given ideal random bits",
@@ -46,6 +42,12 @@ _NUMERICS = {
     "idealized": "idealized: the promise holds for real numbers; floating-point draws may leak through "
     "low-order bits, and the time of a draw may depend on the records",
 }
+
+
+def _this_version() -> str:
+    from dpmanifolds import __version__
+
+    return __version__
 
 
 @dataclass(frozen=True, eq=False, kw_only=True)
@@ -65,11 +67,11 @@ class Release:
     statistic: str
     """What was released: "mean", "median", "variance", "value", …"""
     value: Any
-    """A point of the manifold (NumPy), or a number."""
+    """A point of the manifold (NumPy; of `private_descent` in the library of the records), or a number."""
     guarantee: Guarantee
     """What is promised, in full; of all `stages` together."""
-    budget: Budget
-    """What was asked for."""
+    budget: Budget | None
+    """What was asked for; None for a descent with a `sigma` of one's own."""
     mechanism: str
     theorem: str
     """Why the promise holds."""
@@ -96,7 +98,10 @@ class Release:
     """The public point that records were looked at from, where that is not the centre of the domain."""
     stages: tuple[Release, ...] = ()
     """Earlier releases that this one was built on; the guarantee pays for them too."""
-    version: str = field(default="")
+    descent: DescentDetails | None = None
+    """Steps, batches and noise, where the value was descended to; `domain` is then where iterates were kept."""
+    version: str = field(default_factory=_this_version)
+    """Of the package that made it."""
 
     @property
     def manifold(self) -> Manifold:
@@ -110,12 +115,25 @@ class Release:
 
     @property
     def spent(self) -> Budget:
-        """The guarantee, read as the kind of budget that was asked for."""
-        return self.budget.read(self.guarantee)
+        """The guarantee, read as the kind of budget that was asked for; its μ where none was."""
+        return self.guarantee.as_gaussian() if self.budget is None else self.budget.read(self.guarantee)
+
+    @property
+    def promise(self) -> str:
+        """What was spent, in one line; so little noise that no budget holds it promises nothing."""
+        try:
+            return repr(self.spent)
+        except ArgumentError:
+            return "no promise of use"
 
     @property
     def clipping_statement(self) -> str:
         """What clipping did; how many records it touched is private."""
+        if self.descent is not None:
+            return (
+                f"The gradient of every record was shortened to the public norm {self.descent.clip_norm:.4g}. How many "
+                "were is private and not told."
+            )
         where = f"within {self.domain.radius:.4g} of the public centre" if isinstance(self.domain, Ball) else "domain"
         return (
             f"Every record was clipped onto the public domain ({where}). How many were moved is private and not told."
@@ -129,18 +147,20 @@ class Release:
     @property
     def advisories(self) -> tuple[str, ...]:
         """What is known to be wrong with such releases of its version, its stages included (docs/security.md)."""
+        from dpmanifolds.ledger.advisories import advisories_for
+
         own = map(str, advisories_for(self.version, self.statistic, mechanism=self.mechanism, budget=self.budget))
         return tuple(dict.fromkeys([*own, *(text for stage in self.stages for text in stage.advisories)]))
 
     def summary(self) -> str:
         """One page in plain language."""
-        return summary_of(self)
+        return _summarize(self)
 
     def __repr__(self) -> str:
         error = "" if self.expected_error is None else f", error {self.expected_error.mean:.3g} on average"
         seeded = ", reproducible (not for real records)" if self.reproducible else ""
         return (
-            f"Release({self.statistic} on {self.manifold!r}, {self.spent!r}, {self.mechanism} ({self.numerics}), "
+            f"Release({self.statistic} on {self.manifold!r}, {self.promise}, {self.mechanism} ({self.numerics}), "
             f"n={self.n}{error}{seeded})"
         )
 
@@ -161,11 +181,11 @@ class Release:
             "schema": _SCHEMA,
             "version": self.version,
             "statistic": self.statistic,
-            "value": {"number": value} if isinstance(value, float) else {"point": point_to_json(value)},
+            "value": {"number": value} if isinstance(value, float) else {"point": point_to_json(on_host(value))},
             "coordinates": None if self.coordinates is None else self.coordinates.tolist(),
             "base": None if self.base is None else point_to_json(self.base),
             "guarantee": json.loads(self.guarantee.to_json()),
-            "budget": self.budget.to_dict(),
+            "budget": None if self.budget is None else self.budget.to_dict(),
             "mechanism": self.mechanism,
             "theorem": self.theorem,
             "numerics": self.numerics,
@@ -179,6 +199,7 @@ class Release:
             "reason": self.reason,
             "reproducible": self.reproducible,
             "stages": [stage._as_dict() for stage in self.stages],
+            "descent": None if self.descent is None else asdict(self.descent),
         }
 
     @classmethod
@@ -219,7 +240,7 @@ class Release:
             coordinates=None if data["coordinates"] is None else np.asarray(data["coordinates"], dtype=np.float64),
             base=None if data.get("base") is None else point_from_json(data["base"]),
             guarantee=Guarantee.from_json(json.dumps(data["guarantee"])),
-            budget=Budget.from_dict(data["budget"]),
+            budget=None if data["budget"] is None else Budget.from_dict(data["budget"]),
             sensitivity=Sensitivity(**data["sensitivity"]),
             scale=float(data["scale"]),
             step=None if data["step"] is None else float(data["step"]),
@@ -228,6 +249,7 @@ class Release:
             expected_error=ExpectedError(**error) if error else None,
             reproducible=bool(data["reproducible"]),
             stages=tuple(cls._from_dict(stage) for stage in data["stages"]),
+            descent=None if data.get("descent") is None else DescentDetails(**data["descent"]),
         )
 
 
@@ -243,17 +265,15 @@ def release_of(
     domain: Domain | None = None,
     base: Any = None,
 ) -> Release:
-    """What one mechanism let out, on its own; `domain` where the value lives elsewhere than the records."""
-    from dpmanifolds import __version__
+    """What one mechanism let out, on its own; `domain` where the value lives elsewhere than the records.
 
-    domain = domain or mechanism.facts.domain
-    at_center = base is None or all(map(np.array_equal, leaves(base), leaves(host(domain.center))))
-
+    `base` is where records were looked from, unless from the centre.
+    """
     return Release(
         statistic=statistic,
         value=drawn.point,
         coordinates=drawn.coordinates,
-        base=None if at_center else base,
+        base=base,
         guarantee=mechanism.guarantee,
         budget=budget,
         mechanism=mechanism.name,
@@ -263,9 +283,98 @@ def release_of(
         scale=mechanism.scale,
         step=mechanism.step,
         n=n,
-        domain=domain,
+        domain=domain or mechanism.facts.domain,
         expected_error=mechanism.expected_error,
         reason=reason,
         reproducible=reproducible,
-        version=__version__,
     )
+
+
+def _summarize(release: Release) -> str:
+    """One page: what was released, what is promised, how good it is, what it rests on."""
+    promise = release.guarantee
+    guess = (1 + float(promise.delta(0.0))) / 2
+    counted = "" if release.n is None else f" of {release.n} records"
+    error = release.expected_error or "it depends on the records, and is not stated"
+    stages = ""
+    if release.stages:
+        stages = f"  Stages before it: {len(release.stages)}; the promise covers all of them together.\n"
+    if release.descent is not None:
+        stages += f"  By descent: {release.descent}.\n"
+    warning = ""
+    if release.reproducible:
+        warning = (
+            "\nNOT FOR REAL RECORDS\n  It was made with a seed: whoever knows the seed can take the noise away again.\n"
+        )
+    if release.advisories:
+        told = "".join(f"  {text}\n" for text in release.advisories)
+        warning += f"\nKNOWN FAULTS OF VERSION {release.version} (docs/security.md)\n{told}"
+    return (
+        f"What was released\n"
+        f"  The private {release.statistic}{counted} on {release.manifold!r}.\n"
+        f"{stages}"
+        f"\nThe promise\n"
+        f"  {release.promise}, {promise.adjacency}; neighbours differ in one {promise.unit}.\n"
+        f"  Someone who knows everyone else's record, and wonders which of two values one {promise.unit} has, guesses\n"
+        f"  right with a probability of at most {guess:.1%} after seeing this release; without it, 50 %.\n"
+        f"  It holds whatever else that someone knows or will learn, and whatever is computed from the release.\n"
+        f"\nHow good it is\n"
+        f"  Distance to the answer without privacy: {error}.\n"
+        f"  {release.clipping_statement}\n"
+        f"\nWhat it rests on\n"
+        f"  Mechanism: {release.mechanism}, scale {release.scale:.6g} ({release.reason}).\n"
+        f"  Theorem: {release.theorem}.\n"
+        f"  Sensitivity: {float(release.sensitivity):.6g} by {release.sensitivity.theorem} "
+        f"[{release.sensitivity.tag}], {release.sensitivity.statement}.\n"
+        f"  Numerics: {release.numerics_statement}.\n"
+        f"  The centre, the radius, n and the budget must have been chosen without looking at the records.\n"
+        f"{warning}"
+    )
+
+
+def point_to_json(point: Array) -> Any:
+    """Nested lists with a dtype; complex numbers as pairs; a tuple for a product."""
+    if has_parts(point):
+        return [point_to_json(part) for part in point]
+    array = np.asarray(point)
+    numbers = np.stack([array.real, array.imag], axis=-1) if np.iscomplexobj(array) else array
+    return {"dtype": str(array.dtype), "values": numbers.astype(np.float64).tolist()}
+
+
+def point_from_json(data: Any) -> Array:
+    """What `point_to_json` wrote."""
+    if isinstance(data, list):
+        return tuple(point_from_json(part) for part in data)
+    if data["dtype"] not in _DTYPES:
+        raise ArgumentError(f"a point has one of the dtypes {', '.join(_DTYPES)}; got {data['dtype']!r}.")
+    numbers = np.asarray(data["values"], dtype=np.float64)
+    if data["dtype"].startswith("complex"):
+        numbers = numbers[..., 0] + 1j * numbers[..., 1]
+    return numbers.astype(data["dtype"])
+
+
+def domain_to_json(domain: Domain) -> dict[str, Any]:
+    """A ball, the domain of image descriptors, or a user's own domain, of which only the description is kept."""
+    if isinstance(domain, Ball):
+        described: dict[str, Any] = {"kind": "ball", "center": point_to_json(domain.center), "radius": domain.radius}
+    elif isinstance(domain, WholeSpace):
+        described = {"kind": "all", "center": point_to_json(domain.center)}
+    elif isinstance(domain, DescriptorDomain):
+        return {"kind": "descriptors", "channels": domain.channels, "eta": domain.eta}
+    else:
+        raise ArgumentError(
+            f"a release over {domain!r} cannot be written down: JSON knows Ball and DescriptorDomain. Keep the release "
+            "in memory, or promise a Ball."
+        )
+    return {**described, "manifold": domain.manifold.to_json()}
+
+
+def domain_from_json(data: Any) -> Domain:
+    """What `domain_to_json` wrote."""
+    if data["kind"] == "ball":
+        return Ball(manifold_from_json(data["manifold"]), point_from_json(data["center"]), data["radius"])
+    if data["kind"] == "all":
+        return WholeSpace(manifold_from_json(data["manifold"]), point_from_json(data["center"]))
+    if data["kind"] == "descriptors":
+        return DescriptorDomain(data["channels"], data["eta"])
+    raise ArgumentError(f"no domain is of the kind {data['kind']!r}.")

@@ -24,25 +24,15 @@ from typing import Any
 import numpy as np
 
 from dpmanifolds._arrays import Array
-from dpmanifolds._points import has_parts, host, leaves
-from dpmanifolds._validate import choice, hide_records, number_between
+from dpmanifolds._points import has_parts, leaves
+from dpmanifolds._validate import hide_records, number_between
 from dpmanifolds.domains import Ball, Domain
-from dpmanifolds.errors import ArgumentError, NotAvailableError
+from dpmanifolds.errors import ArgumentError
 from dpmanifolds.manifolds import Euclidean
 from dpmanifolds.manifolds._symmetric import upper_triangle
-from dpmanifolds.noise.symmetric import SymmetricGaussian
-from dpmanifolds.noise.wishart import WishartDifference
-from dpmanifolds.privacy import Budget, Guarantee, Sensitivity, compose, split
-from dpmanifolds.privacy.budget import checked_budget
-from dpmanifolds.releases.entry import (
-    ON_INVALID,
-    checked_domain,
-    checked_guess,
-    checked_unit,
-    open_account,
-)
-from dpmanifolds.releases.release import Release, release_of
-from dpmanifolds.releases.tangent import TangentMean
+from dpmanifolds.privacy import Budget, Guarantee, Sensitivity, compose
+from dpmanifolds.releases.release import Release
+from dpmanifolds.releases.statistic import Terms, best_cut, check_request, check_terms
 from dpmanifolds.sums import Draw
 from dpmanifolds.sums.contribution import TangentContribution
 from dpmanifolds.sums.mechanism import Facts, SumShape
@@ -54,9 +44,8 @@ from dpmanifolds.sums.moments import (
     nuclear_steps,
 )
 from dpmanifolds.sums.outer import SquareContribution, finest_factor_exponent, sum_outer
-from dpmanifolds.sums.records import read_records
 from dpmanifolds.sums.steps import StepPlan
-from dpmanifolds.sums.total import check_rules
+from dpmanifolds.sums.total import check_rules, read_records
 from dpmanifolds.sums.wrapped import WrappedGaussianMechanism, WrappedLaplaceMechanism
 
 __all__ = [
@@ -120,27 +109,32 @@ def private_second_moment(
     before anything is drawn (outside of the promise), or count as the centre (`on_invalid="center"`, inside of it).
     Other arguments as in `private_mean`; `vectors` in every form that can be read more than once, block by block.
     """
-    checked_budget(budget)
-    choice("on_invalid", on_invalid, ON_INVALID)
-    guess = checked_guess(adjacency, n_guess)
-    unit = checked_unit(unit, group_by)
+    terms = check_terms(
+        budget,
+        group_by=group_by,
+        adjacency=adjacency,
+        n_guess=n_guess,
+        on_invalid=on_invalid,
+        unit=unit,
+        ledger=ledger,
+        dataset=dataset,
+        rng=rng,
+    )
     radius = number_between("clip_norm", clip_norm, _SMALLEST, _LARGEST)
-    account = open_account(ledger, dataset, rng)
     shape = None if center is None else np.shape(center)
-    records = read_records(None, vectors, group_by=group_by, guess=guess, shape=shape)
+    records = read_records(None, vectors, group_by=group_by, guess=terms.guess, shape=shape)
     records.source.refuse_single_use()
     with hide_records():
         dim = _dimension(records.source.template())
-    noise = moment_noise(dim, budget, unit, adjacency=adjacency)
-    rule = SquareContribution(dim, radius, noise.exponent, _public_center(center, dim), mends=on_invalid == "center")
+    noise = moment_noise(dim, budget, terms.unit, adjacency=adjacency)
+    rule = SquareContribution(dim, radius, noise.exponent, _public_center(center, dim), mends=terms.mends)
     total = sum_outer(records.source, rule, records.persons)
     check_rules(total, _RULES, f"R^{dim}")
-    request = _Moment(radius, guess or total.rows, noise, unit, budget, guess is None)
-    told = {"n": total.rows} if guess is None else {"n_guess": guess}
-    account.spend(
-        "second moment", noise.guarantee, **told, mechanism=request.mechanism, numerics="rounded", clip_norm=radius
+    moment = _Moment(terms, radius, terms.guess or total.rows, noise)
+    terms.spend(
+        "second moment", noise.guarantee, moment.count, mechanism=noise.mechanism, numerics="rounded", clip_norm=radius
     )
-    return request.release(total.integers, total.rows, account.rng)
+    return moment.release(total.integers, total.rows)
 
 
 def _dimension(template: Any) -> int:
@@ -163,20 +157,11 @@ def _public_center(center: Any, dim: int) -> np.ndarray | None:
 class _Moment:
     """What is public about a second moment, in the units of the records."""
 
+    terms: Terms
     radius: float
     count: int
     """The public number of records, or the guess of it."""
     noise: MomentNoise
-    unit: str
-    budget: Budget
-    public_count: bool
-
-    @property
-    def mechanism(self) -> str:
-        law = self.noise.law
-        if isinstance(law, WishartDifference):
-            return "wishart-difference"
-        return "wrapped-gaussian" if isinstance(law, SymmetricGaussian) else "wrapped-laplace"
 
     @property
     def step(self) -> float:
@@ -189,64 +174,58 @@ class _Moment:
 
     @property
     def sensitivity(self) -> Sensitivity:
-        nuclear, added = isinstance(self.noise.law, WishartDifference), self.noise.weight is not None
+        nuclear, added = self.noise.is_nuclear, self.noise.weight is not None
         bound = ("(C² + c₀)/n" if added else "2·C²/n") if nuclear else ("√(C⁴ + c₀²)/n" if added else "√2·C²/n")
-        statement = f"{bound} in {'nuclear' if nuclear else 'Frobenius'} norm (C²/n in one dimension)"
-        if added:
-            statement = statement.removesuffix(" (C²/n in one dimension)")
-        adjacency = self.noise.guarantee.adjacency
-        return _moved(self.radius, self.count, self.noise.moved, self.noise.steps, statement, adjacency)
+        statement = f"{bound} in {'nuclear' if nuclear else 'Frobenius'} norm"
+        if not added:
+            statement += " (C²/n in one dimension)"
+        return _moved(self.radius, self.count, self.noise.moved, self.noise.steps, statement, self.terms.adjacency)
 
-    def release(self, total: list[int], rows: int, rng: Any) -> Release:
+    def release(self, total: list[int], rows: int) -> Release:
         """One draw, with everything that is promised about it."""
-        noisy, count = self.noise.draw(total, rows, rng)
+        noisy, count = self.noise.draw(total, rows, self.terms.account.rng)
         divisor = 1.0 if count is None else self.count / count
         coordinates = upper_triangle(noisy.astype(np.float64)) * (self.step * divisor)
-        if isinstance(self.noise.law, WishartDifference):
-            return self._by_wishart(coordinates, rng)
-        family = WrappedGaussianMechanism if isinstance(self.noise.law, SymmetricGaussian) else WrappedLaplaceMechanism
-        ball, adjacency = self.ball, self.noise.guarantee.adjacency
+        if self.noise.is_nuclear:
+            return self._by_wishart(coordinates)
+        family = WrappedGaussianMechanism if self.noise.is_gaussian else WrappedLaplaceMechanism
+        ball, adjacency = self.ball, self.terms.adjacency
         shape = SumShape(ball.manifold.dim, ball.radius, self.count, adjacency)
         scale = float(self.noise.law.scale)
         law = family(
-            facts=Facts(ball, self.sensitivity, adjacency=adjacency, unit=self.unit, shape=shape),
+            facts=Facts(ball, self.sensitivity, adjacency=adjacency, unit=self.terms.unit, shape=shape),
             scale=scale * self.step,
             step=self.step,
             guarantee=self.noise.guarantee,
             numerics="rounded",
             sigma_steps=scale,
         )
-        return release_of(
+        return self.terms.release(
             law,
             Draw(law.point_of(coordinates), coordinates),
             statistic="second moment",
-            budget=self.budget,
-            n=self.count if self.public_count else None,
+            n=self.terms.public_count(self.count),
             reason="smallest noise off the diagonal from public facts",
-            reproducible=rng is not None,
         )
 
-    def _by_wishart(self, coordinates: np.ndarray, rng: Any) -> Release:
-        from dpmanifolds import __version__
-
+    def _by_wishart(self, coordinates: np.ndarray) -> Release:
         return Release(
             statistic="second moment",
             value=coordinates,
             coordinates=coordinates,
             guarantee=self.noise.guarantee,
-            budget=self.budget,
-            mechanism=self.mechanism,
+            budget=self.terms.budget,
+            mechanism=self.noise.mechanism,
             theorem="nuclear sensitivity over the scale of two Wishart matrices (docs/proofs/second_moment.md, P3)",
             numerics="rounded",
             sensitivity=self.sensitivity,
             scale=float(self.noise.law.scale) * self.step,
             step=self.step,
-            n=self.count if self.public_count else None,
+            n=self.terms.public_count(self.count),
             domain=self.ball,
             expected_error=None,
             reason="smaller off the diagonal than noise of the same size in every direction",
-            reproducible=rng is not None,
-            version=__version__,
+            reproducible=self.terms.account.reproducible,
         )
 
 
@@ -284,46 +263,37 @@ def private_tangent_moment(
     each. `points` in every form that can be read more than once, block by block; malformed records as in
     `private_mean`.
     """
-    checked_domain(domain)
-    checked_budget(budget)
-    choice("numerics", numerics, _NUMERICS)
-    choice("on_invalid", on_invalid, ON_INVALID)
-    unit = checked_unit(unit, group_by)
-    manifold = domain.manifold
+    request = check_request(
+        domain,
+        budget,
+        numerics=numerics,
+        kinds=_NUMERICS,
+        group_by=group_by,
+        on_invalid=on_invalid,
+        unit=unit,
+        ledger=ledger,
+        dataset=dataset,
+        rng=rng,
+    )
     radius = domain.radius if clip_norm is None else number_between("clip_norm", clip_norm, _SMALLEST, _LARGEST)
     share = number_between("mean_share", mean_share, 0.0, 1.0)
     if share in (0.0, 1.0):
         raise ArgumentError(f"mean_share must leave something for either part: above 0 and below 1; got {share:g}.")
-    account = open_account(ledger, dataset, rng)
-    request = TangentMean(domain, budget, "auto", numerics, "auto", "replace-one", None, on_invalid, unit, account)
-    records = read_records(manifold, points, group_by=group_by)
-    records.source.refuse_single_use()
+    records = request.read(points, group_by)
     n = records.count
-    parts, plan, noise = _cut(request, n, share)
-    guarantee = compose(plan.guarantee, noise.guarantee)
-    start = host(domain.center)
-    first = records.total(request.look(domain, start, plan.mechanisms[0]))
-    request.check(first)
-    request.spend("tangent PCA", guarantee, n, clip_norm=radius)
-    (*stages, last), base = replace(request, budget=parts[0]).go(records, domain, plan, start, first)
-    view = TangentContribution(manifold, base, start if on_invalid == "center" else None)
+
+    def plan_parts(*parts: Budget) -> tuple[tuple[Budget, ...], StepPlan, MomentNoise]:
+        return parts, request.plan(n, parts[0]), moment_noise(domain.manifold.dim, parts[1], request.unit)
+
+    parts, plan, noise = best_cut(budget, [[share, 1 - share]], plan_parts, lambda way: way[2].spread)
+    promise = compose(plan.guarantee, noise.guarantee)
+    walk = request.walk()
+    first = walk.first_look(records, plan)
+    request.spend("tangent PCA", promise, n, clip_norm=radius, domain=domain)
+    taken = walk.take(records, plan, first=first)
+    *stages, last = replace(request, budget=parts[0]).release_steps(walk, plan, taken)
+    base = taken[-1].drawn.point
+    view = TangentContribution(domain.manifold, base, request.substitute)
     total = sum_outer(records.source, TangentSquareContribution(view, radius, noise.exponent), records.persons)
-    moment = _Moment(radius, n, noise, unit, parts[1], True).release(total.integers, total.rows, account.rng)
-    return TangentMoment(replace(last, guarantee=plan.guarantee, stages=tuple(stages)), moment, base, guarantee)
-
-
-def _cut(request: TangentMean, n: int, share: float) -> tuple[tuple[Budget, ...], StepPlan, MomentNoise]:
-    """The cut of the budget whose second moment has the least noise, and the plans of its parts: all public."""
-    found = []
-    refusal = NotAvailableError(f"no cut of {request.budget!r} leaves a part for both the mean and the squares.")
-    for parts in split(request.budget, [share, 1 - share]):
-        try:
-            plan = request.plan(request.domain, n, parts[0])
-            noise = moment_noise(request.domain.manifold.dim, parts[1], request.unit)
-        except NotAvailableError as reason:
-            refusal = reason
-            continue
-        found.append((parts, plan, noise))
-    if not found:
-        raise refusal
-    return min(found, key=lambda way: way[2].spread)
+    moment = _Moment(replace(request, budget=parts[1]), radius, n, noise).release(total.integers, total.rows)
+    return TangentMoment(replace(last, guarantee=plan.guarantee, stages=tuple(stages)), moment, base, promise)

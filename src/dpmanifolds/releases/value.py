@@ -11,9 +11,8 @@ from dpmanifolds._points import host, leaves
 from dpmanifolds.domains import Ball, Domain
 from dpmanifolds.errors import ArgumentError, NotOnManifoldError
 from dpmanifolds.privacy import Budget, Sensitivity
-from dpmanifolds.privacy.budget import checked_budget
-from dpmanifolds.releases.entry import checked_domain, open_account
-from dpmanifolds.releases.release import Release, release_of
+from dpmanifolds.releases.release import Release
+from dpmanifolds.releases.statistic import check_domain, check_terms
 from dpmanifolds.sums import choose, value_facts
 
 __all__ = ["privatize"]
@@ -48,23 +47,14 @@ def privatize(
     >>> release.sensitivity.theorem, round(release.expected_error.mean, 6)
     ('stated by the user', 0.5)
     """
-    checked_domain(domain)
-    checked_budget(budget)
-    account = open_account(ledger, dataset, rng)
+    check_domain(domain)
+    terms = check_terms(budget, unit=unit, ledger=ledger, dataset=dataset, rng=rng)
     point = _point_of(domain, value)
-    facts = value_facts(domain, sensitivity, adjacency=adjacency, unit=unit)
+    facts = value_facts(domain, sensitivity, adjacency=adjacency, unit=terms.unit)
     chosen = choose(facts, budget, mechanism=mechanism, numerics=numerics)
-    law = chosen.mechanism
-    account.spend(statistic, law.guarantee, mechanism=law.name, numerics=law.numerics, domain=repr(domain))
-    return release_of(
-        law,
-        law.draw(point, rng=account.rng),
-        statistic=statistic,
-        budget=budget,
-        n=None,
-        reason=chosen.reason,
-        reproducible=account.reproducible,
-    )
+    law, account = chosen.mechanism, terms.account
+    account.spend(statistic, law.guarantee, mechanism=law.name, numerics=law.numerics, domain=domain)
+    return terms.release(law, law.draw(point, rng=account.rng), statistic=statistic, n=None, reason=chosen.reason)
 
 
 def _point_of(domain: Domain, value: Any) -> Any:

@@ -4,30 +4,24 @@ from __future__ import annotations
 
 import math
 from dataclasses import replace
+from functools import partial
 from typing import Any
 
 import numpy as np
 
-from dpmanifolds._points import host
-from dpmanifolds._validate import choice
 from dpmanifolds.domains import Ball
-from dpmanifolds.errors import ArgumentError, NotAvailableError
 from dpmanifolds.manifolds import Euclidean
-from dpmanifolds.privacy import Budget, compose, split
-from dpmanifolds.privacy.budget import checked_budget
-from dpmanifolds.releases.entry import ON_INVALID, checked_guess, checked_unit, open_account
-from dpmanifolds.releases.release import Release, release_of
-from dpmanifolds.releases.tangent import TANGENT, TangentMean
+from dpmanifolds.privacy import Budget, compose
+from dpmanifolds.releases.release import Release
+from dpmanifolds.releases.statistic import Request, best_cut, check_request
 from dpmanifolds.sums import Draw, Mechanism, calibrate, choose, mean_facts
 from dpmanifolds.sums.contribution import DistanceContribution
-from dpmanifolds.sums.records import read_records
 from dpmanifolds.sums.steps import StepPlan
 from dpmanifolds.sums.wrapped import WrappedMechanism
 
 __all__ = ["private_variance"]
 
-_SHARES = (0.05, 0.1, 0.2, 0.35, 0.5)
-_SAFE = ("safe", "rounded", "lattice")
+_SHARES = [[share, 1 - share] for share in (0.05, 0.1, 0.2, 0.35, 0.5)]
 
 
 def private_variance(
@@ -61,74 +55,65 @@ def private_variance(
     >>> 0.0 <= release.value <= 4.0
     True
     """
-    if not isinstance(domain, Ball):
-        raise ArgumentError(f"domain must be a Ball for the variance; got {type(domain).__name__}.")
-    checked_budget(budget)
-    choice("numerics", numerics, _SAFE)
-    choice("mechanism", mechanism, TANGENT)
-    choice("on_invalid", on_invalid, ON_INVALID)
-    guess = checked_guess(adjacency, n_guess)
-    unit = checked_unit(unit, group_by)
-    account = open_account(ledger, dataset, rng)
-    request = TangentMean(domain, budget, mechanism, numerics, "auto", adjacency, guess, on_invalid, unit, account)
-    records = read_records(domain.manifold, points, group_by=group_by, guess=guess)
-    records.source.refuse_single_use()
-    n = request.public_number(records)
-    assert n is not None
-    mean, part, law = _cut(request, n)
-    guarantee = compose(mean.guarantee, law.guarantee)
+    request = check_request(
+        domain,
+        budget,
+        mechanism=mechanism,
+        numerics=numerics,
+        ball_for="the variance",
+        group_by=group_by,
+        adjacency=adjacency,
+        n_guess=n_guess,
+        on_invalid=on_invalid,
+        unit=unit,
+        ledger=ledger,
+        dataset=dataset,
+        rng=rng,
+    )
+    records = request.read(points, group_by)
+    n = request.guess or records.count
+    plan, part, law = best_cut(budget, _SHARES, partial(_plan, request, n), _error)
+    promise = compose(plan.guarantee, law.guarantee)
     # the farthest that the mean can be: what leaves the range of floating point shows before anything is spent
     _facts(request, 2 * domain.radius, n)
-    first = records.total(request.look(domain, host(domain.center), mean.mechanisms[0]))
-    request.check(first)
-    request.spend("variance", guarantee, n, mechanism=law.name, numerics=law.numerics)
-    stages, base = request.go(records, domain, mean, host(domain.center), first)
-    reach = domain.radius + float(domain.manifold.dist(host(domain.center), base))
+    walk = request.walk()
+    first = walk.first_look(records, plan)
+    request.spend("variance", promise, n, mechanism=law.name, numerics=law.numerics, domain=domain)
+    stages = walk.take(records, plan, first=first)
+    base = stages[-1].drawn.point
+    reach = domain.radius + float(domain.manifold.dist(walk.center, base))
     law = calibrate(law.name, _facts(request, reach, n), part, law.numerics)
     assert isinstance(law, WrappedMechanism)
     assert law.exponent is not None
-    substitute = host(domain.center) if on_invalid == "center" else None
-    total = records.total(DistanceContribution(domain.manifold, base, substitute, radius=reach, exponent=law.exponent))
-    drawn = law.noisy_mean(total.integers, total.rows, account.rng) + reach * reach / 2
-    made = release_of(
+    rule = DistanceContribution(domain.manifold, base, request.substitute, radius=reach, exponent=law.exponent)
+    total = records.total(rule)
+    drawn = law.noisy_mean(total.integers, total.rows, request.account.rng) + reach * reach / 2
+    made = request.release(
         law,
         Draw(float(np.clip(drawn[0], 0.0, domain.radius**2)), drawn),
         statistic="variance",
-        budget=budget,
-        n=None if guess is not None else n,
+        n=request.public_count(n),
         reason="smallest expected error from public facts, of the mean and of the squares together",
-        reproducible=account.reproducible,
         domain=domain,
     )
-    return replace(made, guarantee=guarantee, stages=stages)
+    return replace(made, guarantee=promise, stages=request.release_steps(walk, plan, stages))
 
 
-def _facts(request: TangentMean, reach: float, n: int) -> Any:
+def _facts(request: Request, reach: float, n: int) -> Any:
     """ρ² in [0, b²] is b²/2 and a number in [−b²/2, b²/2]."""
     half = reach * reach / 2
     interval = Ball(Euclidean(1), np.array([half]), half)
     return mean_facts(interval, n, adjacency=request.adjacency, unit=request.unit)
 
 
-def _cut(request: TangentMean, n: int) -> tuple[StepPlan, Budget, Mechanism]:
-    """The plan of the mean, and the part of the budget and the mechanism of the squares, that err least together."""
-    found = []
-    refusal = NotAvailableError(f"no cut of {request.budget!r} leaves a part for both the mean and the squares.")
-    for share in _SHARES:
-        for first, second in split(request.budget, [share, 1 - share]):
-            try:
-                mean = request.plan(request.domain, n, first)
-                law = choose(
-                    _facts(request, request.domain.radius, n),
-                    second,
-                    mechanism=request.mechanism,
-                    numerics=request.numerics,
-                ).mechanism
-            except NotAvailableError as reason:
-                refusal = reason
-                continue
-            excess = math.hypot(mean.expected_error.mean, mean.bias) ** 2
-            found.append((math.hypot(law.expected_error.mean, excess), (mean, second, law)))
-    if not found:
-        raise refusal
-    return min(found, key=lambda way: way[0])[1]
+def _plan(request: Request, n: int, first: Budget, second: Budget) -> tuple[StepPlan, Budget, Mechanism]:
+    """The plan of the mean, and the part of the budget and the mechanism of the squares."""
+    facts = _facts(request, request.domain.radius, n)
+    chosen = choose(facts, second, mechanism=request.mechanism, numerics=request.numerics)
+    return request.plan(n, first), second, chosen.mechanism
+
+
+def _error(way: tuple[StepPlan, Budget, Mechanism]) -> float:
+    """That of the squares, and by how much those around the released mean exceed those around the mean."""
+    mean, _, law = way
+    return math.hypot(law.expected_error.mean, math.hypot(mean.expected_error.mean, mean.bias) ** 2)

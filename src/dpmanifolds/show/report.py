@@ -1,13 +1,4 @@
-"""One self-contained HTML page about a release.
-
->>> import numpy as np
->>> import dpmanifolds as dpm
->>> from dpmanifolds.show import report_html
->>> ball = dpm.Ball(dpm.SPD(2), np.eye(2), radius=1.0)
->>> page = report_html(dpm.private_mean(dpm.SPD(2).random_point(500, rng=0), ball, dpm.PureDP(1.0)))
->>> "guesses right" in page, "src=" in page
-(True, False)
-"""
+"""A release for people: one self-contained HTML page. For programs: release.json (everything), release.npz (arrays)."""
 
 from __future__ import annotations
 
@@ -16,19 +7,19 @@ import math
 import os
 from collections.abc import Iterable, Sequence
 from html import escape
+from importlib import resources
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
-from dpmanifolds._points import leaves
+from dpmanifolds._points import has_parts, leaves
 from dpmanifolds.errors import ArgumentError
 from dpmanifolds.releases import Release
-from dpmanifolds.show._figure import figure_svg
-from dpmanifolds.show._style import STYLE
-from dpmanifolds.show.words import percent
+from dpmanifolds.show.plots.release import figure_svg
+from dpmanifolds.show.words import guess_of, percent
 
-__all__ = ["report_html", "write_report"]
+__all__ = ["arrays_of", "load_release", "new_files", "report_html", "save_release", "write_report"]
 
 _LARGEST_TABLE = 12
 _MOST_JSON = 200_000
@@ -93,7 +84,7 @@ def report_html(release: Release, *, notes: Sequence[str] = ()) -> str:
         '<!doctype html>\n<html lang="en">\n<head>\n<meta charset="utf-8">\n'
         '<meta name="viewport" content="width=device-width, initial-scale=1">\n'
         '<meta name="color-scheme" content="light dark">\n'
-        f"<title>{escape(title)}</title>\n<style>{STYLE}</style>\n</head>\n<body>\n<main>\n"
+        f"<title>{escape(title)}</title>\n<style>{_style()}</style>\n</head>\n<body>\n<main>\n"
         + "\n".join(filter(None, sections))
         + "\n</main>\n</body>\n</html>\n"
     )
@@ -139,8 +130,8 @@ def _advisories(release: Release) -> str:
     )
 
 
-def _guess(release: Release) -> float:
-    return (1 + float(release.guarantee.delta(0.0))) / 2
+def _style() -> str:
+    return resources.files(__package__).joinpath("report.css").read_text(encoding="utf-8")
 
 
 def _cards(release: Release) -> str:
@@ -149,7 +140,11 @@ def _cards(release: Release) -> str:
     below = "it depends on the records" if error is None else f"within {error.radius_90:.4g} in 90 % of releases"
     cards = (
         ("promise", release.spent.in_words(), f"{release.guarantee.adjacency}, per {release.guarantee.unit}"),
-        ("an attacker guesses right", f"≤ {percent(_guess(release))}", "of two equally likely values; 50 % by a coin"),
+        (
+            "an attacker guesses right",
+            f"≤ {percent(guess_of(release.guarantee))}",
+            "of two equally likely values; 50 % by a coin",
+        ),
         ("expected error", shown, below),
     )
     inner = "".join(
@@ -199,7 +194,7 @@ def _array_table(value: Any) -> str:
 
 
 def _promise(release: Release) -> str:
-    unit, guess = release.guarantee.unit, _guess(release)
+    unit, guess = release.guarantee.unit, guess_of(release.guarantee)
     bars = (
         "<div class='bars' aria-hidden='true'>"
         "<span>by a coin</span><div class='bar'><div class='fill coin' style='width:50%'></div></div><span>50 %</span>"
@@ -223,7 +218,7 @@ def _promise(release: Release) -> str:
 
 
 def _accuracy(release: Release) -> str:
-    from dpmanifolds.show.plots._regions import known_region, reach_of
+    from dpmanifolds.show.plots.release import known_region, reach_of
 
     error = release.expected_error
     if error is None:
@@ -296,3 +291,97 @@ def _machine_readable(release: Release) -> str:
         "<details><summary>The release as JSON (dpmanifolds.Release.from_json reads it)</summary>"
         f"<pre class='json'>{escape(text)}</pre></details>"
     )
+
+
+_NAMES = {"json": "release.json", "npz": "release.npz", "report": "report.html"}
+_MOST_BYTES = 1 << 28
+
+
+def new_files(folder: Any, *, overwrite: bool = False) -> dict[str, Path]:
+    """The paths that `save_release` would write, after making sure that nothing is lost: call it before spending."""
+    place = Path(os.fspath(folder))
+    paths = {kind: place / name for kind, name in _NAMES.items()}
+    if place.exists() and not place.is_dir():
+        raise ArgumentError(f"the folder for the release must be a folder; {str(place)!r} is a file.")
+    there = [path.name for path in paths.values() if path.exists()]
+    if there and not overwrite:
+        raise ArgumentError(
+            f"{str(place)!r} holds {', '.join(there)} of an earlier release, which would be lost. Name another "
+            "folder, or allow overwriting (overwrite=True, --overwrite)."
+        )
+    there_now = next(each for each in (place, *place.absolute().parents) if each.exists())
+    if not (there_now.is_dir() and os.access(there_now, os.W_OK)):
+        raise ArgumentError(f"the folder {str(place)!r} cannot be written to; name another.")
+    return paths
+
+
+def save_release(
+    release: Release, folder: Any, *, notes: Sequence[str] = (), overwrite: bool = False
+) -> dict[str, Path]:
+    """Write the release into a folder, as "json", "npz" and "report"; earlier files there are kept unless told.
+
+    The .npz holds `value` (`value_0`, `value_1`, … for a product of manifolds), `center`, `radius` and, where
+    they are known, the noisy `coordinates`, as plain arrays.
+    `notes` are public remarks for the report, such as the unit of the value.
+
+    >>> import tempfile
+    >>> import dpmanifolds as dpm
+    >>> from dpmanifolds.show import save_release
+    >>> records = dpm.Sphere(2).random_point(100, rng=0)
+    >>> release = dpm.private_mean(records, dpm.Ball(dpm.Sphere(2), [0.0, 0.0, 1.0], radius=0.5), dpm.PureDP(1.0))
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     [path.name for path in save_release(release, folder).values()]
+    ['release.json', 'release.npz', 'report.html']
+    """
+    paths = new_files(folder, overwrite=overwrite)
+    paths["json"].parent.mkdir(parents=True, exist_ok=True)
+    text = release.to_json(indent=1)
+    paths["json"].write_text(text + "\n", encoding="utf-8")
+    with paths["npz"].open("wb") as stream:
+        np.savez(stream, allow_pickle=False, **arrays_of(release))
+    write_report(release, paths["report"], notes=notes, overwrite=True)
+    return paths
+
+
+def arrays_of(release: Release) -> dict[str, np.ndarray]:
+    """The arrays of a release by name."""
+    return {
+        **_named("value", release.value),
+        **_named("center", release.domain.center),
+        "radius": np.asarray(release.domain.radius),
+        **({} if release.coordinates is None else {"coordinates": np.asarray(release.coordinates)}),
+    }
+
+
+def _named(name: str, point: Any) -> dict[str, np.ndarray]:
+    parts = [np.asarray(part) for part in leaves(point)]
+    return {f"{name}_{index}": part for index, part in enumerate(parts)} if has_parts(point) else {name: parts[0]}
+
+
+def load_release(path: Any) -> Release:
+    """The release in a release.json file, or in the folder that holds one.
+
+    >>> import tempfile
+    >>> import dpmanifolds as dpm
+    >>> from dpmanifolds.show import load_release, save_release
+    >>> records = dpm.Sphere(2).random_point(100, rng=0)
+    >>> release = dpm.private_mean(records, dpm.Ball(dpm.Sphere(2), [0.0, 0.0, 1.0], radius=0.5), dpm.PureDP(1.0))
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     _ = save_release(release, folder)
+    ...     load_release(folder) == release
+    True
+    """
+    try:
+        found = Path(os.fspath(path))
+        found = found / _NAMES["json"] if found.is_dir() else found
+        if found.stat().st_size > _MOST_BYTES:
+            raise ArgumentError(f"{str(path)!r} is too large for a release.")
+        text = found.read_text(encoding="utf-8")
+    except (TypeError, OSError, UnicodeDecodeError):
+        raise ArgumentError(
+            f"a release is read from a release.json file, or from the folder that holds one; got {str(path)!r}."
+        ) from None
+    try:
+        return Release.from_json(text)
+    except ArgumentError as problem:
+        raise ArgumentError(f"{found.name} holds no release of dpmanifolds: {problem}") from None

@@ -2,6 +2,5 @@
 
 from dpmanifolds.statistics.mean import MeanResult, frechet_mean
 from dpmanifolds.statistics.median import frechet_median
-from dpmanifolds.statistics.reference import ball_from_reference
 
-__all__ = ["MeanResult", "ball_from_reference", "frechet_mean", "frechet_median"]
+__all__ = ["MeanResult", "frechet_mean", "frechet_median"]

@@ -14,14 +14,11 @@ from dpmanifolds._validate import hide_records, positive_number
 from dpmanifolds.errors import ConvergenceError, NotOnManifoldError
 from dpmanifolds.manifolds import Manifold, SPDAffineInvariant
 from dpmanifolds.manifolds.base import check_manifold
+from dpmanifolds.manifolds.linearization import HessianBlock, Linearization, certificate_step
 from dpmanifolds.records.prepare import record_array
 from dpmanifolds.records.source import ArraySource
-from dpmanifolds.statistics._flat import flat_mean
-from dpmanifolds.statistics._linearize import HessianBlock, Linearization, certificate_step, linearize
-from dpmanifolds.statistics._linearize_spd import linearize_on_device
-from dpmanifolds.statistics._start import extrinsic_mean
-from dpmanifolds.statistics.kernels.device import fits_device, longest_device_sum
-from dpmanifolds.statistics.streaming import Preparation, Records, records_of
+from dpmanifolds.statistics.kernels.device import fits_device, linearize_on_device, longest_device_sum
+from dpmanifolds.statistics.passes import Preparation, Records, extrinsic_mean, flat_mean, records_of
 
 __all__ = ["MeanResult", "frechet_mean", "mean_of"]
 
@@ -289,7 +286,7 @@ class _FullPart:
     """How much the blocks may keep of their Hessian together: the first ones do, and stand for the others."""
 
     def __call__(self, number: int, block: Array, weights: Array) -> Linearization:
-        result = linearize(self.manifold, self.base, block, weights, True)
+        result = self.manifold.linearize(self.base, block, weights, True)
         for kept in result.blocks:
             kept.number = number
         return (
@@ -311,7 +308,7 @@ class _GradientPart:
     def __call__(self, number: int, block: Array, weights: Array) -> Linearization:
         known = self.kept.get(number)
         short_cut = known.nearby(self.base, block, weights, self.allowance) if known else None
-        return short_cut or linearize(self.manifold, self.base, block, weights, False)
+        return short_cut or self.manifold.linearize(self.base, block, weights, False)
 
 
 def _collected(records: Records, part: Callable[[int, Array, Array], Linearization]) -> Linearization:

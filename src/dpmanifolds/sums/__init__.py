@@ -4,6 +4,7 @@ from dpmanifolds.sums.choose import (
     DIRECT,
     MECHANISMS,
     NUMERICS,
+    TANGENT,
     Choice,
     calibrate,
     choose,
@@ -12,9 +13,17 @@ from dpmanifolds.sums.choose import (
     numerics_of,
     offered,
 )
-from dpmanifolds.sums.facts import ADJACENCIES, mean_facts, value_facts
 from dpmanifolds.sums.frames import horizon, point_at
-from dpmanifolds.sums.mechanism import Draw, ExpectedError, Facts, Mechanism, SumShape
+from dpmanifolds.sums.mechanism import (
+    ADJACENCIES,
+    Draw,
+    ExpectedError,
+    Facts,
+    Mechanism,
+    SumShape,
+    mean_facts,
+    value_facts,
+)
 from dpmanifolds.sums.wrapped import WrappedGaussianMechanism, WrappedLaplaceMechanism
 
 __all__ = [
@@ -22,6 +31,7 @@ __all__ = [
     "DIRECT",
     "MECHANISMS",
     "NUMERICS",
+    "TANGENT",
     "Choice",
     "Draw",
     "ExpectedError",

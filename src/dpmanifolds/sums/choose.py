@@ -25,6 +25,7 @@ __all__ = [
     "DIRECT",
     "MECHANISMS",
     "NUMERICS",
+    "TANGENT",
     "Choice",
     "calibrate",
     "choose",
@@ -38,6 +39,8 @@ _OF_SUMS = (WrappedGaussianMechanism.name, WrappedLaplaceMechanism.name)
 _IDEALIZED = ("riemannian-gaussian", "riemannian-laplace", "k-norm-gradient")
 DIRECT = ("direct-gaussian", "direct-laplace")
 """Noise on the Fréchet mean as a solver finds it; "direct" is the better of the two, and "auto" never takes them."""
+TANGENT = ("auto", *_OF_SUMS)
+"""What `mechanism=` may be for a mean by sums."""
 MECHANISMS = (*_OF_SUMS, *_IDEALIZED, *DIRECT)
 """Names of all mechanisms."""
 NUMERICS = ("safe", "lattice", "rounded", "idealized")

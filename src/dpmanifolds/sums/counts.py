@@ -2,7 +2,7 @@
 
 >>> import numpy as np
 >>> from dpmanifolds import Euclidean, PureDP
->>> from dpmanifolds.sums.records import read_records
+>>> from dpmanifolds.sums.total import read_records
 >>> ages = read_records(Euclidean(1), np.array([[1.0], [3.0], [8.0]]))
 >>> bins = DistanceBins(Euclidean(1), np.zeros(1), edges=np.array([2.0, 4.0, 16.0]))
 >>> ages.total(bins).integers

@@ -1,4 +1,4 @@
-"""Points of a domain from coordinates at its public centre, and how far floating point tells them."""
+"""Points of a domain from coordinates at public points, and how far floating point tells them."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from dpmanifolds.domains import Domain
 from dpmanifolds.errors import ScaleOutOfRangeError
 from dpmanifolds.manifolds import Manifold
 
-__all__ = ["horizon", "point_at"]
+__all__ = ["horizon", "point_at", "try_move"]
 
 _FARTHEST = 2.0**20
 _MOST_AXES = 64
@@ -36,12 +36,19 @@ def point_at(domain: Domain, coordinates: np.ndarray) -> Array:
     length = np.linalg.norm(coordinates, axis=-1, keepdims=True)
     inside = coordinates * np.minimum(1.0, domain.radius / np.maximum(length, 1e-300))
     for factor in (*(_SHORTER**power for power in range(_MOST_TRIES)), 0.0):
-        try:
-            with np.errstate(all="ignore"):
-                return domain.clip(domain.manifold.move(host(domain.center), factor * inside))
-        except (ScaleOutOfRangeError, np.linalg.LinAlgError):
-            continue
+        point = try_move(domain, host(domain.center), factor * inside)
+        if point is not None:
+            return point
     raise ScaleOutOfRangeError(f"the centre is no point of {domain.manifold!r} in double precision.")
+
+
+def try_move(domain: Domain, base: Array, coordinates: np.ndarray) -> Array | None:
+    """The point of the domain that coordinates at a public point lead to; None where floating point has none."""
+    try:
+        with np.errstate(all="ignore"):
+            return domain.clip(domain.manifold.move(base, coordinates))
+    except (ScaleOutOfRangeError, np.linalg.LinAlgError):
+        return None
 
 
 def horizon(domain: Domain) -> float:

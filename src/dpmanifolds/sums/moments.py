@@ -27,10 +27,10 @@ import numpy as np
 
 from dpmanifolds._arrays import Array
 from dpmanifolds.errors import NotAvailableError
-from dpmanifolds.noise.symmetric import SymmetricGaussian, SymmetricLaplace
-from dpmanifolds.noise.wishart import WishartDifference
+from dpmanifolds.noise.symmetric import SymmetricGaussian, SymmetricLaplace, WishartDifference
 from dpmanifolds.privacy import Budget, Guarantee, affordable_epsilon, affordable_mu
 from dpmanifolds.sums.contribution import AtPoint
+from dpmanifolds.sums.mechanism import root_up
 from dpmanifolds.sums.outer import OuterContribution, finest_factor_exponent
 
 __all__ = ["MomentNoise", "TangentSquareContribution", "frobenius_steps", "moment_noise", "nuclear_steps"]
@@ -77,8 +77,8 @@ def frobenius_steps(dim: int, trace: int, weight: int | None = None) -> int:
     (142, 100, 112)
     """
     if weight is not None:
-        return _root_up(trace * trace + weight * weight)
-    return trace if dim == 1 else _root_up(2 * trace * trace)
+        return root_up(trace * trace + weight * weight)
+    return trace if dim == 1 else root_up(2 * trace * trace)
 
 
 def nuclear_steps(dim: int, trace: int, weight: int | None = None) -> int:
@@ -92,10 +92,6 @@ def nuclear_steps(dim: int, trace: int, weight: int | None = None) -> int:
     return trace if dim == 1 else 2 * trace
 
 
-def _root_up(square: int) -> int:
-    return math.isqrt(square - 1) + 1
-
-
 @dataclass(frozen=True)
 class MomentNoise:
     """A law of noise on Σzzᵀ, calibrated to a budget; the number of records plays no part in it."""
@@ -107,6 +103,22 @@ class MomentNoise:
     guarantee: Guarantee
     weight: int | None = None
     """c₀, where the number of records is counted."""
+
+    @property
+    def is_nuclear(self) -> bool:
+        """Whether the law is made for the nuclear norm; else for that of Frobenius."""
+        return isinstance(self.law, WishartDifference)
+
+    @property
+    def is_gaussian(self) -> bool:
+        return isinstance(self.law, SymmetricGaussian)
+
+    @property
+    def mechanism(self) -> str:
+        """What a release calls it."""
+        if self.is_nuclear:
+            return "wishart-difference"
+        return "wrapped-gaussian" if self.is_gaussian else "wrapped-laplace"
 
     @property
     def steps(self) -> int:

@@ -24,6 +24,7 @@ hence ‖Σ a bᵀ‖ ≤ 2^{e+f}, and for b = a the trace of Σ a aᵀ ≤ 4^e:
 from __future__ import annotations
 
 import math
+import operator
 from abc import ABC, abstractmethod
 from collections.abc import Iterator
 from dataclasses import dataclass
@@ -32,13 +33,13 @@ from typing import Any
 import numpy as np
 from array_api_compat import device
 
-from dpmanifolds._arrays import Array, dot, is_numpy, like, namespace, norm, to_numpy
-from dpmanifolds._points import count_records, in_double, leaves, map_parts, on_host, records_at, taken
+from dpmanifolds._arrays import Array, dot, like, namespace, norm, to_numpy
+from dpmanifolds._points import count_records, cut_tile, in_double, leaves, on_host, taken
 from dpmanifolds._validate import hide_records, record_numbers
 from dpmanifolds.errors import ArgumentError
 from dpmanifolds.records.persons import Persons
 from dpmanifolds.records.source import Source
-from dpmanifolds.sums.total import ExactSum, _filled, _stays, tile_size
+from dpmanifolds.sums.total import ExactSum, _stays, tile_size
 
 __all__ = [
     "OuterContribution",
@@ -161,9 +162,10 @@ def sum_outer(
         if chosen is not None:
             sizes = np.where(np.isin(persons.numbers, chosen), sizes, 0)
         count = persons.count if chosen is None else len(chosen)
-        total = source.reduce(_Part(contribution, sizes, None), _plus)
+        total = source.reduce(_Part(contribution, sizes, None), operator.add)
         return ExactSum(total.high, total.low, count, total.broken)
-    return source.reduce(_Part(contribution, None, chosen), _plus)
+    whole: ExactSum = source.reduce(_Part(contribution, None, chosen), operator.add)
+    return whole
 
 
 @dataclass(frozen=True)
@@ -192,10 +194,6 @@ class _Part:
         return ExactSum(total.high, total.low, end - first if wanted is None else len(wanted), total.broken)
 
 
-def _plus(a: ExactSum, b: ExactSum) -> ExactSum:
-    return a + b
-
-
 def _tiles(
     contribution: OuterContribution, block: Any, sizes: np.ndarray | None
 ) -> Iterator[tuple[Array, Array, np.ndarray]]:
@@ -203,20 +201,15 @@ def _tiles(
     block = block if _stays(block) else on_host(block)
     parts = leaves(block)
     count, size = int(parts[0].shape[0]), tile_size(parts, contribution.tile_bytes)
+    formed = contribution.form(block) if count else block
     for first in range(0, count, size):
         rows = min(size, count - first)
-        tile = contribution.form(records_at(block, slice(first, first + rows)))
-        a, b, broken = contribution(_in_rows(_filled(tile, contribution.filler, size)))
+        a, b, broken = contribution(cut_tile(formed, first, size, contribution.filler, in_rows=True))
         many = None if sizes is None else sizes[first : first + rows]
         with np.errstate(all="ignore"):
             left = whole_rows(a[:rows, :], contribution.exponents[0], many)
             right = left if b is a else whole_rows(b[:rows, :], contribution.exponents[1], many)
         yield left, right, to_numpy(broken[:rows])
-
-
-def _in_rows(tile: Any) -> Any:
-    """The tile with one record after the other in memory, whatever the block was: the order of sums depends on it."""
-    return map_parts(lambda part: np.ascontiguousarray(part) if is_numpy(part) else part, tile)
 
 
 def whole_rows(rows: Array, exponent: int, sizes: np.ndarray | None = None) -> Array:

@@ -31,8 +31,8 @@ from dpmanifolds.errors import ArgumentError, NotAvailableError
 from dpmanifolds.manifolds import Manifold
 from dpmanifolds.privacy import Budget, Guarantee, compose, split
 from dpmanifolds.sums.choose import calibrate, choose, offered
-from dpmanifolds.sums.facts import mean_facts
-from dpmanifolds.sums.mechanism import ExpectedError, Facts, Mechanism
+from dpmanifolds.sums.mechanism import ExpectedError, Facts, Mechanism, mean_facts
+from dpmanifolds.sums.wrapped import WrappedMechanism
 
 __all__ = ["MOST_STEPS", "StepPlan", "average_hessian", "damping", "is_flat", "move_plan", "plan_steps", "safe_share"]
 
@@ -71,6 +71,11 @@ class StepPlan:
     reason: str
 
     @property
+    def laws(self) -> tuple[WrappedMechanism, ...]:
+        """The mechanisms, each for a sum of integers."""
+        return tuple(law for law in self.mechanisms if isinstance(law, WrappedMechanism))
+
+    @property
     def last(self) -> Mechanism:
         """The mechanism that most of the budget goes to."""
         return self.mechanisms[-1]
@@ -101,12 +106,22 @@ def plan_steps(
         raise ArgumentError(f"must be 'auto' or a whole number of at least 1; got {steps!r}.", argument="steps")
     else:
         counts = range(positive_integer("steps", steps), positive_integer("steps", steps) + 1)
-    return _best_plan(mean_facts(domain, n, **facts), budget, counts, mechanism, numerics)
+    n = positive_integer("n", n)
+    return _best_plan(domain, n, budget, counts, mechanism, numerics, tuple(sorted(facts.items())))
 
 
 @lru_cache(maxsize=32)
-def _best_plan(facts: Facts, budget: Budget, counts: range, mechanism: str, numerics: str) -> StepPlan:
+def _best_plan(
+    domain: Domain,
+    n: int,
+    budget: Budget,
+    counts: range,
+    mechanism: str,
+    numerics: str,
+    told: tuple[tuple[str, Any], ...],
+) -> StepPlan:
     """Worked out once for the same public facts; domains are told apart by being the same object."""
+    facts = mean_facts(domain, n, **dict(told))
     plans = [_planned(facts, budget, count, mechanism, numerics) for count in counts]
     best = _fewest(plans)
     if len(plans) == 1:

@@ -1,44 +1,65 @@
-"""Exact sums of contributions over records in memory, in blocks, in files, on workers or on a device.
+"""Exact sums of contributions over records, or persons, in memory, in blocks, in files, on workers or on a device.
 
 >>> import numpy as np
 >>> from dpmanifolds import Euclidean
->>> from dpmanifolds.records.source import source_of
 >>> from dpmanifolds.sums.contribution import TangentContribution
->>> records = np.random.default_rng(0).standard_normal((1000, 2))
->>> pull = TangentContribution(Euclidean(2), np.zeros(2), radius=3.0)
->>> whole = sum_records(source_of(Euclidean(2), records), pull)
->>> cut = sum_records(source_of(Euclidean(2), np.array_split(records, 7)), pull)
->>> whole.rows, whole.integers == cut.integers
-(1000, True)
+>>> values = np.array([[1.0], [3.0], [8.0]])
+>>> pull = TangentContribution(Euclidean(1), np.zeros(1), radius=16.0, exponent=4)
+>>> whole, cut = read_records(Euclidean(1), values), read_records(Euclidean(1), np.array_split(values, 2))
+>>> whole.total(pull).integers, cut.total(pull).integers
+([12], [12])
+>>> persons = read_records(Euclidean(1), values, group_by=["ann", "ann", "bob"])
+>>> persons.count, persons.total(pull).integers  # (1 + 3)/2 + 8
+(2, [10])
 
 Integers add up to the same total in any order, any cut and any place. Blocks are worked on in tiles of one fixed shape,
 the last one filled up with a public point. Totals are kept in two halves of 31 and 64 bits, so that none can overflow
 whatever the number of records is.
+
+The integers of a person's records are averaged, exactly, and count as one record. Each record's integers lie in a
+convex body, so does their average, and rounding it towards zero keeps every integer inside; the exact check is made
+once more. Neighbours differ in one person, with as many records as that person likes: one vector of the body is
+replaced by another (docs/proofs/sums.md).
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable
+import operator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass, replace
+from functools import lru_cache, reduce
 from typing import Any
 
 import numpy as np
 
-from dpmanifolds._arrays import Array, has_doubles, is_numpy, like, namespace, on_accelerator, to_numpy
-from dpmanifolds._points import count_records, has_parts, leaves, map_parts, on_host, records_at, taken
-from dpmanifolds.errors import NotOnManifoldError
-from dpmanifolds.records.blocks import block_size, bytes_per_record, evenly
-from dpmanifolds.records.source import Source
+from dpmanifolds._arrays import Array, bytes_per_record, has_doubles, is_numpy, namespace, on_accelerator, to_numpy
+from dpmanifolds._points import count_records, cut_tile, has_parts, leaves, on_host, records_at, taken
+from dpmanifolds._validate import hide_records
+from dpmanifolds.errors import ArgumentError, NotOnManifoldError
+from dpmanifolds.manifolds import Manifold
+from dpmanifolds.records.blocks import block_size, evenly
+from dpmanifolds.records.persons import Persons, persons_of
+from dpmanifolds.records.source import Source, source_of
 from dpmanifolds.statistics.kernels.integers import LONGEST_PIECE
 from dpmanifolds.sums.contribution import Contribution
 
-__all__ = ["ExactSum", "check_rules", "integers_of", "select_rows", "sum_block", "sum_records"]
+__all__ = [
+    "ExactSum",
+    "RecordSums",
+    "check_rules",
+    "integers_of",
+    "read_records",
+    "sum_block",
+    "sum_persons",
+    "sum_records",
+]
 
 _LOW_BITS = 31
 _FEWEST_BYTES = 32
 _MOST_INTEGERS = 1 << 20
 _DEVICE_TILE = 1 << 20
 _MOST_RULES = 8
+_ROOM = 1 << 62
 
 
 @dataclass(frozen=True)
@@ -79,6 +100,68 @@ class ExactSum:
         return [(high << _LOW_BITS) + low for high, low in zip(self.high.tolist(), self.low.tolist(), strict=True)]
 
 
+def check_rules(total: ExactSum, rules: tuple[str, ...], what: Any) -> None:
+    """Refuse malformed records before anything is drawn: outside of the promise, naming the rule and no record."""
+    for number, rule in enumerate(rules, start=1):
+        if total.broken[number]:
+            raise NotOnManifoldError(
+                f"records must lie on {what}, and at least one does not: {rule}. Check them with "
+                "dpmanifolds.validate; repair, project or drop such records, or pass on_invalid='center'."
+            )
+
+
+@dataclass(frozen=True)
+class RecordSums:
+    """Records, each a term of its own, or one term for each person; one exact pass over them at a time."""
+
+    source: Source
+    persons: Persons | None = None
+    guess: int | None = None
+    """A public guess of how many terms there are, where that is protected."""
+
+    @property
+    def known_count(self) -> int | None:
+        """How many terms; None where only a pass can tell."""
+        return self.source.count if self.persons is None else self.persons.count
+
+    @property
+    def count(self) -> int:
+        """How many terms, by a pass that only counts where need be. Public, or private: the adjacency says."""
+        known = self.known_count
+        if known is not None:
+            return known
+        with hide_records():
+            return self.source.counted()
+
+    @hide_records()
+    def total(self, contribution: Contribution, chosen: np.ndarray | None = None) -> ExactSum:
+        """One pass: the exact sum over all terms, or over those of these numbers (ascending)."""
+        terms = self.known_count if self.guess is None else self.guess
+        if self.persons is None:
+            return sum_records(self.source, contribution, chosen, terms)
+        return sum_persons(self.source, contribution, self.persons, chosen, terms)
+
+
+def read_records(
+    manifold: Manifold | None,
+    points: Any,
+    *,
+    group_by: Any = None,
+    guess: int | None = None,
+    shape: tuple[int, ...] | None = None,
+) -> RecordSums:
+    """`points` in any form that can be read block by block; nothing is read yet but their shape.
+
+    With a `guess` of their number, that number is protected: there may be none at all, if their `shape` is known.
+    """
+    source = source_of(manifold, points, allow_empty=guess is not None, shape=shape)
+    if group_by is None:
+        return RecordSums(source, guess=guess)
+    source.refuse_single_use()
+    with hide_records():
+        return RecordSums(source, persons_of(group_by, source.counted()), guess)
+
+
 def sum_records(
     source: Source, contribution: Contribution, chosen: np.ndarray | None = None, terms: int | None = None
 ) -> ExactSum:
@@ -88,17 +171,8 @@ def sum_records(
     """
     if chosen is not None:
         source.locate()
-    return source.reduce(_Part(contribution, chosen, terms), _plus)
-
-
-def check_rules(total: ExactSum, rules: tuple[str, ...], what: str) -> None:
-    """Refuse malformed records before anything is drawn: outside of the promise, naming the rule and no record."""
-    for number, rule in enumerate(rules, start=1):
-        if total.broken[number]:
-            raise NotOnManifoldError(
-                f"records must lie on {what}, and at least one does not: {rule}. Check them with "
-                "dpmanifolds.validate; repair, project or drop such records, or pass on_invalid='center'."
-            )
+    total: ExactSum = source.reduce(_Part(contribution, chosen, terms), operator.add)
+    return total
 
 
 @dataclass(frozen=True)
@@ -116,70 +190,59 @@ class _Part:
         return sum_block(self.contribution, block, self.terms)
 
 
-def select_rows(wanted: np.ndarray | None, first: int, block: Any) -> tuple[np.ndarray, Any]:
-    """Which records of a block are wanted, by their numbers among all, and the block of them."""
-    rows = np.arange(first, first + count_records(block))
-    if wanted is None:
-        return rows, block
-    rows = rows[wanted[rows]]
-    return rows, taken(block, rows - first)
-
-
-def _plus(a: ExactSum, b: ExactSum) -> ExactSum:
-    return a + b
-
-
 def sum_block(contribution: Contribution, block: Any, terms: int | None = None) -> ExactSum:
     """The exact sum of a block of records as it was read."""
-    total: ExactSum | None = None
-    for whole_total, counts in _fused(contribution.sum_on_device, block, LONGEST_PIECE):
-        one = ExactSum.of_counts(whole_total, counts)
-        total = one if total is None else total + one
-    if total is not None:
-        return total
-    for whole, broken in _tiles(contribution, block, terms):
-        xp = namespace(whole)
-        one = ExactSum.of(to_numpy(xp.sum(whole, axis=1)), int(whole.shape[1]), to_numpy(broken))
-        total = one if total is None else total + one
-    if total is None:
-        zeros = np.zeros(contribution.dim, dtype=np.int64)
-        return ExactSum(zeros, zeros, 0, np.zeros(_MOST_RULES, dtype=np.int64))
+    parts = leaves(block)
+    if _stay(parts):
+        pieces = _fused(contribution.sum_on_device, block, LONGEST_PIECE)
+        if pieces:
+            return reduce(operator.add, (ExactSum.of_counts(*piece) for piece in pieces))
+    zeros = np.zeros(contribution.dim, dtype=np.int64)
+    total = ExactSum(zeros, zeros, 0, np.zeros(_MOST_RULES, dtype=np.int64))
+    for whole, broken in _tiles(contribution, block, parts, terms):
+        one = to_numpy(namespace(whole).sum(whole, axis=1))
+        total = total + ExactSum.of(one, int(whole.shape[1]), to_numpy(broken))
     return total
 
 
 def integers_of(contribution: Contribution, block: Any, terms: int | None = None) -> tuple[np.ndarray, np.ndarray]:
     """The integers (dim, n) of all records of a block, and the rules they break; for persons, and for tests."""
-    parts = [(to_numpy(whole), to_numpy(broken)) for whole, broken in _tiles(contribution, block, terms)]
+    parts = [(to_numpy(whole), to_numpy(broken)) for whole, broken in _tiles(contribution, block, leaves(block), terms)]
     if not parts:
         return np.zeros((contribution.dim, 0), dtype=np.int64), np.zeros(0, dtype=np.int64)
     return np.concatenate([part[0] for part in parts], axis=1), np.concatenate([part[1] for part in parts])
 
 
-def _tiles(contribution: Contribution, block: Any, terms: int | None) -> Any:
+def _tiles(
+    contribution: Contribution, block: Any, parts: list[Array], terms: int | None
+) -> Iterator[tuple[Array, Array]]:
     """Integers and broken rules, tile by tile. Arrays that live on an accelerator stay there; all others are NumPy's.
 
     So PyTorch and JAX on a processor, and every other library, give the integers that NumPy gives.
     """
-    fused = _fused(contribution.integers_on_device, block, _DEVICE_TILE)
-    if fused:
-        yield from fused
-        return
-    block = block if _stays(block) else on_host(block)
-    parts = leaves(block)
-    count = int(parts[0].shape[0])
-    size = tile_size(parts, contribution.tile_bytes, contribution.dim, terms)
+    if _stay(parts):
+        fused = _fused(contribution.integers_on_device, block, _DEVICE_TILE)
+        if fused:
+            yield from fused
+            return
+    elif not all(map(is_numpy, parts)):
+        block = on_host(block)
+        parts = leaves(block)
+    count, size = int(parts[0].shape[0]), tile_size(parts, contribution.tile_bytes, contribution.dim, terms)
+    filler = contribution.filler
+    # what a hard record does to floating point is nobody's business: no warning tells of it
+    with np.errstate(all="ignore"):
+        formed = contribution.form(block) if count else block
     for first in range(0, count, size):
-        rows = min(size, count - first)
-        # what a hard record does to floating point is nobody's business: no warning tells of it
         with np.errstate(all="ignore"):
-            tile = contribution.form(records_at(block, slice(first, first + rows)))
-            whole, broken = contribution(_laid_out(_filled(tile, contribution.filler, size)))
+            whole, broken = contribution(cut_tile(formed, first, size, filler))
+        rows = min(size, count - first)
         yield whole[:, :rows], broken[:rows]
 
 
 def _fused(run: Callable[[Array], Any], block: Any, size: int) -> list[Any]:
     """What a kernel makes of a block that lives on an accelerator, in pieces of so many records; none without one."""
-    if has_parts(block) or not _stays(block):
+    if has_parts(block):
         return []
     count = int(block.shape[0])
     found: list[Any] = []
@@ -200,38 +263,84 @@ def tile_size(parts: list[Array], tile_bytes: int, dim: int = 1, terms: int | No
     read, made = sum(map(bytes_per_record, parts)), 8 * dim
     if on_accelerator(parts[0]):
         return max(1, min(_DEVICE_TILE, (1 << 28) // read, (1 << 30) // made))
+    return _host_tile_size(read, made, tile_bytes, terms)
+
+
+@lru_cache(maxsize=256)
+def _host_tile_size(read: int, made: int, tile_bytes: int, terms: int | None) -> int:
     most = max(1, min(tile_bytes // _FEWEST_BYTES, tile_bytes // read, _MOST_INTEGERS // made))
     return evenly(evenly(terms, block_size(read)), most) if terms else most
 
 
 def _stays(block: Any) -> bool:
-    return all(on_accelerator(part) and has_doubles(part) for part in leaves(block))
+    return _stay(leaves(block))
 
 
-def _laid_out(tile: Any) -> Any:
-    """The tile in one memory layout, whatever that of the block was: the order of NumPy's sums depends on it.
-
-    Vectors lie one number of all records after the other, so that records are worked on side by side; matrices lie one
-    after the other.
-    """
-
-    def laid_out(part: Array) -> Array:
-        if not is_numpy(part):
-            return part
-        return np.asfortranarray(part) if part.ndim == 2 else np.ascontiguousarray(part)
-
-    return map_parts(laid_out, tile)
+def _stay(parts: list[Array]) -> bool:
+    """Whether arrays are worked on where they live: on an accelerator with double precision."""
+    return all(on_accelerator(part) and has_doubles(part) for part in parts)
 
 
-def _filled(tile: Any, filler: Any, size: int) -> Any:
-    """The tile with public records behind its own, so that every tile has one shape."""
-    missing = size - count_records(tile)
-    if filler is None or not missing:
-        return tile
+def sum_persons(
+    source: Source,
+    contribution: Contribution,
+    persons: Persons,
+    chosen: np.ndarray | None = None,
+    terms: int | None = None,
+) -> ExactSum:
+    """One pass; the exact sum over persons, or over those of these numbers. Sums of each person are held in memory."""
+    if len(persons.numbers) * contribution.bound >= _ROOM:
+        raise ArgumentError("so many records of persons do not fit 64-bit integers; leave group_by out, or cut them.")
+    wanted = None if chosen is None else np.isin(persons.numbers, chosen)
+    source.locate()
+    sums = source.reduce(_PersonPart(contribution, persons.numbers, wanted, terms), _joined)
+    means = np.sign(sums.whole) * (np.abs(sums.whole) // np.maximum(sums.counts, 1))
+    means = means * contribution.fits(means)
+    count = len(persons.starts) - 1 if chosen is None else len(chosen)
+    total = ExactSum.of(means.sum(axis=1), count, np.zeros(0, dtype=np.int64))
+    return ExactSum(total.high, total.low, count, sums.broken)
 
-    def filled(part: Array, middle: Array) -> Array:
-        xp = namespace(part)
-        middle = middle if is_numpy(part) else like(to_numpy(middle), part)
-        return xp.concat([part, xp.broadcast_to(middle[None, ...], (missing, *middle.shape))], axis=0)
 
-    return map_parts(filled, tile, filler)
+@dataclass(frozen=True)
+class _Sums:
+    """Sums of integers by person: (dim, persons), of how many records each."""
+
+    numbers: np.ndarray
+    """Ascending."""
+    whole: np.ndarray
+    counts: np.ndarray
+    broken: np.ndarray
+
+
+@dataclass(frozen=True)
+class _PersonPart:
+    """The sums of the persons of one block."""
+
+    contribution: Contribution
+    numbers: np.ndarray
+    wanted: np.ndarray | None
+    terms: int | None
+
+    def __call__(self, _: int, first: int, block: Any) -> _Sums:
+        rows = np.arange(first, first + count_records(block))
+        if self.wanted is not None:
+            rows = rows[self.wanted[rows]]
+            block = taken(block, rows - first)
+        whole, broken = integers_of(self.contribution, block, self.terms)
+        own, place = np.unique(self.numbers[rows], return_inverse=True)
+        order = np.argsort(place, kind="stable")
+        counts = np.bincount(place, minlength=len(own))
+        starts = np.concatenate([[0], np.cumsum(counts)[:-1]]).astype(np.int64)
+        sums = np.add.reduceat(whole[:, order], starts, axis=1) if len(own) else whole[:, :0]
+        return _Sums(own, sums, counts, np.bincount(broken, minlength=_MOST_RULES))
+
+
+def _joined(a: _Sums, b: _Sums) -> _Sums:
+    numbers = np.union1d(a.numbers, b.numbers)
+    whole = np.zeros((a.whole.shape[0], len(numbers)), dtype=np.int64)
+    counts = np.zeros(len(numbers), dtype=np.int64)
+    for part in (a, b):
+        places = np.searchsorted(numbers, part.numbers)
+        whole[:, places] += part.whole
+        counts[places] += part.counts
+    return _Sums(numbers, whole, counts, a.broken + b.broken)

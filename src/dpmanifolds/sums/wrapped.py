@@ -30,11 +30,10 @@ from scipy import integrate, special
 from dpmanifolds._arrays import Array
 from dpmanifolds._points import host
 from dpmanifolds._validate import choice
-from dpmanifolds.distributions import FlatGaussian, FlatLaplace
 from dpmanifolds.domains import Ball
 from dpmanifolds.errors import ArgumentError, ScaleOutOfRangeError
-from dpmanifolds.manifolds import Euclidean
-from dpmanifolds.noise import LatticeGaussian, LatticeLaplace, RoundedGaussian, RoundedLaplace
+from dpmanifolds.noise import LatticeGaussian, LatticeLaplace, RoundedGaussian, RoundedLaplace, as_generator
+from dpmanifolds.noise.norms import GaussianNorm, LaplaceNorm
 from dpmanifolds.privacy import (
     Budget,
     Guarantee,
@@ -75,7 +74,7 @@ class WrappedMechanism(Mechanism):
 
     offered_numerics: ClassVar[tuple[str, ...]] = ("rounded", "lattice")
 
-    @property
+    @cached_property
     def sensitivity(self) -> Sensitivity:
         known, shape = self.facts.at_center, self.facts.shape
         if shape is None or self.exponent is None:
@@ -122,15 +121,12 @@ class WrappedMechanism(Mechanism):
         return np.asarray(coordinates * (wanted / np.maximum(lengths, 1e-300))[..., None])
 
     def draw(self, statistic: Array, *, records: Array | None = None, rng: Any = None) -> Draw:
-        domain = self.facts.domain
         if self.facts.shape is not None:
             raise ArgumentError(
                 "this mechanism adds noise to a sum of integers, one vector for each record (noisy_mean), and not to a "
                 "point: that moves by more. Use private_mean, or the mechanism 'direct'."
             )
-        coordinates = domain.manifold.log_coordinates(host(domain.center), host(statistic))
-        values = np.rint(coordinates / self.step).astype(np.int64)
-        noisy = self._noisy(values, rng) * self.step
+        noisy = self._noisy(np.rint(self._coordinates(statistic)).astype(np.int64), rng) * self.step
         return Draw(self.point_of(noisy), noisy)
 
     def point_of(self, coordinates: np.ndarray) -> Array:
@@ -157,9 +153,28 @@ class WrappedMechanism(Mechanism):
         """Whether the noise is not isotropic."""
         return False
 
+    @cached_property
     @abstractmethod
+    def noise(self) -> RoundedGaussian | RoundedLaplace | LatticeGaussian | LatticeLaplace:
+        """The law of the integers that are added, in whole steps."""
+
     def _noisy(self, values: np.ndarray, rng: Any) -> np.ndarray:
-        """Integers plus integer noise."""
+        return self.noise.release(values, rng)
+
+    def _coordinates(self, points: Array) -> np.ndarray:
+        center = host(self.facts.domain.center)
+        return np.asarray(self.facts.domain.manifold.log_coordinates(center, host(points)) / self.step)
+
+    def draw_many(self, statistic: Array, count: int, *, records: Array | None = None, rng: Any = None) -> Array:
+        values = np.rint(self._coordinates(statistic)).astype(np.int64)
+        source = None if rng is None else as_generator(rng)
+        return self.point_of(np.stack([self._noisy(values, source) for _ in range(count)]) * self.step)
+
+    def log_likelihood(self, released: Array, statistic: Array, *, records: Array | None = None) -> np.ndarray:
+        return self.noise.log_density(self._coordinates(released) - self._coordinates(statistic))
+
+    def weakened(self, factor: float) -> Self:
+        return replace(self, scale=self.scale * factor, sigma_steps=self._steps * factor)
 
     def _with_edge(self, mean: float, radius_90: float, *, simulated: bool = False) -> ExpectedError:
         domain = self.facts.domain
@@ -256,19 +271,17 @@ class WrappedGaussianMechanism(WrappedMechanism):
         )
         return cls._on(lattice, sigma, facts, guarantee, numerics)
 
-    def _noisy(self, values: np.ndarray, rng: Any) -> np.ndarray:
-        if self.numerics == "lattice":
-            return LatticeGaussian(self.dim, self._steps).release(values, rng)
-        return RoundedGaussian(self.dim, self._steps).release(values, rng)
+    @cached_property
+    def noise(self) -> RoundedGaussian | LatticeGaussian:
+        return (LatticeGaussian if self.numerics == "lattice" else RoundedGaussian)(self.dim, self._steps)
 
     @cached_property
     def expected_error(self) -> ExpectedError:
-        law = FlatGaussian(Euclidean(self.facts.domain.manifold.dim), self.scale)
-        return self._with_edge(law.distance_moment(1), law.distance_quantile(0.9))
+        norm = GaussianNorm(self.facts.domain.manifold.dim, self.scale)
+        return self._with_edge(norm.moment(1), norm.quantile(0.9))
 
     def error_quantile(self, probability: float) -> float:
-        law = FlatGaussian(Euclidean(self.facts.domain.manifold.dim), self.scale)
-        return float(law.distance_quantile(probability))
+        return float(GaussianNorm(self.facts.domain.manifold.dim, self.scale).quantile(probability))
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -306,10 +319,9 @@ class WrappedLaplaceMechanism(WrappedMechanism):
         )
         return cls._on(lattice, sigma, facts, guarantee, numerics)
 
-    def _noisy(self, values: np.ndarray, rng: Any) -> np.ndarray:
-        if self.numerics == "lattice":
-            return LatticeLaplace(self.dim, self._steps).release(values, rng)
-        return RoundedLaplace(self.dim, self._steps).release(values, rng)
+    @cached_property
+    def noise(self) -> RoundedLaplace | LatticeLaplace:
+        return (LatticeLaplace if self.numerics == "lattice" else RoundedLaplace)(self.dim, self._steps)
 
     @property
     def is_coordinatewise(self) -> bool:
@@ -320,14 +332,14 @@ class WrappedLaplaceMechanism(WrappedMechanism):
         if self.is_coordinatewise:
             mean = self.scale * _mean_norm_of_laplaces(self.dim)
             return self._with_edge(mean, self.error_quantile(0.9), simulated=True)
-        law = FlatLaplace(Euclidean(self.dim), self.scale)
+        norm = LaplaceNorm(self.dim, self.scale)
         share = _share_of_length(self.facts.domain.manifold.dim, self.dim)
-        return self._with_edge(share * law.distance_moment(1), share * law.distance_quantile(0.9))
+        return self._with_edge(share * norm.moment(1), share * norm.quantile(0.9))
 
     def error_quantile(self, probability: float) -> float:
         if self.is_coordinatewise:
             return self.scale * _quantile_of_laplaces(self.dim, probability)
-        return float(FlatLaplace(Euclidean(self.dim), self.scale).distance_quantile(probability))
+        return float(LaplaceNorm(self.dim, self.scale).quantile(probability))
 
 
 def _share_of_length(part: int, dim: int) -> float:

@@ -1,7 +1,7 @@
 """A user's own loss: per-record gradients by JAX or PyTorch, turned Riemannian by the manifold.
 
 >>> from dpmanifolds import Sphere
->>> from dpmanifolds.descent import AutogradLoss
+>>> from dpmanifolds.descent.losses import AutogradLoss
 >>> loss = AutogradLoss(lambda w, x: -((x * w).sum() ** 2), Sphere(2))
 >>> loss.manifold.dim, loss.bound
 (2, None)
@@ -39,10 +39,10 @@ __all__ = ["AutogradLoss"]
 class AutogradLoss(Loss):
     """f(w, record) with `vmap(grad(f))` for its gradients; records are JAX or PyTorch arrays.
 
-    `lipschitz` is a proven public bound on the Riemannian norm of the gradients, if there is one; else give `clip`.
+    `lipschitz` is a proven public bound on the Riemannian norm of the gradients; without one give `clip_norm`.
 
     >>> from dpmanifolds import Sphere
-    >>> from dpmanifolds.descent import AutogradLoss
+    >>> from dpmanifolds.descent.losses import AutogradLoss
     >>> loss = AutogradLoss(lambda w, x: -((x * w).sum() ** 2), Sphere(2), lipschitz=1.0)  # records of norm ≤ 1
     >>> loss.bound
     1.0

@@ -2,7 +2,7 @@
 
 >>> import numpy as np
 >>> from dpmanifolds import Hyperbolic
->>> from dpmanifolds.descent import HyperbolicEmbeddingLoss
+>>> from dpmanifolds.descent.losses import HyperbolicEmbeddingLoss
 >>> edges = np.array([[0, 1], [0, 2], [2, 3]])
 >>> loss = HyperbolicEmbeddingLoss(Hyperbolic(2), nodes=5, negatives=4, seed=0)
 >>> loss.manifold.point_shape, loss.unit
@@ -49,7 +49,7 @@ class HyperbolicEmbeddingLoss(Loss):
 
     >>> import numpy as np
     >>> from dpmanifolds import Hyperbolic
-    >>> from dpmanifolds.descent import HyperbolicEmbeddingLoss
+    >>> from dpmanifolds.descent.losses import HyperbolicEmbeddingLoss
     >>> loss = HyperbolicEmbeddingLoss(Hyperbolic(2), nodes=5, negatives=4)
     >>> loss.manifold, round(loss.bound, 6)
     (Power(Hyperbolic(2, -1.0), 5), 2.44949)

@@ -2,13 +2,13 @@
 
 >>> import numpy as np
 >>> from dpmanifolds import Ball, SPD
->>> from dpmanifolds.descent import FrechetMeanLoss
+>>> from dpmanifolds.descent.losses import FrechetMeanLoss
 >>> loss = FrechetMeanLoss(Ball(SPD(2), np.eye(2), 1.0))
 >>> loss.gradients(np.eye(2), np.array([[[2.0, 0.0], [0.0, 1.0]]])).round(6).tolist()
 [[-0.693147, -0.0, -0.0]]
 
 The mean loss is F(w) = (1/n)Σf(w, x_i). A step needs Σ over records of the gradients, each pulled to within C of a
-public vector a(w), the `anchor` (zero unless the loss says otherwise), and made integers (`optimize.contribution`). One
+public vector a(w), the `anchor` (zero unless the loss says otherwise), and made integers (`noisy_step`). One
 record moves that sum by at most 2C, and takes part in it with at most C, in exact arithmetic. What a loss promises for
 that: the row of a record is a function of that record and of public values alone, bit for bit, and no record makes it
 raise. An error in computing a row costs nothing; a row that is not finite counts as zero.
@@ -37,7 +37,7 @@ class Loss(ABC):
 
     >>> import numpy as np
     >>> from dpmanifolds import Euclidean
-    >>> from dpmanifolds.descent import Loss
+    >>> from dpmanifolds.descent.losses import Loss
     >>> class Offset(Loss):  # ½|w − x|²
     ...     manifold = Euclidean(2)
     ...
@@ -52,6 +52,9 @@ class Loss(ABC):
 
     manifold: Manifold
     """Where w lives."""
+
+    statistic: str = "minimiser"
+    """What a release of its minimum is called."""
 
     unit: str = "record"
     """What one record is, in the words of the guarantee."""

@@ -4,10 +4,9 @@ Every function takes `ax=None` (matplotlib axes, or None for new ones) and retur
 given: to draw private records is to show them. `plot_release` draws a release, which may be shown.
 """
 
-from dpmanifolds.show.plots.points import plot_poincare, plot_shape, plot_sphere
+from dpmanifolds.show.plots.points import plot_poincare, plot_shape, plot_spd, plot_sphere
 from dpmanifolds.show.plots.privacy import plot_error_vs_epsilon, plot_profile, plot_tradeoff
 from dpmanifolds.show.plots.release import plot_release
-from dpmanifolds.show.plots.spd import plot_spd
 
 __all__ = [
     "plot_error_vs_epsilon",

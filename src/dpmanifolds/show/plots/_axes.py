@@ -5,9 +5,11 @@ from __future__ import annotations
 import importlib
 from typing import Any
 
+import numpy as np
+
 from dpmanifolds.errors import ArgumentError, NotAvailableError
 
-__all__ = ["AXIS_COLORS", "DOMAIN", "NOISE", "VALUE", "axes", "bare", "need_matplotlib"]
+__all__ = ["AXIS_COLORS", "DOMAIN", "NOISE", "VALUE", "axes", "bare", "directions", "need_matplotlib"]
 
 VALUE = "#0b6e99"
 """What was released."""
@@ -40,3 +42,13 @@ def bare(ax: Any) -> None:
     """A picture, not a diagram: one unit is as long in both directions, and there is no frame."""
     ax.set_aspect("equal")
     ax.set_axis_off()
+
+
+def directions(dim: int, count: int) -> np.ndarray:
+    """Unit vectors (count, dim) that cover a sphere evenly: a circle in the plane, the same random ones above."""
+    if dim == 2:
+        angles = np.linspace(0.0, 2 * np.pi, count)
+        return np.stack([np.cos(angles), np.sin(angles)], axis=-1)
+    draws = np.random.default_rng(0).standard_normal((count, dim))
+    unit: np.ndarray = draws / np.linalg.norm(draws, axis=1, keepdims=True)
+    return unit

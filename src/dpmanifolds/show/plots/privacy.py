@@ -10,7 +10,7 @@ import numpy as np
 from dpmanifolds.domains import Domain
 from dpmanifolds.errors import ArgumentError
 from dpmanifolds.planning import Plan, plan
-from dpmanifolds.privacy import Guarantee
+from dpmanifolds.privacy import Budget, Guarantee
 from dpmanifolds.privacy.budget import budget_of
 from dpmanifolds.show.plots._axes import DOMAIN, NOISE, VALUE, axes
 
@@ -121,9 +121,7 @@ def plot_error_vs_epsilon(
     if len(planned.budgets) == 1:
         return _bars(planned, axes(ax, (6.0, 2.6)))
     ax = axes(ax, (5.6, 4.2))
-    before = len(ax.lines)
-    planned.plot(ax)
-    _style(ax.lines[before:])
+    _draw_lines(planned, ax)
     ax.set_title(f"{planned.domain!r}, n = {planned.n}", fontsize="small", wrap=True)
     low, high = ax.get_ylim()
     if planned.domain.radius < 3 * high:
@@ -135,19 +133,33 @@ def plot_error_vs_epsilon(
     return ax
 
 
-def _style(lines: Iterable[Any]) -> None:
-    """A colour and a marker per mechanism, a kind of line per numerics; hollow markers, as curves may be equal."""
-    seen: dict[str, int] = {}
-    for line in lines:
-        mechanism, numerics = _names_of(line.get_label())
-        place = seen.setdefault(mechanism, len(seen)) % len(_COLORS)
-        line.set(color=_COLORS[place], linestyle=_LINES[numerics], linewidth=1.6)
-        line.set(marker=_MARKERS[place], markersize=5.5 + (numerics == "idealized"), markerfacecolor="none")
+def _draw_lines(planned: Plan, ax: Any) -> None:
+    """A colour and a marker per mechanism, a kind of line per numerics; hollow markers, as curves may be equal.
+
+    On a logarithmic axis where all budgets are of one kind and differ in one number.
+    """
+    places, caption = _places(planned.budgets)
+    colors: dict[str, int] = {}
+    for name in dict.fromkeys((row.mechanism, row.numerics) for row in planned.rows if row.available):
+        rows = [row for row in planned.rows if (row.mechanism, row.numerics) == name]
+        points = sorted((places[row.budget], row.error.mean) for row in rows if row.error is not None)
+        color = colors.setdefault(name[0], len(colors)) % len(_COLORS)
+        (line,) = ax.plot(*zip(*points, strict=True), color=_COLORS[color], label=f"{name[0]} ({name[1]})")
+        line.set(linestyle=_LINES[name[1]], linewidth=1.6, marker=_MARKERS[color], markerfacecolor="none")
+        line.set_markersize(5.5 + (name[1] == "idealized"))
+    ax.set(xlabel=caption, ylabel="expected geodesic error", yscale="log")
+    if caption == "budget":
+        ax.set_xticks(list(places.values()), [budget.label for budget in places])
+    else:
+        ax.set_xscale("log")
 
 
-def _names_of(label: str) -> tuple[str, str]:
-    mechanism, numerics = label.rsplit(" ", 1)
-    return mechanism, numerics.strip("()")
+def _places(budgets: tuple[Budget, ...]) -> tuple[dict[Budget, float], str]:
+    """Where budgets stand on the axis, and its name."""
+    kinds = {type(budget) for budget in budgets}
+    if len(kinds) == 1 and len({tuple(budget.kept.values()) for budget in budgets}) == 1:
+        return {budget: budget.amount for budget in budgets}, budgets[0].letter
+    return {budget: float(place) for place, budget in enumerate(budgets)}, "budget"
 
 
 def _bars(planned: Plan, ax: Any) -> Any:

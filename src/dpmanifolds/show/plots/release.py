@@ -2,22 +2,34 @@
 
 from __future__ import annotations
 
+import io
+import math
+import re
 from collections.abc import Callable
 from typing import Any, cast
 
 import numpy as np
 
+from dpmanifolds._arrays import Array
 from dpmanifolds._points import host
 from dpmanifolds.domains import Ball
-from dpmanifolds.errors import ArgumentError
+from dpmanifolds.errors import ArgumentError, NotAvailableError
 from dpmanifolds.manifolds import PlanarShapes
-from dpmanifolds.releases import ConfidenceRegion, Release
-from dpmanifolds.show.plots._axes import DOMAIN, NOISE, VALUE, axes, need_matplotlib
-from dpmanifolds.show.plots._regions import edge_of, known_region, middle_of_number, noisy_coordinates, reach_of
-from dpmanifolds.show.plots.points import plot_poincare, plot_shape, plot_sphere
-from dpmanifolds.show.plots.spd import plot_matrix, plot_spd
+from dpmanifolds.releases import ConfidenceRegion, Release, confidence_region
+from dpmanifolds.show.plots._axes import DOMAIN, NOISE, VALUE, axes, directions, need_matplotlib
+from dpmanifolds.show.plots.points import plot_matrix, plot_poincare, plot_shape, plot_spd, plot_sphere
+from dpmanifolds.sums import point_at
 
-__all__ = ["caption_of", "plot_release"]
+__all__ = [
+    "caption_of",
+    "edge_of",
+    "figure_svg",
+    "known_region",
+    "middle_of_number",
+    "noisy_coordinates",
+    "plot_release",
+    "reach_of",
+]
 
 _SHOWN_ELLIPSES = 40
 _TABLES = {"matrix": "released matrix", "projector": "projector onto the released subspace"}
@@ -183,3 +195,102 @@ def _number(release: Release, region: ConfidenceRegion | None, ax: Any) -> Any:
     for side in ("left", "right", "top"):
         ax.spines[side].set_visible(False)
     return ax
+
+
+def known_region(release: Release, level: float) -> ConfidenceRegion | None:
+    """The confidence region, or None where none is known or it is all of the domain."""
+    try:
+        region = confidence_region(release, level)
+    except NotAvailableError:
+        return None
+    return region if math.isfinite(region.radius) else None
+
+
+def edge_of(region: ConfidenceRegion, count: int) -> Array:
+    """Points on the edge of the region, as far as it lies in the domain."""
+    release = region.release
+    manifold, domain = release.manifold, release.domain
+    steps = region.radius * directions(manifold.dim, count)
+    if region.metric == "distance":
+        return domain.clip(manifold.move(host(release.value), steps))
+    if release.base is None:
+        return point_at(domain, noisy_coordinates(release) + steps)
+    return domain.clip(manifold.move(release.base, noisy_coordinates(release) + steps))
+
+
+def noisy_coordinates(release: Release) -> np.ndarray:
+    """The middle of a region in coordinates: those that were drawn, which may lie outside of the domain."""
+    if release.coordinates is not None:
+        return np.asarray(release.coordinates)
+    return np.asarray(release.manifold.log_coordinates(release.viewpoint, host(release.value)))
+
+
+def reach_of(region: ConfidenceRegion) -> float:
+    """A radius around the released value itself that holds the region, in the region's own metric."""
+    release = region.release
+    if region.metric == "distance":
+        return region.radius
+    if region.metric == "number":
+        return region.radius + abs(middle_of_number(release) - float(release.value))
+    shown = release.manifold.log_coordinates(release.viewpoint, host(release.value))
+    return region.radius + float(np.linalg.norm(shown - noisy_coordinates(release)))
+
+
+def middle_of_number(release: Release) -> float:
+    """The noisy number before it was cut to its range."""
+    return float(release.value if release.coordinates is None else release.coordinates[0])
+
+
+# stands for "the colour of the text around" while matplotlib draws
+_INK = "#010203"
+_PAGE_COLORS = {_INK: "currentColor", VALUE: "var(--value)", NOISE: "var(--noise)"}
+_STYLE: Any = {
+    "svg.fonttype": "none",
+    "svg.hashsalt": "dpmanifolds",
+    "font.family": "sans-serif",
+    "text.color": _INK,
+    "axes.edgecolor": _INK,
+    "axes.labelcolor": _INK,
+    "axes.titlecolor": _INK,
+    "xtick.color": _INK,
+    "ytick.color": _INK,
+}
+
+
+def figure_svg(release: Release) -> str | None:
+    """The picture of a release, or None without matplotlib; nothing in it refers to anything outside of the page."""
+    try:
+        import matplotlib as mpl
+        from matplotlib.backends.backend_svg import FigureCanvasSVG
+        from matplotlib.figure import Figure
+    except ImportError:
+        return None
+    from dpmanifolds.show.plots import plot_release
+
+    out = io.StringIO()
+    with mpl.rc_context(_STYLE):
+        height = 1.4 if isinstance(release.value, float) else 4.2
+        figure = Figure(figsize=(5.2, height), layout="compressed")
+        FigureCanvasSVG(figure)
+        axes = figure.add_subplot()
+        axes.set_facecolor("none")
+        try:
+            plot_release(release, ax=axes)
+        except (NotAvailableError, np.linalg.LinAlgError):
+            return None
+        figure.savefig(
+            out, format="svg", transparent=True, bbox_inches="tight", metadata={"Date": None, "Creator": None}
+        )
+    return _inline(out.getvalue())
+
+
+def _inline(svg: str) -> str:
+    """Only the drawing: no prologue, no metadata, sized by the page."""
+    body = svg[svg.index("<svg") :]
+    body = re.sub(r"<metadata>.*?</metadata>", "", body, flags=re.DOTALL)
+    body = re.sub(r"<title>.*?</title>", "", body, count=1, flags=re.DOTALL)
+    body = re.sub(r'^<svg ([^>]*?)width="[^"]*" height="[^"]*"', r"<svg \1", body)
+    body = re.sub(r'^<svg ([^>]*?)height="[^"]*"([^>]*?)width="[^"]*"', r"<svg \1\2", body)
+    for drawn, shown in _PAGE_COLORS.items():
+        body = body.replace(drawn, shown)
+    return body.strip()

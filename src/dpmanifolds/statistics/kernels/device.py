@@ -14,11 +14,13 @@ from typing import Any, NamedTuple
 import numpy as np
 from array_api_compat import is_jax_array, is_torch_array
 
-from dpmanifolds._arrays import Array, eps, like, namespace, on_accelerator, stack_last, to_numpy
-from dpmanifolds.manifolds._small_eigen import LARGEST_SMALL
+from dpmanifolds._arrays import Array, eps, eye, like, namespace, on_accelerator, stack_last, to_numpy
+from dpmanifolds.manifolds import SPDAffineInvariant
+from dpmanifolds.manifolds._symmetric import LARGEST_SMALL
+from dpmanifolds.manifolds.linearization import Linearization
 from dpmanifolds.statistics.kernels.formulas import column_sums, log_terms
 
-__all__ = ["LogSums", "fits_device", "log_sums", "longest_device_sum"]
+__all__ = ["LogSums", "fits_device", "linearize_on_device", "log_sums", "longest_device_sum"]
 
 _PIECE = 1 << 22
 _EXACT = 1 << 17
@@ -219,3 +221,24 @@ def _square(triangle: np.ndarray, d: int) -> np.ndarray:
     result = np.zeros((d, d))
     result[np.triu_indices(d)] = triangle
     return result + np.triu(result, 1).T
+
+
+def linearize_on_device(
+    manifold: SPDAffineInvariant, base: np.ndarray, points: Array, weights: Array | None, hessian: bool
+) -> Linearization | None:
+    """k ≤ 3 by a fused kernel, with everything but the records on the host; None where a record needs more care."""
+    whitener = np.linalg.inv(np.linalg.cholesky(base))
+    sums = log_sums(points, weights, whitener=whitener, hessian=hessian)
+    if sums is None:
+        return None
+    spectrum = np.linalg.eigvalsh(base)
+    one = np.ones_like(sums.squared)
+    return Linearization(
+        value=sums.squared / 2,
+        pull=sums.total,
+        convexity=one,
+        rounding=4 * manifold.k**2 * eps(base) * spectrum[-1] / spectrum[0] * sums.spread,
+        farthest=sums.farthest,
+        hessian=None if sums.hessian is None else eye(manifold.dim, base) + sums.hessian,
+        covered=1.0,
+    )

@@ -1,6 +1,6 @@
 """Logarithms of matrices up to 3×3 without any decision that depends on the data, for compilers to fuse.
 
-The same formulas as on the host (`manifolds/_small_eigen.py`). Every quantity is one array over records; what a
+The same formulas as on the host (`manifolds/_symmetric.py`). Every quantity is one array over records; what a
 decision would have been for comes back as a flag.
 """
 
@@ -125,7 +125,7 @@ def whitened(x: Entries, matrix: Entries, k: int) -> Entries:
 def rotations(
     xp: Any, entries: Entries, k: int, sweeps: int, unit: float, *, with_vectors: bool = False
 ) -> tuple[Entries, list[list[Array]]]:
-    """Jacobi rotations as in `manifolds/_small_eigen.py`, a fixed number of sweeps; eigenvectors if asked for."""
+    """Jacobi rotations as in `manifolds/_symmetric.py`, a fixed number of sweeps; eigenvectors if asked for."""
     a = dict(entries)
     one, zero = xp.ones_like(a[(0, 0)]), xp.zeros_like(a[(0, 0)])
     u = [[one if i == j else zero for j in range(k)] for i in range(k)]
@@ -174,7 +174,7 @@ def log_coordinates(xp: Any, entries: Entries, values: list[Array], k: int) -> l
 
 
 def _interpolated(xp: Any, entries: Entries, values: list[Array], k: int) -> Entries:
-    """Newton interpolation of log at the eigenvalues λ₁ ≥ λ₂ ≥ λ₃, as in `manifolds/_small_eigen.py`."""
+    """Newton interpolation of log at the eigenvalues λ₁ ≥ λ₂ ≥ λ₃, as in `manifolds/_symmetric.py`."""
     largest, middle, smallest = values
     constant = xp.log(largest)
     if k == 1:

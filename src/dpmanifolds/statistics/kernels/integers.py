@@ -27,7 +27,7 @@ from array_api_compat import is_jax_array, is_torch_array
 
 from dpmanifolds._arrays import Array, has_doubles, namespace, on_accelerator, to_numpy
 from dpmanifolds.manifolds import Manifold
-from dpmanifolds.manifolds._small_eigen import LARGEST_SMALL
+from dpmanifolds.manifolds._symmetric import LARGEST_SMALL
 from dpmanifolds.manifolds.spd_affine_invariant import SPDAffineInvariant
 from dpmanifolds.manifolds.spd_log_euclidean import SPDLogEuclidean
 from dpmanifolds.statistics.kernels.formulas import Entries, log_coordinates, rotations, sorted_values, whitened
@@ -298,7 +298,7 @@ def _eliminates(a: Entries, floor: Array, k: int) -> Array:
 
 
 def _ball_integers(xp: Any, rows: list[Array], usable: Array, limit: Any, scale: Any) -> list[Array]:
-    """As `sums.integers.ball_integers`: shortened, rounded, cut, and checked in exact integers."""
+    """As `sums.contribution.ball_integers`: shortened, rounded, cut, and checked in exact integers."""
     squared = sum(entry * entry for entry in rows)
     usable = usable & (squared < math.inf)
     length = xp.sqrt(xp.where(usable, squared, xp.zeros_like(squared)))

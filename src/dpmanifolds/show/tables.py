@@ -1,0 +1,105 @@
+"""What is printed: results on the standard output, everything else on the standard error; tables of facts and plans."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from contextlib import contextmanager
+from typing import TYPE_CHECKING, TypeVar
+
+from rich.console import Console
+from rich.markup import escape
+from rich.padding import Padding
+from rich.table import Table
+from rich.text import Text
+
+from dpmanifolds.show.words import in_flags
+
+if TYPE_CHECKING:
+    from dpmanifolds.ledger import Ledger
+    from dpmanifolds.planning import Plan
+
+__all__ = ["aside", "facts", "left_in_words", "plan_notes", "plan_table", "progress", "result", "say", "working"]
+
+T = TypeVar("T")
+
+
+def result() -> Console:
+    """For what was asked for."""
+    return Console(highlight=False)
+
+
+def aside() -> Console:
+    """For plans, questions and progress."""
+    return Console(stderr=True, highlight=False)
+
+
+def say(console: Console, text: str, style: str = "") -> None:
+    """Plain words; brackets in them are no markup."""
+    console.print(Text(text, style=style))
+
+
+def facts(console: Console, rows: Iterable[tuple[str, str]]) -> None:
+    """Names and values in two columns."""
+    grid = Table.grid(padding=(0, 2))
+    grid.add_column(style="dim", no_wrap=True)
+    grid.add_column(overflow="fold")
+    for name, value in rows:
+        grid.add_row(name, escape(value))
+    console.print(Padding(grid, (0, 0, 0, 2)))
+
+
+def left_in_words(ledger: Ledger, dataset: str) -> str:
+    """What can still be spent, as the filter counts it and, where that is another number, in pure releases."""
+    left = dict.fromkeys((ledger.remaining(dataset), ledger.remaining(dataset, pure=True)))
+    return ", or in pure releases ".join(budget.in_words() for budget in left if budget is not None) or "nothing"
+
+
+def plan_table(plan: Plan) -> Table:
+    """The rows of a plan in few columns, a mark and bold letters for the choice; it fits 80 characters."""
+    table = Table(box=None, pad_edge=False, padding=(0, 1, 0, 0), header_style="dim")
+    table.add_column("")
+    several = len(plan.budgets) > 1
+    if several:
+        table.add_column("budget", overflow="fold")
+    table.add_column("mechanism", no_wrap=True)
+    table.add_column("numerics", no_wrap=True)
+    for heading in ("mean error", "90 % within", "price"):
+        table.add_column(heading, justify="right", no_wrap=True)
+    last = None
+    for row in plan.rows:
+        if row.error is None:
+            continue
+        budget = row.budget.in_words()
+        cells = ["→" if row.chosen else ""]
+        if several:
+            cells.append(budget if budget != last else "")
+        last = budget
+        cells += [row.mechanism, row.numerics, f"{row.error.mean:.4g}", f"{row.error.radius_90:.4g}"]
+        table.add_row(*map(escape, [*cells, f"× {row.price:.3g}"]), style="bold" if row.chosen else None)
+    return table
+
+
+def plan_notes(plan: Plan) -> list[str]:
+    """What to know about the rows, each thing once."""
+    notes: dict[str, list[str]] = {}
+    for row in plan.rows:
+        if row.available and row.note:
+            notes.setdefault(row.note, []).append(f"{row.mechanism} ({row.numerics})")
+    listed = [f"{', '.join(dict.fromkeys(names))}: {note}." for note, names in notes.items()]
+    return [in_flags(each, {"numerics": "--numerics"}) for each in (*listed, *plan.remarks)]
+
+
+def progress(items: list[T], words: str) -> Iterable[T]:
+    """The items, with a bar on terminals where there are several."""
+    if len(items) < 2:
+        return items
+    from rich.progress import track
+
+    return track(items, description=words, console=aside(), transient=True)
+
+
+@contextmanager
+def working(words: str) -> Iterator[None]:
+    """A spinner on terminals while something runs."""
+    with aside().status(words):
+        yield

@@ -1,0 +1,189 @@
+"""The steps of a mean, taken: an exact sum from a public point, noise on it, and the point that it leads to.
+
+>>> import numpy as np
+>>> from dpmanifolds import Ball, GaussianDP, Sphere
+>>> from dpmanifolds.sums.steps import plan_steps
+>>> from dpmanifolds.sums.total import read_records
+>>> ball = Ball(Sphere(2), np.array([0.0, 0.0, 1.0]), radius=1.0)
+>>> records, walk = read_records(ball.manifold, Sphere(2).random_point(500, rng=0)), Walk(ball, rng=generator_of(1))
+>>> stages = walk.take(records, plan_steps(ball, 500, GaussianDP(1.0)))
+>>> len(stages), bool(ball.contains(stages[-1].drawn.point))
+(2, True)
+
+Everything but the sums is public, or post-processing of what was released (docs/proofs/sums.md, section 5).
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from functools import cached_property
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from dpmanifolds._arrays import Array
+from dpmanifolds._points import host, leaves
+from dpmanifolds.domains import Domain
+from dpmanifolds.errors import NotOnManifoldError
+from dpmanifolds.noise import as_generator
+from dpmanifolds.sums.contribution import TangentContribution
+from dpmanifolds.sums.frames import try_move
+from dpmanifolds.sums.mechanism import Draw
+from dpmanifolds.sums.steps import StepPlan, safe_share
+from dpmanifolds.sums.total import ExactSum, RecordSums, check_rules
+from dpmanifolds.sums.wrapped import WrappedMechanism
+
+__all__ = ["Look", "Stage", "Walk", "generator_of", "share_of_step"]
+
+# times the radius that holds noise nine times in ten: from two dimensions on it is longer once in 300,000 times or less
+_BEYOND_NOISE = 4.0
+_MOST_TRIES = 40
+
+
+def generator_of(rng: Any) -> np.random.Generator:
+    """The generator that a seed means, for draws that must be repeated; None is the secure source."""
+    return as_generator(rng)
+
+
+class Look(NamedTuple):
+    """What records add as seen from a public point, and the exact sum of it. The sum is not private."""
+
+    rule: TangentContribution
+    total: ExactSum
+
+
+class Stage(NamedTuple):
+    """What one step let out."""
+
+    law: WrappedMechanism
+    drawn: Draw
+    base: Array | None
+    """Where it was looked from; None for the centre of the domain."""
+    records: int | None
+    """The public number of records; None where it is protected."""
+
+
+@dataclass(frozen=True)
+class Walk:
+    """Steps in one domain; everything in it is public."""
+
+    domain: Domain
+    substitute: Array | None = None
+    """What takes the place of malformed records; None: they count as 0, and are told."""
+    rng: np.random.Generator | None = None
+    """None: the secure source."""
+
+    @cached_property
+    def center(self) -> Array:
+        """That of the domain: NumPy."""
+        return host(self.domain.center)
+
+    def look(self, base: Array, law: WrappedMechanism) -> TangentContribution:
+        """What a record adds as seen from a public point p: log_p, in a ball of the domain's radius r.
+
+        On a Hadamard manifold log_p is 1-Lipschitz: records of the ball of radius r around the centre are seen in the
+        ball of radius r around log_p(centre). Elsewhere the ball is the one around p itself.
+        """
+        assert law.exponent is not None
+        manifold = self.domain.manifold
+        offset = self._offset(base) if manifold.is_hadamard else None
+        return TangentContribution(
+            manifold, base, self.substitute, radius=self.domain.radius, offset=offset, exponent=law.exponent
+        )
+
+    def _offset(self, base: Array) -> np.ndarray | None:
+        manifold = self.domain.manifold
+        try:
+            offset = manifold.log_coordinates(base, self.center)
+        except np.linalg.LinAlgError:
+            offset = np.full(manifold.dim, np.nan)
+        if not np.all(np.isfinite(offset)):
+            raise NotOnManifoldError(
+                f"is too close to the edge of {manifold!r} to be factorised.", argument="center"
+            ) from None
+        return offset if np.any(offset) and not self._is_center(base) else None
+
+    def _is_center(self, base: Array) -> bool:
+        return base is self.center or all(map(np.array_equal, leaves(base), leaves(self.center)))
+
+    def first_look(self, records: RecordSums, plan: StepPlan) -> Look:
+        """From the centre. Malformed records are refused: before anything is spent, and outside of the promise."""
+        manifold, rule = self.domain.manifold, self.look(self.center, plan.laws[0])
+        total = records.total(rule)
+        if self.substitute is None:
+            check_rules(total, manifold.rules, manifold)
+        return Look(rule, total)
+
+    def take(
+        self, records: RecordSums, plan: StepPlan, base: Array | None = None, first: Look | None = None
+    ) -> list[Stage]:
+        """Noise on the first sum, then on those at the points that are reached. It spends the plan's guarantee."""
+        manifold, stages = self.domain.manifold, list[Stage]()
+        base = self.center if base is None else base
+        behind, length = base, 0.0
+        for number, law in enumerate(plan.laws):
+            rule, total = first or (self.look(base, law), None)
+            total, first = total or records.total(rule), None
+            noisy = law.noisy_mean(total.integers, total.rows, self.rng)
+            drawn = noisy if rule.offset is None else noisy + rule.offset
+            if number:
+                back = manifold.log_coordinates(base, behind)
+                point = self._reach(base, drawn * share_of_step(drawn, back, length, plan, number))
+                point = self._settle(law, point, plan.noises[number])
+            else:
+                step = drawn if law.is_coordinatewise else law.shrink(drawn)
+                point = self._reach(base, plan.gains[0] * step)
+            shape = law.facts.shape
+            count = None if shape is None or shape.counted else shape.count
+            stages.append(Stage(law, Draw(point, drawn), None if self._is_center(base) else base, count))
+            behind, length, base = base, float(np.linalg.norm(drawn)), point
+        return stages
+
+    def _reach(self, base: Array, guess: np.ndarray) -> Array:
+        """The point of the domain that coordinates at a public point lead to: post-processing.
+
+        Where floating point has no such point, or none that can be looked from, the way there is shortened by quarters:
+        noise is drawn and paid for by now, and the release must not fail.
+        """
+        guess = guess * min(1.0, self.domain.radius / max(float(np.linalg.norm(guess)), 1e-300))
+        for _ in range(_MOST_TRIES):
+            point = try_move(self.domain, base, guess)
+            if point is not None and self._is_usable(point):
+                return point
+            guess = 0.75 * guess
+        return base
+
+    def _is_usable(self, point: Array) -> bool:
+        """Whether a released point can be looked from: all of it is public by now."""
+        manifold = self.domain.manifold
+        try:
+            with np.errstate(all="ignore"):
+                seen = manifold.log_coordinates(point, self.center)
+                return bool(np.all(np.isfinite(seen))) and bool(manifold.belongs(point))
+        except np.linalg.LinAlgError:
+            return False
+
+    def _settle(self, law: WrappedMechanism, point: Array, noise: float) -> Array:
+        """A point that later steps reached, shrunk towards the centre like that of a first one: post-processing."""
+        if law.is_coordinatewise:
+            return point
+        seen = self.domain.manifold.log_coordinates(self.center, point)
+        guess = replace(law, scale=law.scale * noise / law.expected_error.mean).shrink(seen)
+        return point if np.array_equal(guess, seen) else self._reach(self.center, guess)
+
+
+def share_of_step(drawn: np.ndarray, back: np.ndarray, before: float, plan: StepPlan, number: int) -> float:
+    """How much of a later step is taken, for these noisy coordinates: post-processing.
+
+    The plan's gain; more where they are longer than noise alone makes them, 1 − noise²/length² (James and Stein) of the
+    most that the plan allows. Less where the curvature is negative and they lead back against the step before by more
+    than its noise explains: that one went |back| of the `before` that it saw and overshot, so that the second
+    derivative on this way is (before + overshot)/|back| (the secant rule), and its inverse is the share that ends where
+    nothing is left; not below what is safe for any records.
+    """
+    noise, length, way = plan.mechanisms[number].expected_error.mean, np.linalg.norm(drawn), np.linalg.norm(back)
+    share = max(plan.gains[number], plan.gains[0] * (1 - (noise / max(float(length), noise)) ** 2))
+    overshot = float(drawn @ back) / max(float(way), 1e-300)
+    if overshot > _BEYOND_NOISE * plan.mechanisms[number - 1].expected_error.radius_90:
+        share = min(share, max(float(way) / (before + overshot), safe_share(plan.last.facts.domain)))
+    return share
