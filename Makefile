@@ -3,19 +3,21 @@ PYTHON ?= python3
 VENV := .venv
 BIN := $(VENV)/bin
 PIP := $(BIN)/python -m pip --disable-pip-version-check -q
+ONE_THREAD := OMP_NUM_THREADS=1 OPENBLAS_NUM_THREADS=1
 
-.PHONY: demo test lint types check contract certify test-statistical test-backends test-dask torture audit fuzz redteam reproduce reproduce-quick papers bench freeze-oracles docs planner test-page \
+.PHONY: demo test lint types check contract certify test-long test-backends test-dask torture audit fuzz redteam reproduce reproduce-quick papers bench freeze-oracles docs planner test-page \
 	stranger clean
 
 demo: $(VENV)/.demo
 	$(BIN)/python -m examples.digits
 
+# a few cases of every claim, each process on one thread
 test: $(VENV)/.test
-	$(BIN)/python -m pytest -q -n auto -m "not statistical"
+	$(ONE_THREAD) $(BIN)/python -m pytest -q -n auto -m "not long"
 
-# the long statistical runs
-test-statistical: $(VENV)/.test
-	$(BIN)/python -m pytest -q -n auto -m statistical
+# what make test leaves out: many draws, and every case of the grids
+test-long: $(VENV)/.test
+	$(ONE_THREAD) $(BIN)/python -m pytest -q -n auto -m long
 
 # the geometry and statistics on PyTorch and JAX (installs both: large)
 test-backends: $(VENV)-backends/.ready

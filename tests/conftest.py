@@ -11,6 +11,8 @@ import numpy as np
 import pytest
 from hypothesis import settings
 
+from tests.selection import leave_out_absent_libraries, mark_long_cases
+
 # the same examples in every run and no clock, so that neither chance nor a slow machine fails a test;
 # --hypothesis-profile=default looks for other examples
 settings.register_profile("repeatable", derandomize=True, deadline=None, database=None)
@@ -22,6 +24,16 @@ for _name in (
     *("DPMANIFOLDS_DATA", "DPMANIFOLDS_PEER", "DPMANIFOLDS_DEBUG"),
 ):
     os.environ.pop(_name, None)
+
+
+@pytest.hookimpl(tryfirst=True)
+def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
+    """Grids are thinned out for the quick run, and an absent library is told of once."""
+    left_out = leave_out_absent_libraries(items)
+    config.hook.pytest_deselected(items=left_out)
+    gone = set(left_out)
+    items[:] = [item for item in items if item not in gone]
+    mark_long_cases(items)
 
 
 @dataclass(frozen=True)

@@ -26,6 +26,7 @@ def script(name):
 run_pages = script("run_pages")
 
 
+@pytest.mark.grid(at_most=2)
 @pytest.mark.parametrize("path", run_pages.pages(), ids=lambda path: path.stem)
 def test_the_python_of_a_page_runs_and_prints_what_it_shows(path):
     assert run_pages.run_page(path) > 0

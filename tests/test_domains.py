@@ -32,6 +32,7 @@ def some_ball(manifold, rng=3) -> Ball:
     return Ball(manifold, manifold.random_point(rng=rng), min(0.4 * manifold.max_radius, 0.6))
 
 
+@pytest.mark.grid
 @pytest.mark.parametrize("manifold", SMOOTH, ids=repr)
 def test_clipping_moves_records_onto_the_ball_and_leaves_the_others_alone(manifold, backend):
     ball = some_ball(manifold)

@@ -115,6 +115,7 @@ def assert_silent(make, capfd, caplog, *, paid_numbers=False):
     return one
 
 
+@pytest.mark.grid
 @pytest.mark.parametrize("kind", [*MALFORMED, "well formed"])
 @pytest.mark.parametrize("entry", ENTRIES)
 def test_errors_and_releases_say_the_same_about_any_records(entry, kind, capfd, caplog):
@@ -123,6 +124,7 @@ def test_errors_and_releases_say_the_same_about_any_records(entry, kind, capfd, 
     assert (said[0] == "NotOnManifoldError") == (kind in MALFORMED)
 
 
+@pytest.mark.grid
 @pytest.mark.parametrize("kind", UNUSUAL)
 @pytest.mark.parametrize("entry", ENTRIES)
 def test_with_center_malformed_records_are_never_heard_of(entry, kind, capfd, caplog):
@@ -133,6 +135,7 @@ def test_with_center_malformed_records_are_never_heard_of(entry, kind, capfd, ca
     assert said[0].startswith(("Release(", "ClassMeans("))
 
 
+@pytest.mark.grid
 @pytest.mark.parametrize("kind", ["not finite", "well formed"])
 @pytest.mark.parametrize("name", ESTIMATORS)
 def test_estimators_say_the_same_about_any_records(name, kind, capfd, caplog):

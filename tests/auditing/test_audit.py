@@ -46,6 +46,7 @@ SMOKE = [
 ]
 
 
+@pytest.mark.grid(at_most=2)
 @pytest.mark.parametrize(("name", "numerics", "ball", "budget"), SMOKE)
 def test_a_small_audit_breaks_nothing_and_sees_half_the_noise(name, numerics, ball, budget):
     kind = {"numerics": numerics, "draws": 2500, "rng": 0}
@@ -55,7 +56,7 @@ def test_a_small_audit_breaks_nothing_and_sees_half_the_noise(name, numerics, ba
     assert audit(name, ball, 101, budget, noise_factor=0.5, **kind).flagged
 
 
-@pytest.mark.statistical
+@pytest.mark.long
 @pytest.mark.parametrize("row", ROWS, ids=lambda row: row.label)
 def test_a_full_audit_breaks_nothing_and_sees_30_percent_too_little_noise(row):
     """100,000 draws at fixed seeds; a tight mechanism is shown to spend at least 0.6 of its promise.
@@ -69,6 +70,7 @@ def test_a_full_audit_breaks_nothing_and_sees_30_percent_too_little_noise(row):
         assert weak.lower_bound > weak.claimed
 
 
+@pytest.mark.grid
 @pytest.mark.parametrize(("name", "numerics"), WRAPPED)
 @pytest.mark.parametrize("where", ["circle", "spd", "shapes", "product", "power"])
 def test_batched_draws_are_private_means_bit_for_bit(name, numerics, where):
@@ -97,6 +99,7 @@ def test_batched_draws_around_the_frechet_mean_are_releases_bit_for_bit(name):
         assert_same(batch[number], mechanism.release(pair.means[0], rng=source))
 
 
+@pytest.mark.grid(at_most=4)
 @pytest.mark.parametrize("factor", [0.5, 2.0])
 @pytest.mark.parametrize(("name", "numerics"), WRAPPED)
 def test_the_noise_factor_is_the_factor_of_the_noise(name, numerics, factor):
@@ -128,6 +131,7 @@ def test_a_mechanism_knows_the_density_of_its_noise(name, numerics):
     assert np.allclose(found - found[0], expected - expected[0], rtol=0, atol=1e-12)
 
 
+@pytest.mark.grid(at_most=6)
 @pytest.mark.parametrize("where", BALLS)
 def test_no_sum_moves_by_more_than_what_noise_was_made_for(where):
     """The worst pair attains it; no pair of hard records exceeds it, in exact integers."""
@@ -156,6 +160,7 @@ def assert_same(one, other):
         assert np.allclose(one, other, rtol=1e-8, atol=1e-8)
 
 
+@pytest.mark.grid(at_most=1)
 @pytest.mark.parametrize(("name", "numerics"), INTRINSIC)
 def test_batched_intrinsic_draws_have_the_law_of_releases(name, numerics):
     """The first draw is the release itself; 200 of each have the same law (two-sample test, 1e−6)."""
@@ -176,6 +181,7 @@ def _coordinates(pair):
     return [pair.ball.manifold.log_coordinates(pair.ball.center, mean) for mean in pair.means]
 
 
+@pytest.mark.grid(at_most=6)
 @pytest.mark.parametrize("where", BALLS)
 def test_neighbours_differ_in_one_record_and_nearly_attain_the_sensitivity(where):
     ball = BALLS[where]

@@ -48,6 +48,7 @@ def test_a_useless_attack_shows_nothing():
         assert lower_bound(*scores, claim).value < 0.2
 
 
+@pytest.mark.grid(at_most=1)
 @pytest.mark.parametrize("name", ["ε", "μ", "√2ρ"])
 def test_the_bound_holds_in_95_of_100_repetitions(name):
     """300 audits of scores at the claim itself; more than 30 false alarms have a probability below 1e−4."""

@@ -62,6 +62,7 @@ def differences(call, ball, share):
                     yield f"{pair.description}: {told}"
 
 
+@pytest.mark.grid
 @pytest.mark.parametrize("where", ["circle", "sphere", "hyperbolic", "spd"])
 @pytest.mark.parametrize("name", CALLS)
 def test_neighbours_with_the_same_noisy_sums_release_the_same_bits(name, where):
@@ -69,7 +70,7 @@ def test_neighbours_with_the_same_noisy_sums_release_the_same_bits(name, where):
     assert list(differences(CALLS[name], BALLS[where], 0.05)) == []
 
 
-@pytest.mark.statistical
+@pytest.mark.long
 @pytest.mark.parametrize("where", BALLS)
 @pytest.mark.parametrize("name", CALLS)
 def test_all_hard_neighbours_with_the_same_noisy_sums_release_the_same_bits(name, where):
@@ -81,6 +82,7 @@ def test_the_neighbours_of_the_table_differ_in_their_noisy_sums_alone(row):
     assert row.find_difference(rng=0) is None
 
 
+@pytest.mark.grid(at_most=1)
 @pytest.mark.parametrize("row", QUICK, ids=lambda row: row.label)
 def test_a_release_keeps_its_promise_and_half_the_noise_is_seen(row):
     """2,000 draws: the alarm is at 1 − 1e−6, half of the noise is seen at 95 %."""
@@ -89,7 +91,7 @@ def test_a_release_keeps_its_promise_and_half_the_noise_is_seen(row):
     assert row.audit(2000, 0.5, rng=1).flagged
 
 
-@pytest.mark.statistical
+@pytest.mark.long
 @pytest.mark.parametrize("row", DOORS, ids=lambda row: row.label)
 def test_every_release_keeps_its_promise_and_30_percent_too_little_noise_is_seen(row):
     """16,000 draws, fewer where each costs two calls, more for pure promises of several sums; false alarm 1e−6."""
@@ -173,6 +175,7 @@ def test_calls_that_depend_on_earlier_answers_are_not_cut_short():
         )
 
 
+@pytest.mark.long
 def test_two_steps_are_scored_by_what_both_neighbours_hide():
     """200 draws of each show half of the noise; the long run has the promise itself, which more draws attack."""
     ball = Ball(Sphere(2), POLE, 1.0)

@@ -18,7 +18,7 @@ def released(budget, place, visits, count):
     return np.array([float(dpm.private_mean(records, BALL, budget, group_by=names).value[0]) for _ in range(count)])
 
 
-@pytest.mark.statistical
+@pytest.mark.long
 @pytest.mark.parametrize(
     ("budget", "weaker", "claim"),
     [

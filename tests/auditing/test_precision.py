@@ -35,13 +35,14 @@ def test_noise_of_numpy_is_separated(kind):
     assert max(found.rates) > 0.01
 
 
+@pytest.mark.grid(at_most=6)
 @pytest.mark.parametrize("manifold", [Euclidean(1), Sphere(2)], ids=repr)
 @pytest.mark.parametrize(("name", "numerics", "budget"), [*SAFE, *IDEALIZED[:2]])
 def test_our_noise_is_not_separated(name, numerics, budget, manifold):
     assert not attack_mechanism(name, numerics, budget, manifold, 1000, rng=0).separated
 
 
-@pytest.mark.statistical
+@pytest.mark.long
 @pytest.mark.parametrize("manifold", [Euclidean(1), Sphere(2)], ids=repr)
 @pytest.mark.parametrize(("name", "numerics", "budget"), [*SAFE, *IDEALIZED])
 def test_our_noise_is_not_separated_by_many_draws(name, numerics, budget, manifold):

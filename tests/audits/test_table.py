@@ -79,7 +79,7 @@ def test_the_page_shows_no_broken_promise():
             assert "caught" in row[7]
 
 
-@pytest.mark.statistical
+@pytest.mark.long
 def test_the_low_order_bits_of_no_mechanism_of_ours_tell_anything():
     lines = precision_lines(5000)[2:]
     assert len(lines) == 22

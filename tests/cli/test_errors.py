@@ -100,6 +100,7 @@ def test_a_refusal_by_the_ledger_leaves_no_trace(folder, typed):
     assert not Path("new").exists()
 
 
+@pytest.mark.grid(at_most=1)
 @pytest.mark.parametrize(
     ("arguments", "code"),
     [

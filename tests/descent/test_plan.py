@@ -43,6 +43,7 @@ def test_noise_and_steps_solve_each_other_at_full_batch(budget):
     assert plan_descent(n=5000, clip_norm=1.5, budget=budget, sigma=plan.sigma).steps == 60
 
 
+@pytest.mark.grid
 @pytest.mark.parametrize("sampling", ["poisson", "without-replacement"])
 @pytest.mark.parametrize("budget", [ApproxDP(1.0, 1e-6), RenyiDP(8.0, 0.5), GaussianDP(0.5)], ids=repr)
 def test_random_batches_fit_the_budget_with_hardly_more_noise_than_needed(budget, sampling):

@@ -219,6 +219,7 @@ def killed(where, state, ledger):
     run(state, ledger)
 
 
+@pytest.mark.grid(at_most=2)
 @pytest.mark.parametrize(
     ("where", "charges", "lost"),
     [
@@ -264,6 +265,7 @@ def approximate(tmp_path):
     return ledger
 
 
+@pytest.mark.grid(at_most=1)
 @pytest.mark.parametrize("after", range(6))
 def test_variance_reduction_goes_on_too(path, approximate, monkeypatch, after):
     made = count_draws(monkeypatch)

@@ -34,6 +34,7 @@ from tests.descent.runs import (
 from tests.ledger.test_store import change
 
 
+@pytest.mark.grid(at_most=6)
 @pytest.mark.parametrize(
     ("change", "match"),
     [

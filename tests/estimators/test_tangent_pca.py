@@ -68,11 +68,11 @@ def test_directions_are_found_at_a_usual_budget():
 
 
 def test_noise_of_the_second_moment_has_the_calibrated_scale():
-    """χ² over 120·6 normals of fixed seeds; a scale that is 30 % off lies far outside of the band of 1 − 1e−6."""
+    """χ² over 60·6 normals of fixed seeds; a scale that is 30 % off lies far outside of the band of 1 − 1e−6."""
     records = np.repeat(np.eye(2)[None], 50, axis=0)
     model = PrivateTangentPCA(BALL, dpm.GaussianDP(2.0), 1, mean_share=0.5, clip_norm=1.0, numerics="rounded")
     deviations = []
-    for seed in range(120):
+    for seed in range(60):
         mean, moment = model.set_params(random_state=seed).fit(records).releases_
         assert moment.scale == pytest.approx(np.sqrt(2) / 50 / (2.0 * np.sqrt(0.5)), rel=1e-6)
         # records all sit at the centre: the second moment is that of one vector

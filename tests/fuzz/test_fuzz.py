@@ -6,7 +6,7 @@ import dpmanifolds as dpm
 from tests.fuzz import engine
 from tests.fuzz.calls import TARGETS
 
-CALLS = 2000
+CALLS = 1000
 
 
 def test_no_call_ends_in_anything_but_an_answer_or_one_of_our_errors():

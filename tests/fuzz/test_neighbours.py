@@ -62,6 +62,7 @@ def at(ball, coordinates):
     return manifold.exp(center, manifold.from_coordinates(center, coordinates))
 
 
+@pytest.mark.grid(at_most=4)
 @pytest.mark.parametrize("where", BALLS)
 def test_no_pair_of_neighbours_found_by_climbing_exceeds_the_charge(where):
     ball, rng = BALLS[where], np.random.default_rng(0)
@@ -80,6 +81,7 @@ def test_no_pair_of_neighbours_found_by_climbing_exceeds_the_charge(where):
     assert 0.05 < best <= 1
 
 
+@pytest.mark.grid(at_most=5)
 @pytest.mark.parametrize("where", BALLS)
 def test_no_pair_of_neighbours_found_by_climbing_moves_a_sum_by_more_than_2r(where):
     ball, rng = BALLS[where], np.random.default_rng(0)
@@ -143,6 +145,7 @@ def test_vectors_of_nearly_unit_length_move_the_mean_no_more(scale):
     assert 0.999 < share_of_the_charge(*(np.concatenate([rest, end[None]]) for end in ends), ball) <= 1
 
 
+@pytest.mark.grid(at_most=5)
 @pytest.mark.parametrize("radius", [1e-8, 1e-5, 1e-3])
 @pytest.mark.parametrize("where", ["sphere", "shapes", "rotations", "subspaces"])
 def test_records_that_crowd_at_the_edge_of_a_small_ball_do_not_stop_the_mean(where, radius):

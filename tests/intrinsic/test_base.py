@@ -32,6 +32,8 @@ from dpmanifolds.intrinsic import (
 from dpmanifolds.privacy.radial import LogConcaveIntegral
 from tests.intrinsic.checks import FALSE_ALARM, distance_p_value
 
+pytestmark = pytest.mark.grid
+
 NORTH = np.array([0.0, 0.0, 1.0])
 EVERY_LAW = pytest.mark.parametrize("law", [RiemannianLaplace, RiemannianGaussian, WrappedLaplace, WrappedGaussian])
 MANIFOLDS = [
@@ -92,6 +94,7 @@ def test_bad_sizes_and_generators_are_refused(law):
         made.sample(rng=np.random.RandomState(0))
 
 
+@pytest.mark.grid
 @EVERY_LAW
 @pytest.mark.parametrize("manifold", MANIFOLDS, ids=repr)
 def test_draws_come_in_the_footpoints_library_and_precision(law, manifold, backend):

@@ -102,11 +102,12 @@ ALL_CASES = [
 ]
 
 
+@pytest.mark.grid(at_most=1)
 @pytest.mark.parametrize(
     ("make", "manifold", "sigma"),
     [
         *CASES,
-        *(pytest.param(*case, marks=pytest.mark.statistical) for case in ALL_CASES),
+        *(pytest.param(*case, marks=pytest.mark.long) for case in ALL_CASES),
     ],
 )
 def test_rank_two_distance_follows_its_law_and_wrong_scales_are_seen(make, manifold, sigma):
@@ -120,6 +121,7 @@ def test_wide_laws_have_the_volume_as_normalizer(manifold):
         assert make(manifold, 1e9).log_normalizer == pytest.approx(log_volume(manifold), rel=1e-8, abs=1e-8)
 
 
+@pytest.mark.grid
 @pytest.mark.parametrize("manifold", RANK_TWO, ids=repr)
 def test_rank_two_normalizer_matches_uniform_points(manifold):
     """Z = vol·E e^{−ρ/σ} over uniform points, within five errors."""
@@ -135,6 +137,7 @@ def test_rank_two_normalizer_matches_uniform_points(manifold):
         assert error < 0.03 * estimate
 
 
+@pytest.mark.grid(at_most=1)
 @LAWS
 def test_largest_angle_matches_quadrature_on_so_5(make):
     """Angles a > b: density ∝ sin²((a−b)/2) sin²((a+b)/2) sin²(a/2) sin²(b/2)·e^k."""
@@ -151,6 +154,7 @@ def test_largest_angle_matches_quadrature_on_so_5(make):
     assert stats.kstest(np.minimum(1.1 * largest, math.pi), lambda x: np.interp(x, edges, cdf)).pvalue < FALSE_ALARM
 
 
+@pytest.mark.grid
 @LAWS
 @pytest.mark.parametrize("manifold", [SpecialOrthogonal(5), SpecialOrthogonal(6), Grassmann(6, 3)], ids=repr)
 def test_near_and_uniform_proposals_give_the_same_law(make, manifold):
@@ -165,6 +169,7 @@ def test_near_and_uniform_proposals_give_the_same_law(make, manifold):
     assert stats.ks_2samp(*(np.linalg.norm(each, axis=1) for each in seen)).pvalue > FALSE_ALARM
 
 
+@pytest.mark.grid
 @LAWS
 @pytest.mark.parametrize("manifold", HIGHER, ids=repr)
 def test_higher_rank_matches_weighted_uniform_points(make, manifold):
@@ -186,6 +191,7 @@ def test_higher_rank_matches_weighted_uniform_points(make, manifold):
     assert np.all(np.abs(np.mean(drawn, axis=1) - np.mean(plain, axis=1)) > 10 * error)
 
 
+@pytest.mark.grid
 @LAWS
 @pytest.mark.parametrize("manifold", [*RANK_TWO, *HIGHER], ids=repr)
 def test_draws_lie_inside_the_cut_locus_and_coordinates_are_alike(make, manifold):
@@ -197,6 +203,7 @@ def test_draws_lie_inside_the_cut_locus_and_coordinates_are_alike(make, manifold
     assert stats.ks_2samp(coordinates[:, 0], coordinates[:, -1]).pvalue > FALSE_ALARM
 
 
+@pytest.mark.grid(at_most=1)
 @pytest.mark.parametrize("kind", [RiemannianLaplace, RiemannianGaussian])
 def test_law_moves_with_isometries(kind):
     """Two-sided rotations of SO(4), rotations of subspaces; 4,000 draws."""
@@ -208,6 +215,7 @@ def test_law_moves_with_isometries(kind):
     check_equivariance(law, lambda basis: turn @ basis, count=4000)
 
 
+@pytest.mark.long
 def test_acceptance_where_it_is_measured():
     """Near the footpoint and for wide laws nearly 1; at least .02 in between for SO(10)."""
     assert laplace_law(SpecialOrthogonal(10), 0.01).acceptance > 0.99

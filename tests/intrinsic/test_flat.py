@@ -32,6 +32,7 @@ LAWS = pytest.mark.parametrize("make", [laplace_law, gaussian_law], ids=["laplac
 RIEMANNIAN = pytest.mark.parametrize("riemannian", [RiemannianLaplace, RiemannianGaussian])
 
 
+@pytest.mark.grid
 @LAWS
 @pytest.mark.parametrize("manifold", FLAT, ids=repr)
 def test_distance_follows_its_law_and_wrong_scales_are_seen(make, manifold):

@@ -67,6 +67,7 @@ CASES = {
 }
 
 
+@pytest.mark.grid(at_most=5)
 @pytest.mark.parametrize("name", CASES)
 @pytest.mark.parametrize("sigma", [0.05, 1.0])
 def test_the_envelope_holds_and_draws_lie_in_the_ball(name, sigma):
@@ -84,6 +85,7 @@ def test_the_envelope_holds_and_draws_lie_in_the_ball(name, sigma):
     assert np.all(np.diff(law._lift.values) <= np.diff(law._lift.ways))
 
 
+@pytest.mark.grid(at_most=1)
 @pytest.mark.parametrize(("radius", "sigma"), [(0.6, 0.1), (1.4, 0.5), (1.4, 0.02)])
 def test_circle_draws_match_the_density_on_a_grid(radius, sigma):
     circle, center = Sphere(1), np.array([0.0, 1.0])
@@ -105,6 +107,7 @@ def test_circle_draws_match_the_density_on_a_grid(radius, sigma):
         assert stats.kstest(np.arctan2(wrong[:, 0], wrong[:, 1]), cdf).pvalue < FALSE_ALARM
 
 
+@pytest.mark.grid(at_most=1)
 @pytest.mark.parametrize(("radius", "sigma"), [(math.pi / 8, 0.05), (math.pi / 8, 0.4), (1.1, 0.15)])
 def test_sphere_draws_match_the_density_on_a_grid(radius, sigma):
     """Marginals of the two tangent coordinates at the centre, from a polar grid; scale×0.7 and ×1.3 are seen."""
@@ -130,6 +133,7 @@ def test_sphere_draws_match_the_density_on_a_grid(radius, sigma):
         assert min(p_values(draws)) < (FALSE_ALARM if sigma < 0.4 else 1e-2)
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("name", ["sphere", "spd 2", "hyperbolic", "shapes", "subspaces"])
 def test_neither_the_estimate_nor_the_kind_of_proposal_changes_the_law(name):
     """5,000 draws from the mean, from a point at the edge, and from uniform proposals: distances to witnesses agree."""
@@ -154,6 +158,7 @@ def test_neither_the_estimate_nor_the_kind_of_proposal_changes_the_law(name):
             assert stats.ks_2samp(seen[0], other).pvalue > FALSE_ALARM
 
 
+@pytest.mark.grid(at_most=4)
 @pytest.mark.parametrize("name", CASES)
 @pytest.mark.parametrize("sigma", [0.05, 1.0])
 def test_the_public_bound_holds_for_records_at_the_edge(name, sigma):
@@ -180,7 +185,8 @@ def test_draws_from_records_at_the_edge_of_a_ball_in_60_dimensions():
         assert np.mean(accepted) > 0.9
 
 
-@pytest.mark.parametrize(("walkers", "steps"), [(1200, 120), pytest.param(10_000, 1000, marks=pytest.mark.statistical)])
+@pytest.mark.long
+@pytest.mark.parametrize(("walkers", "steps"), [(1200, 120), pytest.param(10_000, 1000, marks=pytest.mark.long)])
 def test_spd_draws_match_a_metropolis_chain(walkers, steps):
     """SPD(2), against independent random walks that are symmetric with respect to the volume.
 
@@ -216,6 +222,7 @@ def test_on_flat_spaces_the_law_is_laplace_around_the_mean(name):
     assert stats.kstest(distance, stats.gamma(manifold.dim, scale=0.013).cdf).pvalue < FALSE_ALARM
 
 
+@pytest.mark.grid(at_most=4)
 @pytest.mark.parametrize("name", CASES)
 @pytest.mark.parametrize("rate", [0.0, 3.0])
 def test_ball_proposals_follow_the_volume(name, rate):

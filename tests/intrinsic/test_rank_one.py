@@ -28,6 +28,8 @@ from tests.intrinsic.checks import (
     distances,
 )
 
+pytestmark = pytest.mark.grid
+
 SPHERES = [Sphere(1), Sphere(2), Sphere(10), Sphere(50), Sphere(3, curvature=4.0)]
 SHAPES = [PlanarShapes(3), PlanarShapes(6), PlanarShapes(50)]
 COMPACT = [*SPHERES, *SHAPES]
@@ -41,6 +43,7 @@ def broad_scale(manifold: Manifold, make) -> float:
     return manifold.injectivity_radius / (4 * manifold.dim if make is laplace_law else 4 * math.sqrt(manifold.dim))
 
 
+@pytest.mark.grid
 @LAWS
 @pytest.mark.parametrize("concentration", [1, 1e-2, 1e-9])
 @pytest.mark.parametrize("manifold", COMPACT, ids=repr)
@@ -48,6 +51,7 @@ def test_distance_follows_its_law_on_compact_spaces(make, manifold, concentratio
     check_distance_law(lambda sigma: make(manifold, sigma), concentration * broad_scale(manifold, make))
 
 
+@pytest.mark.grid
 @LAWS
 @pytest.mark.parametrize("manifold", COMPACT, ids=repr)
 def test_distance_follows_its_law_when_nearly_uniform(make, manifold):
@@ -55,6 +59,7 @@ def test_distance_follows_its_law_when_nearly_uniform(make, manifold):
     assert distance_p_value(distances(law), law) > FALSE_ALARM
 
 
+@pytest.mark.grid
 @pytest.mark.parametrize("share", [1e-6, 0.1, 0.5, 0.75])
 @pytest.mark.parametrize("manifold", HYPERBOLIC, ids=repr)
 def test_hyperbolic_laplace_distance_follows_its_law(manifold, share):
@@ -67,6 +72,7 @@ def test_hyperbolic_laplace_distance_follows_its_law_at_the_edge(manifold, share
     check_distance_law(lambda sigma: laplace_law(manifold, sigma), share * critical_scale(manifold), wrong=(0.7,))
 
 
+@pytest.mark.grid
 @pytest.mark.parametrize("sigma", [1e-9, 0.05, 0.5, 2.0, 100.0])
 @pytest.mark.parametrize("manifold", [Hyperbolic(1), *HYPERBOLIC], ids=repr)
 def test_hyperbolic_gaussian_distance_follows_its_law(manifold, sigma):
@@ -89,6 +95,7 @@ def test_direction_is_uniform(make, manifold):
     check_direction(make(manifold, 0.2))
 
 
+@pytest.mark.grid
 @RIEMANNIAN
 @pytest.mark.parametrize("manifold", [*COMPACT, *HYPERBOLIC], ids=repr)
 def test_points_are_exp_of_the_coordinates(riemannian, manifold):
@@ -178,6 +185,7 @@ MATCHED = [
 PAIRS = [(make, manifold) for make in (laplace_law, gaussian_law) for manifold in MATCHED]
 
 
+@pytest.mark.grid
 @pytest.mark.parametrize(("make", "manifold"), [*PAIRS, (laplace_law, PlanarShapes(50))])
 @mpmath.workdps(150)
 def test_normalizer_and_cdf_match_high_precision(make, manifold):
@@ -192,6 +200,7 @@ def test_normalizer_and_cdf_match_high_precision(make, manifold):
         assert abs(below / whole - 0.3) < 1e-11
 
 
+@pytest.mark.grid
 @pytest.mark.parametrize("d", [2, 3, 10, 100, 500])
 @pytest.mark.parametrize("share", [1e-6, 0.1, 0.9, 0.999, 1 - 1e-6, 1 - 1e-9])
 def test_hyperbolic_laplace_matches_the_beta_function(d, share):
@@ -208,6 +217,7 @@ def test_hyperbolic_laplace_matches_the_beta_function(d, share):
     assert abs(law.distance_moment(1) / mean - 1) < 1e-11
 
 
+@pytest.mark.grid(at_most=1)
 @mpmath.workdps(30)
 @pytest.mark.parametrize(
     ("manifold", "sigma", "weight"),
@@ -255,6 +265,7 @@ def test_volumes_are_those_of_the_spaces():
             assert make(manifold, 1e12).log_normalizer == pytest.approx(math.log(volume), abs=1e-11)
 
 
+@pytest.mark.grid
 @LAWS
 @pytest.mark.parametrize("manifold", [Sphere(1), Sphere(2), Sphere(400), PlanarShapes(3), PlanarShapes(200)], ids=repr)
 @pytest.mark.parametrize("sigma", [1e-12, 1e-6, 1.0, 1e3, 1e6])

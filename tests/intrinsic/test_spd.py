@@ -72,6 +72,7 @@ def log_mean_jacobian_by_pfaffian(k: int, sigma: float) -> float:
         return float(log_pfaffian + growth)
 
 
+@pytest.mark.grid(at_most=8)
 @pytest.mark.parametrize("k", [2, 3, 4, 5, 10, 11, 20])
 @pytest.mark.parametrize("sigma", [0.05, 0.3, 0.99, 1.01, 2.5])
 def test_mean_jacobian_matches_the_pfaffian_in_high_precision(k, sigma):
@@ -172,9 +173,10 @@ LONG_LAPLACE = [(2, 0.05), (2, 0.8), (2, 0.99), (3, 0.8), (5, 0.05), (5, 0.9)]
 LONG_LAPLACE += [(k, share) for k in (10, 20) for share in (0.05, 0.2, 0.5, 0.8, 0.95)]
 GAUSSIAN = [(2, 1.0), (3, 3.0), (5, 1.0), (10, 0.5), (10, 1.5), (20, 0.2)]
 LONG_GAUSSIAN = [(2, 0.1), (2, 6.0), (3, 1.0), (5, 3.0), (10, 1.0), (20, 0.5), (20, 0.9), (20, 1.2), (20, 2.0)]
-LONG = pytest.mark.statistical
+LONG = pytest.mark.long
 
 
+@pytest.mark.grid(at_most=1)
 @pytest.mark.parametrize(("k", "share"), [*LAPLACE, *(pytest.param(*case, marks=LONG) for case in LONG_LAPLACE)])
 def test_laplace_distance_follows_its_law_and_wrong_scales_are_seen(k, share):
     """`share` of the critical scale; where 1.3 times it is too much, half of what is left."""
@@ -182,6 +184,7 @@ def test_laplace_distance_follows_its_law_and_wrong_scales_are_seen(k, share):
     check_distance_law(lambda sigma: laplace_law(SPD(k), sigma), share * largest_laplace_scale(k), (0.7, larger))
 
 
+@pytest.mark.grid(at_most=1)
 @pytest.mark.parametrize(("k", "sigma"), [*GAUSSIAN, *(pytest.param(*case, marks=LONG) for case in LONG_GAUSSIAN)])
 def test_gaussian_distance_follows_its_law_and_wrong_scales_are_seen(k, sigma):
     check_distance_law(lambda scale: gaussian_law(SPD(k), scale), sigma)
@@ -207,6 +210,7 @@ def test_gap_of_the_eigenvalues_matches_quadrature_for_k_2(law):
     assert stats.kstest(drawn * 1.1, tabulated_cdf(density, gap)).pvalue < FALSE_ALARM
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("law", [SPDGaussian(SPD(3), 0.8), SPDGaussian(SPD(3), 3.2), SPDLaplace(SPD(3), 0.5)])
 def test_gaps_of_the_eigenvalues_match_quadrature_for_k_3(law):
     """Gaps a, b have density ∝ sinh(a/2) sinh(b/2) sinh((a+b)/2)·k(ρ), ρ² = ⅔(a² + ab + b²)."""
@@ -226,6 +230,7 @@ def test_gaps_of_the_eigenvalues_match_quadrature_for_k_3(law):
         assert stats.kstest(1.1 * gaps, tabulated_cdf(density @ weights, grid)).pvalue < FALSE_ALARM
 
 
+@pytest.mark.grid(at_most=1)
 @pytest.mark.parametrize(("k", "sigma"), [(5, 0.4), (10, 0.25), (20, 0.12)])
 def test_moments_match_importance_weights(k, sigma):
     """E of ρ, ρ², log J and the largest eigenvalue against Gaussian matrices weighted by J, within five errors."""
@@ -247,6 +252,7 @@ def test_moments_match_importance_weights(k, sigma):
     assert np.any(np.abs(np.mean(drawn, axis=1) - np.mean(plain, axis=1)) > 10 * error)
 
 
+@pytest.mark.grid(at_most=1)
 @pytest.mark.parametrize(("k", "sigma"), [(4, 1.0), (10, 1.2), pytest.param(20, 0.9, marks=LONG)])
 def test_the_two_samplers_agree(k, sigma, monkeypatch):
     """Tangents and merging are different exact samplers of the same spectra; 6,000 draws (3,000 for k = 20)."""
@@ -261,6 +267,7 @@ def test_the_two_samplers_agree(k, sigma, monkeypatch):
         assert stats.ks_2samp(statistic(direct), statistic(merged)).pvalue > FALSE_ALARM
 
 
+@pytest.mark.grid(at_most=2)
 @pytest.mark.parametrize(("k", "sigma"), [(3, 0.5), (5, 1.5), (10, 0.9), (10, 1.0)])
 def test_proposals_are_accepted_as_often_as_predicted(k, sigma):
     v, rng = np.full(COUNT, sigma**2), np.random.default_rng(4)
@@ -284,6 +291,7 @@ def test_acceptance_is_what_the_design_promises():
         assert np.max(eigenvalues.cost(k, sigma**2)) <= most
 
 
+@pytest.mark.grid(at_most=2)
 @pytest.mark.parametrize(
     "law",
     [
@@ -306,6 +314,7 @@ def test_eigenvectors_are_uniform_and_independent_of_the_eigenvalues(law):
         assert stats.spearmanr(axes[:, 0] ** 2, spectra[:, -1] - spectra[:, 0]).pvalue > FALSE_ALARM
 
 
+@pytest.mark.grid(at_most=1)
 @pytest.mark.parametrize(("kind", "sigma"), [(RiemannianLaplace, 0.2), (RiemannianGaussian, 0.6)])
 def test_law_moves_with_congruences(kind, sigma):
     rng = np.random.default_rng(6)
@@ -321,6 +330,7 @@ def test_normalizer_of_the_gaussian_matches_the_integral_over_distances():
         assert law.log_normalizer == pytest.approx(by_distance, rel=1e-11, abs=1e-11)
 
 
+@pytest.mark.grid(at_most=2)
 @pytest.mark.parametrize(("k", "share"), [(2, 0.5), (3, 0.9), (5, 0.3), (10, 0.7)])
 def test_normalizer_of_the_laplace_law_matches_the_mixture_of_gaussians(k, share):
     """∫ (2πv)^{d/2} f(v)·e^{−v/2σ²}/(σ√(2πv)) dv, by adaptive quadrature in log v."""
@@ -338,6 +348,7 @@ def test_normalizer_of_the_laplace_law_matches_the_mixture_of_gaussians(k, share
     assert SPDLaplace(SPD(k), sigma).log_normalizer == pytest.approx(math.log(value) + top, rel=1e-9, abs=1e-9)
 
 
+@pytest.mark.long
 def test_normalizer_and_moments_match_high_precision_for_k_2():
     """4π∫R²e^{−R/σ}A(R) dR with A(R) = ∫₀¹ sinh(x)/x dt, x = R√((1−t²)/2)."""
     with mpmath.workdps(20):
@@ -408,6 +419,7 @@ def test_what_cannot_be_drawn_in_reasonable_time_is_refused_before_drawing():
         gaussian_law(SPD(3), 1e10)
 
 
+@pytest.mark.grid
 @pytest.mark.parametrize("k", [2, 5, 20])
 @pytest.mark.parametrize("sigma", [1e-100, 1e-12, 1e-4])
 def test_tiny_scales_are_flat(k, sigma):

@@ -13,6 +13,8 @@ from dpmanifolds.errors import NotAvailableError
 from dpmanifolds.intrinsic import RiemannianGaussian, WrappedGaussian, WrappedLaplace
 from tests.intrinsic.checks import FALSE_ALARM, check_direction, check_distance_law
 
+pytestmark = pytest.mark.grid
+
 WRAPPED = pytest.mark.parametrize("wrapped", [WrappedLaplace, WrappedGaussian])
 HADAMARD = [Euclidean(2), Hyperbolic(3), Hyperbolic(2, -4.0), SPD(3), SPD(2, "log-cholesky")]
 OTHERS = [

@@ -26,6 +26,7 @@ TOTALS = [ApproxDP(1.0, 1e-6), ApproxDP(0.1, 1e-3), ApproxDP(10.0, 1e-9), Approx
 KINDS = [PureDP(1.0), GaussianDP(0.7), ZeroConcentratedDP(0.3), RenyiDP(8.0, 2.0), ApproxDP(1.0, 1e-6)]
 
 
+@pytest.mark.grid
 @pytest.mark.parametrize("total", TOTALS, ids=str)
 @pytest.mark.parametrize("name", ["gaussian", "zcdp", "renyi", "pure", "basic"])
 def test_the_limit_of_a_filter_implies_the_total(total, name):

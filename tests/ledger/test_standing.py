@@ -74,6 +74,7 @@ def test_adaptive_analysts_stay_within_epsilon_and_delta(name):
     assert beyond_epsilon > 0
 
 
+@pytest.mark.long
 def test_figures_of_the_ledger_page():
     releases = [
         Guarantee.gaussian(0.02),

@@ -9,6 +9,8 @@ from dpmanifolds import ArgumentError, PlanarShapes, Product, SpecialOrthogonal,
 from dpmanifolds._points import leaves
 from tests.manifolds.cases import MANIFOLDS, tangent_of_length
 
+pytestmark = pytest.mark.grid
+
 
 def _target(manifold, rng):
     """A random ambient array like a point, for f(w) = Re⟨target, w⟩ + ¼Σ|w|⁴."""

@@ -21,6 +21,8 @@ from dpmanifolds import (
 )
 from tests.manifolds.cases import MANIFOLDS, tangent_of_length
 
+pytestmark = pytest.mark.grid
+
 REAL = [manifold for manifold in MANIFOLDS if not isinstance(manifold, (Product, PlanarShapes))]
 KINDS = [
     Euclidean(2),

@@ -8,6 +8,8 @@ import pytest
 from dpmanifolds import Manifold, Stiefel
 from tests.manifolds.cases import MANIFOLDS, SMOOTH, tangent_of_length
 
+pytestmark = pytest.mark.grid
+
 every_manifold = pytest.mark.parametrize("manifold", MANIFOLDS, ids=repr)
 every_smooth_manifold = pytest.mark.parametrize("manifold", SMOOTH, ids=repr)
 TOLERANCE = 2e-9

@@ -44,6 +44,7 @@ def paths(monkeypatch):
     return given_to_eigh
 
 
+@pytest.mark.grid(at_most=5)
 @pytest.mark.parametrize("k", [4, 5, 10])
 @pytest.mark.parametrize("condition", [1.0, 1.001, 10.0, 40.0])
 def test_products_agree_with_fifty_digits_within_a_tenth_of_their_bound(k, condition, paths):

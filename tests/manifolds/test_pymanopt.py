@@ -25,6 +25,8 @@ from dpmanifolds import (
 from dpmanifolds._points import leaves
 from tests.manifolds.cases import MANIFOLDS, tangent_of_length
 
+pytestmark = pytest.mark.grid
+
 SPACES = [
     Euclidean(3),
     Sphere(2),

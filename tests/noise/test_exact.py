@@ -74,6 +74,7 @@ def oracle(dim, scale, tapes, *, radial):
         return [-size if sign == "1" else size for sign, size in zip(signs, rounded, strict=True)]
 
 
+@pytest.mark.grid(at_most=3)
 @pytest.mark.parametrize("radial", [False, True])
 @pytest.mark.parametrize("scale", [Fraction(1, 3), Fraction(1.3), Fraction(2**30), Fraction(2**52)])
 def test_the_integers_do_not_depend_on_the_precision_it_starts_with(scale, radial):
@@ -119,6 +120,7 @@ def vectors(draw, dim, scale, seed, count=COUNT):
     return np.stack([draw(dim, scale, generator) for _ in range(count)])
 
 
+@pytest.mark.grid(at_most=2)
 @pytest.mark.parametrize(("dim", "scale"), [(1, 1.3), (1, 3.7), (2, 1.3), (3, 1.3)])
 def test_rounded_gaussian_has_the_gaussian_mass_of_every_cell(dim, scale):
     """6,000 vectors, chi-square on joint cells, false alarm 1e−7; a scale off by 30 % has p below 1e−12."""
@@ -128,6 +130,7 @@ def test_rounded_gaussian_has_the_gaussian_mass_of_every_cell(dim, scale):
         assert fit(draws, cells, gaussian_cells(cells, wrong * scale)) < CERTAIN
 
 
+@pytest.mark.grid(at_most=2)
 @pytest.mark.parametrize(("dim", "scale"), [(1, 1.3), (1, 3.7), (3, 1.3)])
 def test_a_coordinate_of_rounded_laplace_has_the_marginal_mass_of_every_cell(dim, scale):
     """6,000 vectors, chi-square of the last coordinate, false alarm 1e−7."""
@@ -145,6 +148,7 @@ def test_rounded_laplace_in_the_plane_has_the_mass_of_every_square():
         assert fit(draws, cells, laplace_plane(cells, wrong * 1.3)) < CERTAIN
 
 
+@pytest.mark.grid(at_most=3)
 @pytest.mark.parametrize("dim", [1, 2, 7, 40])
 @pytest.mark.parametrize("radial", [False, True])
 def test_the_radius_on_a_fine_lattice_is_that_of_the_continuous_law(dim, radial):
@@ -231,7 +235,7 @@ def test_a_sensitivity_that_is_negative_or_infinite_is_refused(steps):
         RoundedGaussian(2, 1.0).mu(steps)
 
 
-@pytest.mark.statistical
+@pytest.mark.long
 @pytest.mark.parametrize("draw", [rounded_gaussian, rounded_laplace])
 def test_rounded_noise_in_the_plane_over_many_draws(draw):
     """200,000 vectors of scale 2.2, chi-square on joint cells, false alarm 1e−7; scales off by 5 % are rejected."""

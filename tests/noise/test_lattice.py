@@ -22,6 +22,7 @@ NUMERICS = Path(__file__).parents[2] / "docs" / "proofs" / "numerics.md"
 BUDGETS = [(0.1, 1e-5), (1.0, 1e-5), (1.0, 1e-6), (4.0, 1e-6), (10.0, 1e-9)]
 
 
+@pytest.mark.grid
 @pytest.mark.parametrize("rng", [None, 5], ids=["OpenDP", "reference"])
 @pytest.mark.parametrize(("kind", "power"), [(LatticeGaussian, 2), (LatticeLaplace, 1)])
 @pytest.mark.parametrize("scale", [0.7, 1.3, 3.7])
@@ -37,6 +38,7 @@ def test_draws_have_the_discrete_law(kind, power, scale, rng):
         assert fit(draws, *discrete_cells(200, wrong * scale, power)) < CERTAIN
 
 
+@pytest.mark.grid(at_most=2)
 @pytest.mark.parametrize("rng", [None, 5], ids=["OpenDP", "reference"])
 @pytest.mark.parametrize(("kind", "law"), [(LatticeGaussian, stats.norm), (LatticeLaplace, stats.laplace)])
 def test_on_a_fine_lattice_draws_look_continuous(kind, law, rng):
@@ -125,6 +127,7 @@ def test_the_discrete_gaussian_is_not_gaussian_dp():
     assert round(allowed, 4) == 0.6827
 
 
+@pytest.mark.long
 def test_the_price_of_the_lattice_is_the_table_of_the_proof_page():
     """Prints the table of docs/proofs/numerics.md (pytest -s): σ of the lattice, and what zCDP alone would ask for."""
     lines = []

@@ -68,6 +68,7 @@ def cells_p_value(drawn, cdf) -> float:
     return float(stats.chisquare(np.bincount(cells, minlength=200)).pvalue)
 
 
+@pytest.mark.grid(at_most=2)
 @pytest.mark.parametrize("name", ["normal", "far normal", "gamma of 500", "beta"])
 def test_draws_follow_the_density_so_finely_that_the_bare_hull_is_seen(name):
     """n = 500,000: proposals without the rejection step, 1.5 % off in total variation, fail the same test."""

@@ -48,6 +48,7 @@ def test_the_law_is_that_of_two_wishart_matrices():
     assert noise.spread == pytest.approx(2.0**20 * math.sqrt(2))
 
 
+@pytest.mark.long
 def test_in_one_dimension_it_is_the_laplace_law():
     """n = 4000 draws against the Laplace law: the Kolmogorov distance exceeds 0.043 with probability below 1e−6."""
     rng = np.random.default_rng(1)
@@ -113,6 +114,7 @@ def test_in_two_dimensions_the_loss_reaches_the_nuclear_norm_over_the_scale_and_
     assert 0.94 * 2 < loss <= 2
 
 
+@pytest.mark.long
 def test_in_two_dimensions_the_sampler_has_that_density():
     """3000 draws of the size √(tr Z²) against its law, found by quadrature over (m, k): Kolmogorov distance.
 

@@ -14,6 +14,7 @@ from papers.chains import (
 )
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("chain", [log_euclidean_laplace_chain, log_euclidean_laplace_chain_in_coordinates])
 def test_the_laplace_chain_reaches_the_right_distance(chain):
     """Mean of 60 ends against the exact mean distance, within 5 standard errors (false alarm below 1e-6)."""

@@ -78,7 +78,7 @@ class _Here:
         return done
 
 
-@pytest.mark.statistical
+@pytest.mark.long
 def test_studies_that_run_beside_each_other_give_the_numbers_of_a_run_in_turn(tmp_path, monkeypatch):
     """Two real processes, on the studies that take least."""
     monkeypatch.setattr("papers.__main__.names", lambda: ["soto-2", "utpala-1"])
@@ -137,7 +137,7 @@ def test_margins_measure_the_distance_to_edges_that_are_not_proven():
     assert (second.number, second.distance) == ("b", 2.0)
 
 
-@pytest.mark.statistical
+@pytest.mark.long
 @pytest.mark.parametrize("name", ["errata", "reimherr-1", "soto-1", "jiang-1", "han-1", "utpala-1", "comparison"])
 def test_key_numbers_at_quick_size_are_what_they_must_be(name):
     """False alarm of each number below 1e−6."""

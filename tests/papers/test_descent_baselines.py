@@ -18,6 +18,7 @@ def test_projected_descent_finds_the_leading_eigenvector():
     assert np.linalg.norm(w) == pytest.approx(1.0)
 
 
+@pytest.mark.long
 @pytest.mark.parametrize(("budget", "spread"), [(GaussianDP(1.0), np.sqrt(3)), (PureDP(1.0), np.sqrt(3 * 4))])
 def test_the_perturbed_mean_has_the_noise_of_its_budget(budget, spread):
     """√E|noise|² = √d·Δ/μ, or √(d(d+1))·Δ/ε; Δ = 2r/n; 300 draws, within 25 % (about 5 sd)."""

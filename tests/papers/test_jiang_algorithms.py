@@ -28,6 +28,7 @@ def test_published_formula_is_right_at_zero_and_too_small_beyond():
     assert float(published_circle_delta(1.0, np.array(1.0), 1.0)) < 0.75 * profile.delta(1.0)
 
 
+@pytest.mark.grid(at_most=1)
 @pytest.mark.parametrize("sampler", ["exact", "chain"])
 @pytest.mark.parametrize("space", [Sphere(2), Hyperbolic(2), Euclidean(1)], ids=repr)
 def test_algorithm_2_is_within_a_tenth_of_mu(space, sampler):
@@ -39,6 +40,7 @@ def test_algorithm_2_overestimates_at_small_sigma():
     assert algorithm_2(Sphere(2), 0.25, 1.0, rng=0) > 1.02 * gaussian_dp_mu(Sphere(2), 0.25, 1.0)
 
 
+@pytest.mark.long
 def test_step_by_step_and_array_versions_agree():
     options = {"draws": 400, "repeats": 10, "epsilons": 20, "largest_epsilon": 1.0}
     one = algorithm_2_step_by_step(Sphere(2), 1.0, 1.0, rng=0, **options)

@@ -15,6 +15,7 @@ from papers._bingham import bingham, sequential_eigenvectors
 from papers._study import CONFIRMED, NOT_REPRODUCIBLE, Setting
 
 
+@pytest.mark.long
 def test_the_pca_study_compares_at_equal_promises(monkeypatch):
     monkeypatch.delenv(private_pca.PEER_VARIABLE, raising=False)
     result = private_pca.run(Setting("smoke", np.random.default_rng(0)))
@@ -63,6 +64,7 @@ def test_a_peer_gets_the_table_and_gives_components_back_or_nothing(monkeypatch)
     assert private_pca._of_peer(sys.executable, table, 1, 1.0, 1.0, 1, 5.0) is None
 
 
+@pytest.mark.long
 def test_bingham_vectors_have_their_second_moment():
     """Density ∝ exp(a·cos²θ): E cos²θ = ½ + I₁(a/2)/(2·I₀(a/2)); n = 4000, 5 standard errors of at most 0.006."""
     from scipy.special import iv

@@ -55,6 +55,7 @@ def smoke(name: str) -> Result:
     return run_study(name, Setting("smoke", np.random.default_rng(1)))
 
 
+@pytest.mark.grid(at_most=1)
 @pytest.mark.parametrize("name", names())
 def test_every_study_runs_and_its_verdicts_follow_from_its_numbers(name, tmp_path):
     result = smoke(name)

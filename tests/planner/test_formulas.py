@@ -158,6 +158,7 @@ def test_what_budgets_afford_agrees():
             assert rho == pytest.approx(affordable_rho(budget), rel=1e-6)
 
 
+@pytest.mark.grid(at_most=3)
 @pytest.mark.parametrize("budget", BUDGETS, ids=lambda b: f"{type(b).__name__}-{next(iter(b.__dict__.values()))}")
 def test_expected_errors_of_safe_mechanisms_agree(budget):
     balls = {key: ball_of(manifold, 0.4) for key, manifold in SPACES.items()}

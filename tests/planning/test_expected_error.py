@@ -93,12 +93,14 @@ def check(mechanism: Mechanism, draws: int) -> None:
     assert error.mean_at_edge >= error.mean
 
 
+@pytest.mark.grid(at_most=2)
 @pytest.mark.parametrize(("name", "numerics", "place"), QUICK)
 def test_releases_err_as_expected(name: str, numerics: str, place: str) -> None:
     mechanism = calibrate(name, mean_facts(ball_of(place), N), BUDGETS[name, numerics], numerics)
     check(mechanism, draws=400)
 
 
+@pytest.mark.grid(at_most=1)
 @pytest.mark.parametrize(("name", "budget"), [("wrapped-gaussian", GaussianDP(1.0)), ("wrapped-laplace", PureDP(1.0))])
 @pytest.mark.parametrize("share", [0.0, 0.1, 0.5, 1.0])
 def test_what_is_made_of_a_draw_errs_no_more_than_expected(name: str, budget: Any, share: float) -> None:
@@ -114,7 +116,7 @@ def test_what_is_made_of_a_draw_errs_no_more_than_expected(name: str, budget: An
         assert distances.mean() <= 1.04 * mechanism.expected_error.mean + spread
 
 
-@pytest.mark.statistical
+@pytest.mark.long
 @pytest.mark.parametrize("place", MANIFOLDS)
 @pytest.mark.parametrize(("name", "numerics"), BUDGETS)
 def test_five_thousand_releases_err_as_expected(
@@ -135,6 +137,7 @@ def test_five_thousand_releases_err_as_expected(
     check(mechanism, draws=5000)
 
 
+@pytest.mark.long
 @pytest.mark.parametrize(("name", "budget"), [("wrapped-gaussian", GaussianDP(1.0)), ("wrapped-laplace", PureDP(1.0))])
 def test_noise_reaches_2_33_times_as_far_at_the_edge_of_a_hyperbolic_ball(name: str, budget: Any) -> None:
     plane = Hyperbolic(2)

@@ -47,6 +47,7 @@ def ours(promise):
     return np.array([promise.epsilon(delta) for delta in DELTAS])
 
 
+@pytest.mark.grid(at_most=1)
 @pytest.mark.parametrize("sampling", ["poisson", "fixed-size", "poisson-add-remove"])
 def test_profiles_of_sampled_laplace_noise_are_exact(sampling):
     rng = np.random.default_rng(5)
@@ -62,6 +63,7 @@ def test_profiles_of_sampled_laplace_noise_are_exact(sampling):
                 assert truth == 0 or epsilon <= term.pure_epsilon
 
 
+@pytest.mark.grid(at_most=2)
 @pytest.mark.parametrize(
     ("rate", "scale", "steps"), [(0.01, 1.0, 100), (0.01, 0.5, 1000), (0.1, 2.0, 100), (0.3, 1.0, 10), (0.2, 1.0, 1)]
 )
@@ -146,6 +148,7 @@ def test_how_often_batches_are_cut_is_above_the_exact_sum_by_little(n, rate, lar
             assert truth <= told <= truth * (1 + mp.mpf("1e-8"))
 
 
+@pytest.mark.long
 @pytest.mark.parametrize(
     ("n", "rate", "largest", "noise", "steps"),
     [(1000, 0.01, 30, 1.0, 100), (1000, 0.01, 20, 1.0, 100), (10_000, 0.01, 130, 2.0, 500), (1000, 0.1, 110, 1.0, 10)],

@@ -53,6 +53,7 @@ PROFILE_CASES = [
 ]
 
 
+@pytest.mark.grid(at_most=30)
 @pytest.mark.parametrize(("mu", "epsilon"), PROFILE_CASES)
 def test_profile_is_accurate_in_relative_terms_and_its_error_bound_holds(mu, epsilon):
     error = abs(float(mp.mpf(float(log_gaussian_delta(mu, np.asarray(epsilon)))) - exact_log_delta(mu, epsilon)))
@@ -61,7 +62,7 @@ def test_profile_is_accurate_in_relative_terms_and_its_error_bound_holds(mu, eps
     assert bound < 1e-11
 
 
-@settings(max_examples=40, deadline=None)
+@settings(max_examples=20, deadline=None)
 @given(st.floats(-6, 2.4), st.floats(-300, -0.01))
 def test_mu_for_is_below_the_truth_by_less_than_1e_12(log_epsilon, log_delta):
     epsilon, delta = 10**log_epsilon, 10**log_delta
@@ -70,7 +71,7 @@ def test_mu_for_is_below_the_truth_by_less_than_1e_12(log_epsilon, log_delta):
     assert exact_log_delta(mu * (1 + 1e-12), epsilon) > mp.log(mp.mpf(delta))
 
 
-@settings(max_examples=40, deadline=None)
+@settings(max_examples=20, deadline=None)
 @given(st.floats(-4, 1), st.floats(-300, -0.5))
 def test_epsilon_of_mu_is_above_the_truth_by_less_than_1e_12(log_mu, log_delta):
     mu, delta = 10**log_mu, 10**log_delta
@@ -251,6 +252,7 @@ def test_mu_of_pure_copies_is_that_of_randomised_responses(epsilon, count, gain)
     assert np.all(promise.delta(at) <= delta_of_mu(mu, at) * (1 + 1e-9))
 
 
+@pytest.mark.grid(at_most=1)
 @pytest.mark.parametrize(("space", "sigma"), [(Sphere(2), 1.0), (Sphere(5), 0.3), (Hyperbolic(3), 0.7)], ids=repr)
 def test_renyi_of_the_intrinsic_gaussian_is_that_of_its_pair(space, sigma):
     promise = Guarantee.riemannian_gaussian(space, sigma, 0.5)

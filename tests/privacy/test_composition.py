@@ -100,6 +100,7 @@ def test_pure_k_fold_is_the_optimal_composition_theorem(epsilon, k):
     assert promise.epsilon(1e-6) <= k * epsilon
 
 
+@pytest.mark.long
 def test_a_million_pure_terms_are_above_the_binomial_truth_and_close():
     epsilon, k = 1e-3, 10**6
     promise = Guarantee.pure(epsilon).k_fold(k)
@@ -301,7 +302,7 @@ def test_an_intrinsic_gaussian_a_laplace_and_a_descent_make_one_account():
     assert promise.epsilon(1e-6) < flat.epsilon(1e-6) * (1 + 1e-4)
 
 
-@pytest.mark.statistical
+@pytest.mark.long
 def test_mixed_composition_against_simulation():
     """4e6 draws of the true losses; 6 standard errors (false alarm below 1e−8); an ε too small by 10 % is rejected."""
     rng = np.random.default_rng(11)

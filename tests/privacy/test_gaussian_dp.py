@@ -48,6 +48,8 @@ from dpmanifolds.privacy.loss_pair import (
     probit_of_log,
 )
 
+pytestmark = pytest.mark.grid
+
 FROZEN, HARD = (
     json.loads((Path(__file__).parent / "frozen" / name).read_text(encoding="utf-8"))
     for name in ("gaussian_dp.json", "hard_profiles.json")
@@ -93,6 +95,7 @@ def test_sphere_and_hyperbolic_values_of_the_design(manifold):
     assert [round(gaussian_dp_mu(manifold, sigma, 1.0), 6) for sigma in SCALES] == list(TABLE[manifold])
 
 
+@pytest.mark.grid(at_most=12)
 @pytest.mark.parametrize("case", FROZEN, ids=lambda c: f"{c['manifold']}{c['dim']}-{c['sigma']}-{c['sensitivity']}")
 def test_profile_agrees_with_mpmath_within_the_stated_error(case):
     profile = RiemannianGaussianProfile(space_of(case), case["sigma"], case["sensitivity"])
@@ -105,6 +108,7 @@ def test_profile_agrees_with_mpmath_within_the_stated_error(case):
     np.testing.assert_allclose(np.exp(tails.above_second[0]), float(case["second"]), rtol=2e-13)
 
 
+@pytest.mark.grid(at_most=12)
 @pytest.mark.parametrize("case", FROZEN, ids=lambda c: f"{c['manifold']}{c['dim']}-{c['sigma']}-{c['sensitivity']}")
 def test_mu_agrees_with_mpmath_and_never_falls_below(case):
     # in all of these cases the supremum over ε is at ε = 0
@@ -180,7 +184,7 @@ def test_tails_agree_with_exact_draws(manifold, sigma, delta):
     assert min(tail_p_values(manifold, sigma, delta, 40_000, 1.3 * sigma)) < LEVEL
 
 
-@pytest.mark.statistical
+@pytest.mark.long
 @pytest.mark.parametrize(("manifold", "sigma", "delta"), MONTE_CARLO, ids=repr)
 def test_tails_agree_with_many_exact_draws(manifold, sigma, delta):
     # the same with 4 million draws: error bars of 2.5e−4
@@ -200,6 +204,7 @@ def test_delta_agrees_with_likelihood_ratios(manifold, sigma, delta):
         assert abs(profile.delta(epsilon) - estimate) < radius
 
 
+@pytest.mark.grid
 @pytest.mark.parametrize(("manifold", "sigma", "delta"), CURVED, ids=repr)
 def test_profile_is_below_the_gaussian_profile_of_mu_and_not_of_a_smaller_one(manifold, sigma, delta):
     profile = RiemannianGaussianProfile(manifold, sigma, delta)
@@ -211,6 +216,7 @@ def test_profile_is_below_the_gaussian_profile_of_mu_and_not_of_a_smaller_one(ma
     assert np.any(values > delta_of_mu(profile.mu - 1e-7 * max(profile.mu, 1), epsilon))
 
 
+@pytest.mark.grid
 @pytest.mark.parametrize(("manifold", "sigma", "delta"), CURVED, ids=repr)
 def test_profile_falls_and_is_convex_in_exp_epsilon(manifold, sigma, delta):
     profile = RiemannianGaussianProfile(manifold, sigma, delta)
@@ -222,13 +228,14 @@ def test_profile_falls_and_is_convex_in_exp_epsilon(manifold, sigma, delta):
     assert np.all(profile.delta_upper(np.log(x)) >= values)
 
 
+@pytest.mark.grid
 @pytest.mark.parametrize(("manifold", "sigma", "delta"), [c for c in CURVED if c[1] > 0.05], ids=repr)
 def test_mu_is_certified_by_cells_alone(manifold, sigma, delta):
     profile = RiemannianGaussianProfile(manifold, sigma, delta)
     assert abs(profile.certified_mu(1e-6) - profile.mu) <= 1.1e-6
 
 
-@pytest.mark.statistical
+@pytest.mark.long
 @pytest.mark.parametrize(("manifold", "sigma", "delta"), CURVED, ids=repr)
 def test_mu_is_certified_to_one_part_in_a_hundred_million(manifold, sigma, delta):
     profile = RiemannianGaussianProfile(manifold, sigma, delta)
@@ -262,6 +269,7 @@ def test_by_how_much_the_supremum_exceeds_the_value_at_zero(dim, delta, sigma, e
     assert profile.mu / profile._pair.at_zero - 1 == pytest.approx(excess, rel=0.03)
 
 
+@pytest.mark.grid(at_most=1)
 @pytest.mark.parametrize(("dim", "excess"), [(2, 5.3e-7), (3, 7.9e-7), (10, 1.3e-6)])
 def test_the_supremum_leaves_zero_between_sensitivities_2_8_and_3(dim, excess):
     def largest(delta):
@@ -273,6 +281,7 @@ def test_the_supremum_leaves_zero_between_sensitivities_2_8_and_3(dim, excess):
     assert 0.5 * excess < largest(3.0) < 1.2 * excess
 
 
+@pytest.mark.grid
 @pytest.mark.parametrize("space", [Sphere(1), Sphere(2), Sphere(7), Hyperbolic(2), Hyperbolic(5)], ids=repr)
 def test_mu_grows_with_the_sensitivity_and_falls_with_sigma(space):
     by_sensitivity = [gaussian_dp_mu(space, 0.6, delta) for delta in np.linspace(0.05, 3.0, 12)]
@@ -302,6 +311,7 @@ def test_curvature_is_only_a_change_of_scale(dim, positive, curvature, scale, ra
     assert abs(gaussian_dp_mu(other, scale / root, delta / root) - expected) < 1e-10 * max(expected, 1)
 
 
+@pytest.mark.grid(at_most=10)
 @pytest.mark.parametrize(
     "space", [Sphere(1), Sphere(2), Sphere(2, 3.0), Sphere(20), Hyperbolic(2), Hyperbolic(3, -0.3)], ids=repr
 )
@@ -467,6 +477,7 @@ def test_profile_is_a_frozen_value():
         profile.sigma = 2.0
 
 
+@pytest.mark.grid
 @pytest.mark.parametrize(("manifold", "sigma", "delta"), CURVED, ids=repr)
 def test_epsilon_inverts_delta(manifold, sigma, delta):
     profile = RiemannianGaussianProfile(manifold, sigma, delta)
@@ -509,12 +520,13 @@ def test_renyi_divergence_agrees_with_an_integral_over_the_plane(dim, sigma, del
     assert profile.renyi(alpha) == pytest.approx(expected, rel=1e-8)
 
 
-def test_renyi_grows_with_alpha_and_bounds_the_largest_loss():
-    for manifold, sigma, delta in CURVED[:8]:
-        profile = RiemannianGaussianProfile(manifold, sigma, delta)
-        values = [profile.renyi(alpha) for alpha in (1.0, 1.1, 2.0, 8.0, 64.0)]
-        assert np.all(np.diff(values) >= 0)
-        assert values[-1] <= profile.renyi(math.inf)
+@pytest.mark.grid
+@pytest.mark.parametrize(("manifold", "sigma", "delta"), CURVED[:8], ids=repr)
+def test_renyi_grows_with_alpha_and_bounds_the_largest_loss(manifold, sigma, delta):
+    profile = RiemannianGaussianProfile(manifold, sigma, delta)
+    values = [profile.renyi(alpha) for alpha in (1.0, 1.1, 2.0, 8.0, 64.0)]
+    assert np.all(np.diff(values) >= 0)
+    assert values[-1] <= profile.renyi(math.inf)
 
 
 def test_extreme_scales_and_dimensions():
@@ -544,6 +556,7 @@ def test_log_normal_interval_keeps_its_digits():
     )
 
 
+@pytest.mark.grid
 @pytest.mark.parametrize(
     ("space", "sigma", "delta", "threshold"),
     [
@@ -605,6 +618,7 @@ def test_flat_scales_are_rounded_to_the_safe_side():
         assert gaussian_dp_mu(Euclidean(2), sigma, float(delta)) <= mu
 
 
+@pytest.mark.grid(at_most=25)
 @pytest.mark.parametrize(
     "case", HARD, ids=lambda c: f"{c['manifold']}{c['dim']}-{c['sigma']:.3g}-{c['sensitivity']:.3g}"
 )

@@ -60,6 +60,7 @@ def test_a_profile_does_not_increase_and_is_convex_in_exp_epsilon(name):
     assert np.min(np.diff(delta, 2)) >= -1e-9
 
 
+@pytest.mark.grid
 @pytest.mark.parametrize("name", ALL)
 @pytest.mark.parametrize("delta", [0.05, 1e-4, 2e-6])
 def test_epsilon_inverts_delta_to_the_safe_side(name, delta):
@@ -73,6 +74,7 @@ def test_epsilon_inverts_delta_to_the_safe_side(name, delta):
         assert promise.delta(epsilon * (1 - 1e-6)) > delta * (1 - 1e-9)
 
 
+@pytest.mark.grid(at_most=8)
 @pytest.mark.parametrize("name", ALL)
 def test_the_trade_off_function_is_convex_falls_and_is_its_own_inverse(name):
     alpha = np.linspace(0, 1, 201)

@@ -56,10 +56,12 @@ def exact_delta(dim: int, shift: float, epsilon: float) -> mp.mpf:
     return c * mp.quad(density, [low + (mp.pi / 2 - low) * mp.mpf(k) / 12 for k in range(13)])
 
 
-def test_delta_is_above_mpmath_by_little():
-    rng = np.random.default_rng(4)
+@pytest.mark.long
+@pytest.mark.parametrize("seed", [4, *(pytest.param(seed, marks=pytest.mark.long) for seed in (5, 6, 7, 8))])
+def test_delta_is_above_mpmath_by_little(seed):
+    rng = np.random.default_rng(seed)
     with mp.workdps(40):
-        for _ in range(10):
+        for _ in range(2):
             dim, shift = int(np.exp(rng.uniform(math.log(2), math.log(200)))), float(np.exp(rng.uniform(-4, 3.5)))
             epsilon = shift * (1 - 10 ** rng.uniform(-4, 0))
             exact, bound = exact_delta(dim, shift, epsilon), Guarantee.l2_laplace(shift, dim).delta(epsilon)
@@ -82,6 +84,7 @@ def test_the_two_dimensional_integral_of_the_design_gives_the_same():
     assert Guarantee.l2_laplace(shift, dim).delta(epsilon) == pytest.approx(value, rel=1e-9)
 
 
+@pytest.mark.grid(at_most=1)
 @pytest.mark.parametrize(("dim", "shift"), [(2, 0.5), (3, 2.0), (21, 3.0), (100, 5.0)])
 def test_delta_agrees_with_draws(dim, shift):
     # 200,000 terms in [0, 1]: Hoeffding at level 1e−7; a shift larger by 30 % is rejected
@@ -97,6 +100,7 @@ def test_delta_agrees_with_draws(dim, shift):
     assert abs(Guarantee.l2_laplace(1.3 * shift, dim).delta(0.0) - estimate) > radius
 
 
+@pytest.mark.grid(at_most=2)
 @pytest.mark.parametrize(("dim", "shift"), [(2, 0.3), (3, 2.0), (6, 1.0), (21, 3.0), (100, 6.0), (1000, 2.0)])
 def test_readings_are_bounds_and_better_than_those_of_the_pure_epsilon(dim, shift):
     promise = Guarantee.l2_laplace(shift, dim)

@@ -22,7 +22,7 @@ LINE = Ball(Euclidean(1), np.zeros(1), 1.0)
 def test_the_discrete_gaussian_on_the_line_has_its_exact_profile():
     rng = np.random.default_rng(1)
     with mp.workdps(50):
-        for _ in range(40):
+        for _ in range(15):
             sigma = math.exp(rng.uniform(math.log(0.3), math.log(20)))
             shift = int(rng.integers(1, max(2, int(3 * sigma))))
             epsilon = rng.uniform(0, 6) * shift / sigma
@@ -69,6 +69,7 @@ def test_no_integer_shift_in_space_beats_the_claim_of_the_discrete_gaussian(dim,
     assert np.all(claimed <= 1.7 * worst)
 
 
+@pytest.mark.grid(dim=[2])
 @pytest.mark.parametrize(("scale", "longest"), [(0.7, 3), (1.5, 4), (4.0, 6)])
 @pytest.mark.parametrize("dim", [2, 3])
 def test_the_worst_shift_of_the_discrete_laplace_is_along_one_coordinate(dim, scale, longest):
@@ -123,6 +124,7 @@ def test_the_profile_of_discrete_laplace_noise_is_below_its_pure_reading():
     assert approx[1].scale == pytest.approx(approx[0].scale, rel=1e-9)
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("shift", [0.3, 1.0, 4.0])
 def test_laplace_noise_on_the_line_is_the_worst_of_its_kind(shift):
     """ℓ2-Laplace noise in space, Laplace noise in each coordinate, and e^{−dist/σ} around a circle."""

@@ -55,6 +55,7 @@ def hockey_stick(p, q, epsilon: float, reach: float) -> float:
     return math.fsum(pieces)
 
 
+@pytest.mark.grid(at_most=2)
 @pytest.mark.parametrize(("rate", "noise"), [(0.01, 1.0), (0.2, 0.7), (0.5, 3.0), (0.9, 1.0)])
 @pytest.mark.parametrize("epsilon", [0.0, 0.05, 1.0])
 def test_poisson_profile_is_the_divergence_of_the_antipodal_mixtures(rate, noise, epsilon):
@@ -112,6 +113,7 @@ def test_no_pair_of_records_in_the_plane_beats_the_antipodal_one(rate, noise, ep
                 assert value <= worst * (1 + 1e-3)
 
 
+@pytest.mark.grid(at_most=1)
 @pytest.mark.parametrize("noise", [0.8, 2.0])
 @pytest.mark.parametrize("rate", [0.01, 0.3])
 def test_poisson_profile_agrees_with_dp_accounting_at_the_clip_norm(rate, noise):
@@ -139,6 +141,7 @@ def fixed_size_truth(n: int, batch: int, noise: float, epsilon: float) -> float:
     return hockey_stick(lambda x: (1 - share) * normal(x) + share * normal(x + 2), normal, epsilon, 2 + 12 * noise)
 
 
+@pytest.mark.grid(at_most=1)
 @pytest.mark.parametrize(("n", "batch", "noise"), [(10, 1, 1.0), (10, 5, 2.0), (1000, 20, 3.0)])
 def test_fixed_size_profile_is_attained_by_explicit_neighbours(n, batch, noise):
     for epsilon in (0.0, 0.1, 0.7):
@@ -146,6 +149,7 @@ def test_fixed_size_profile_is_attained_by_explicit_neighbours(n, batch, noise):
         assert bound == pytest.approx(fixed_size_truth(n, batch, noise, epsilon), rel=1e-8, abs=1e-14)
 
 
+@pytest.mark.long
 @pytest.mark.parametrize(("n", "batch", "steps", "sigma"), [(10_000, 100, 1000, 0.02), (1000, 50, 200, 0.05)])
 def test_fixed_size_descent_is_tighter_than_the_rdp_accountant(n, batch, steps, sigma):
     accountant = RdpAccountant(neighboring_relation=REPLACE_ONE)
@@ -204,6 +208,7 @@ def test_more_records_in_a_batch_at_the_same_noise_cost_more():
     assert costs == sorted(costs)
 
 
+@pytest.mark.long
 @pytest.mark.parametrize(
     ("n", "batch", "steps", "sigma", "poisson", "fixed", "rdp"),
     [(10_000, 100, 1000, 0.02, 1.205, 2.199, 3.576), (1000, 50, 200, 0.05, 2.288, 3.581, 7.047)],
@@ -218,6 +223,7 @@ def test_figures_of_the_accounting_page(n, batch, steps, sigma, poisson, fixed, 
     assert round(fixed_size_descent(batch=batch, **labels).epsilon(DELTA), 3) == fixed
 
 
+@pytest.mark.long
 def test_trap_a_plain_gaussian_means_two_things_under_replace_one():
     """100 Gaussians of multiplier 1: RDP takes it relative to the replace-one sensitivity, PLD to half of that."""
     rdp, pld = RdpAccountant(neighboring_relation=REPLACE_ONE), PLDAccountant(REPLACE_ONE, 1e-3)
@@ -278,6 +284,7 @@ def test_bad_arguments_are_named(call, message):
         call()
 
 
+@pytest.mark.long
 def test_a_plan_below_the_grids_mass_at_infinity_takes_no_more_noise_than_dp_accounting():
     """951, the full batch's, where 9.54 is enough."""
     from dpmanifolds.descent import plan_descent
@@ -286,12 +293,14 @@ def test_a_plan_below_the_grids_mass_at_infinity_takes_no_more_noise_than_dp_acc
     assert 9.4 < plan.sigma * 1000 < 9.54
 
 
+@pytest.mark.long
 def test_rare_and_large_losses_do_not_fall_back_to_the_full_batch():
     """Rate 1e−5, noise 0.5, 1e5 steps, δ = 1e−9: 807,586 was told, dp-accounting says 2.15."""
     promise = poisson_descent(n=10**5, rate=1e-5, steps=10**5, clip=1.0, sigma=0.5)
     assert promise.epsilon(1e-9) == pytest.approx(2.15, rel=0.005)
 
 
+@pytest.mark.grid
 @pytest.mark.parametrize("steps", [1, 100, 5000])
 @pytest.mark.parametrize(("rate", "noise"), [(0.01, 2.0), (0.01, 10.0), (0.2, 10.0)])
 def test_epsilons_agree_with_the_pld_accountant_from_1e_3_to_1e_9(rate, noise, steps):
@@ -302,6 +311,7 @@ def test_epsilons_agree_with_the_pld_accountant_from_1e_3_to_1e_9(rate, noise, s
         assert promise.epsilon(delta) == pytest.approx(accountant.get_epsilon(delta), rel=1e-3, abs=1e-5)
 
 
+@pytest.mark.grid(at_most=1)
 @pytest.mark.parametrize("sampling", ["poisson", "fixed"])
 def test_epsilon_has_no_cliff_as_delta_falls(sampling):
     common = {"n": 10**5, "steps": 1000, "clip": 1.0, "sigma": 0.003}
@@ -349,6 +359,7 @@ def test_renyi_of_a_fixed_size_step_is_that_of_the_explicit_neighbours_at_large_
     assert exact * (1 - 1e-6) <= ours <= exact * (1 + 1e-4)
 
 
+@pytest.mark.grid(at_most=1)
 @pytest.mark.parametrize(
     ("rate", "noise", "steps"), [(0.01, 1.0, 1000), (0.01, 0.7, 100), (0.1, 2.0, 500), (0.01, 5.0, 5000), (0.2, 1.0, 1)]
 )

@@ -19,6 +19,7 @@ def covered(region_of, truth, count):
     return sum(bool(region_of().contains(truth)) for _ in range(count))
 
 
+@pytest.mark.grid(at_most=2)
 @pytest.mark.parametrize("space", SPACES, ids=repr)
 @pytest.mark.parametrize(
     ("mechanism", "numerics"), [("auto", "safe"), ("auto", "lattice"), ("riemannian-laplace", "idealized")]
@@ -65,6 +66,7 @@ def test_a_released_number_has_an_interval():
     assert stats.binom.ppf(5e-7, 200, 0.5) <= hits <= stats.binom.ppf(1 - 5e-7, 200, 0.5)
 
 
+@pytest.mark.grid(at_most=1)
 @pytest.mark.parametrize("space", [Euclidean(2), SPD(2), Sphere(2)], ids=repr)
 def test_the_population_mean_is_covered(space):
     """A conservative region: 60 fresh samples at level 0.9, at least Binomial's 1e−6 quantile of hits."""

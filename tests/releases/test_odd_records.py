@@ -61,6 +61,7 @@ ENTRIES = {
 }  # fmt: skip
 
 
+@pytest.mark.grid
 @pytest.mark.parametrize("entry", ENTRIES)
 @pytest.mark.parametrize("kind", ODD)
 def test_an_odd_record_of_a_list_is_a_malformed_one(entry, kind):

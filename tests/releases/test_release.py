@@ -54,6 +54,7 @@ def test_a_release_with_every_budget_comes_back(budget):
     assert_comes_back(dpm.private_mean(records_in(ball), ball, budget))
 
 
+@pytest.mark.grid(at_most=1)
 @pytest.mark.parametrize("name", ["riemannian-laplace", "riemannian-gaussian", "k-norm-gradient"])
 def test_idealized_releases_come_back_and_say_what_they_are(name):
     ball = BALLS["sphere"]
@@ -90,6 +91,7 @@ def test_two_identical_calls_differ(where):
     assert not one.reproducible
 
 
+@pytest.mark.grid
 @pytest.mark.parametrize(("mechanism", "numerics"), NUMBERS)
 @pytest.mark.parametrize("where", BALLS)
 def test_the_same_seed_repeats_the_release_and_marks_it(mechanism, numerics, where):

@@ -59,6 +59,7 @@ def test_scale_and_step_are_told_in_the_units_of_the_records():
     assert float(gaussian.sensitivity) == float(sensitivity_of_second_moment(3.0, 500, 10))
 
 
+@pytest.mark.grid(at_most=1)
 @pytest.mark.parametrize(
     ("budget", "dim", "off_diagonal"),
     [

@@ -27,6 +27,7 @@ SOME_SPACES = ("log-euclidean", "log-cholesky", "affine-invariant-5", "sphere", 
 SOME_SOURCES = ("memory map", "chunked file", "small blocks", "function")
 
 
+@pytest.mark.grid
 @pytest.mark.parametrize("source", SOME_SOURCES)
 @pytest.mark.parametrize("name", SOME_SPACES)
 @pytest.mark.parametrize("entry", ENTRIES)
@@ -94,6 +95,7 @@ def test_persons_are_grouped_whatever_the_source(entry):
     assert np.allclose(whole.value, streamed.value, rtol=0, atol=1e-12)
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("entry", ENTRIES)
 def test_memory_does_not_grow_with_the_records(entry, monkeypatch):
     """Twice as many records that never exist at once: less than a quarter of the added ones on top."""

@@ -50,6 +50,7 @@ def usual_radius(manifold) -> float:
     return min(0.7 * manifold.max_radius, 1.5)
 
 
+@pytest.mark.grid
 @pytest.mark.parametrize("manifold", SMOOTH, ids=repr)
 def test_the_gradient_vanishes_at_the_mean_within_five_passes(manifold, backend):
     records = cloud(manifold, 60, usual_radius(manifold))
@@ -66,6 +67,7 @@ def test_the_gradient_vanishes_at_the_mean_within_five_passes(manifold, backend)
     assert first.dtype == given_first.dtype
 
 
+@pytest.mark.grid
 @pytest.mark.parametrize("manifold", SMOOTH, ids=repr)
 def test_weights_act_like_repeated_records(manifold):
     records = cloud(manifold, 12, usual_radius(manifold), seed=3)
@@ -80,6 +82,7 @@ def test_weights_act_like_repeated_records(manifold):
     assert gradient(manifold, weighted.point, records, counts) < 2e-10
 
 
+@pytest.mark.grid
 @pytest.mark.parametrize("manifold", SMOOTH, ids=repr)
 def test_one_record_is_its_own_mean(manifold):
     record = cloud(manifold, 1, 0.3)
@@ -208,6 +211,7 @@ def altered(value, at=(1, 0, 0)):
     return records
 
 
+@pytest.mark.grid
 @pytest.mark.parametrize("metric", ["affine-invariant", "log-euclidean", "log-cholesky"])
 @pytest.mark.parametrize(
     ("records", "error", "message"),
@@ -283,6 +287,7 @@ def test_records_beyond_the_uniqueness_radius_are_flagged():
     assert not frechet_mean(sphere, records).is_global
 
 
+@pytest.mark.grid(at_most=1)
 @pytest.mark.parametrize(
     ("manifold", "share"), [(Sphere(3), 0.99), (Sphere(3, curvature=1e-4), 0.8), (SpecialOrthogonal(3), 0.95)], ids=repr
 )

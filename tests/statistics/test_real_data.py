@@ -24,6 +24,7 @@ def matrices(name: str) -> np.ndarray:
     return (records + records.swapaxes(1, 2)) / 2
 
 
+@pytest.mark.grid
 @pytest.mark.parametrize(
     "name",
     ["spd/connectomes_fnc28.npz", "spd/eeg_erp_cov32.npz", "spd/dti_dipy_small_101D.npz", "spd/dti_dipy_small_25.npz"],

@@ -118,6 +118,7 @@ SOURCES = {
 }
 
 
+@pytest.mark.grid
 @pytest.mark.parametrize("source", SOURCES)
 @pytest.mark.parametrize("name", SPACES)
 def test_every_source_gives_the_mean_of_the_array(name, source, tmp_path):
@@ -130,6 +131,7 @@ def test_every_source_gives_the_mean_of_the_array(name, source, tmp_path):
     assert streamed.error_bound < 1e-8
 
 
+@pytest.mark.grid
 @pytest.mark.parametrize("source", SOURCES)
 @pytest.mark.parametrize("name", SPACES)
 def test_every_source_gives_the_same_release(name, source, tmp_path):
@@ -186,6 +188,7 @@ def test_single_precision_is_read_as_double_block_by_block(tmp_path):
     assert private_mean(records, ball, PureDP(1.0), rng=2) == exact
 
 
+@pytest.mark.grid(at_most=1)
 @pytest.mark.parametrize("name", ["log-euclidean", "affine-invariant", "sphere"])
 def test_memory_does_not_grow_with_the_records(name, monkeypatch):
     """Twice as many records that never exist at once: less than a quarter of the added ones on top.

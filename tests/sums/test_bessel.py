@@ -9,6 +9,7 @@ import pytest
 from dpmanifolds.sums.estimate import average_over_sphere
 
 
+@pytest.mark.grid
 @pytest.mark.parametrize("dim", [1, 2, 3, 6, 33, 34, 35, 45, 200, 5000])
 @pytest.mark.parametrize("k", [1e-12, 1e-3, 0.5, 3.0, 10.0, 40.0, 1e3, 1e6])
 def test_averages_over_spheres_are_those_of_mpmath(dim, k):

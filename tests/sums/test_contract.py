@@ -85,6 +85,7 @@ def mixed(first, second, keep: np.ndarray):
     return np.where(keep.reshape(-1, *[1] * (first.ndim - 1)), first, second)
 
 
+@pytest.mark.grid
 @pytest.mark.parametrize("manifold", MANIFOLDS, ids=repr)
 def test_integers_do_not_depend_on_the_other_records(manifold):
     first, second = records_of(manifold), records_of(manifold, seed=5)
@@ -97,6 +98,7 @@ def test_integers_do_not_depend_on_the_other_records(manifold):
         assert np.array_equal(seen[1], np.where(keep, one[1], other[1]))
 
 
+@pytest.mark.grid
 @pytest.mark.parametrize("manifold", MANIFOLDS, ids=repr)
 def test_integers_are_the_same_alone_first_last_and_in_any_cut(manifold):
     records = records_of(manifold)
@@ -114,6 +116,7 @@ def test_integers_are_the_same_alone_first_last_and_in_any_cut(manifold):
             assert np.array_equal(np.concatenate(parts, axis=1), together)
 
 
+@pytest.mark.grid
 @pytest.mark.parametrize("manifold", MANIFOLDS, ids=repr)
 def test_integers_are_the_same_in_short_and_in_long_tiles(manifold):
     records = records_of(manifold)
@@ -121,6 +124,7 @@ def test_integers_are_the_same_in_short_and_in_long_tiles(manifold):
         assert np.array_equal(integers_in_tiles(contribution, records)[0], integers_of(contribution, records)[0])
 
 
+@pytest.mark.grid
 @pytest.mark.parametrize("manifold", MANIFOLDS, ids=repr)
 def test_integers_lie_in_the_body_and_the_check_never_has_to_step_in(manifold, monkeypatch):
     fired = []
@@ -156,6 +160,7 @@ def test_every_library_gives_the_integers_that_numpy_gives(manifold, dtype, back
         assert np.array_equal(found[1], expected[1])
 
 
+@pytest.mark.grid
 @pytest.mark.parametrize("manifold", MANIFOLDS[::4], ids=repr)
 def test_sums_are_the_same_however_records_come(manifold):
     records = records_of(manifold, 300)

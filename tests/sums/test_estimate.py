@@ -48,6 +48,7 @@ def mean_errors(shares: np.ndarray, size: float, dim: int, gaussian: bool, guess
     return np.mean(np.hypot(factors * along - shares[:, None], factors * across), axis=1)
 
 
+@pytest.mark.grid(at_most=5)
 @LAWS
 @pytest.mark.parametrize("dim", [1, 2, 3, 6, 45, 1000, 1_000_000])
 def test_it_is_the_posterior_mean_to_a_millionth_of_the_noise(dim, gaussian):
@@ -107,6 +108,7 @@ def test_where_a_uniform_prior_errs_by_half_the_radius_it_errs_by_a_ninth():
     assert errors == pytest.approx([0.112, 0.363, 0.437], abs=0.004)
 
 
+@pytest.mark.grid(at_most=3)
 @LAWS
 @pytest.mark.parametrize(("dim", "gain"), [(3, 0.04), (6, 0.12), (21, 0.2), (45, 0.2)])
 def test_it_is_never_much_worse_than_the_better_of_centre_and_noise(dim, gain, gaussian):

@@ -73,6 +73,7 @@ def check_intrinsic(mechanism, count):
     check_direction(manifold.log_coordinates(statistic, released))
 
 
+@pytest.mark.grid
 @pytest.mark.parametrize("where", BALLS)
 @pytest.mark.parametrize(("name", "numerics"), WRAPPED)
 def test_wrapped_noise_has_its_law(name, numerics, where):
@@ -80,12 +81,14 @@ def test_wrapped_noise_has_its_law(name, numerics, where):
     check_wrapped(mechanism, 1_500 if mechanism.dim == 1 else 700)
 
 
+@pytest.mark.grid
 @pytest.mark.parametrize("where", LARGE)
 @pytest.mark.parametrize(("name", "numerics"), WRAPPED)
 def test_wrapped_noise_has_its_law_in_many_dimensions(name, numerics, where):
     check_wrapped(calibrate(name, mean_facts(LARGE[where], 10 * NEAR), NATURAL[name, numerics], numerics), 250)
 
 
+@pytest.mark.grid
 @pytest.mark.parametrize("where", ["line", "sphere", "spd", "shapes", "product"])
 @pytest.mark.parametrize(("name", "numerics"), DIRECT)
 def test_noise_on_the_frechet_mean_has_its_law(name, numerics, where):
@@ -103,6 +106,7 @@ def test_the_mean_is_the_noisy_sum_over_n(name, numerics):
     assert np.array_equal(mean, noisy * mechanism.step)
 
 
+@pytest.mark.grid(at_most=7)
 @pytest.mark.parametrize("where", BALLS)
 @pytest.mark.parametrize(("name", "numerics"), INTRINSIC[:2])
 def test_intrinsic_noise_has_its_law(name, numerics, where):
@@ -111,7 +115,7 @@ def test_intrinsic_noise_has_its_law(name, numerics, where):
         check_intrinsic(calibrate(name, mean_facts(BALLS[where], NEAR), budget, numerics), 10_000)
 
 
-@pytest.mark.statistical
+@pytest.mark.long
 @pytest.mark.parametrize("where", [*BALLS, *LARGE])
 @pytest.mark.parametrize("budget", BUDGETS)
 @pytest.mark.parametrize(("name", "numerics"), [each for each in ALL if each[0] != "k-norm-gradient"])
@@ -146,8 +150,8 @@ def test_the_k_norm_gradient_on_the_sphere_has_its_density():
     records = ball.clip(sphere.random_point(10, rng=0))
     law = mechanism._law(records, frechet_mean(sphere, records).point)
     released = mechanism._shown(law.sample(10_000, np.random.default_rng(1)))
-    heights = (np.arange(400) + 0.5) / 400 * (1 - math.cos(radius)) + math.cos(radius)
-    turns = (np.arange(400) + 0.5) / 400 * 2 * math.pi
+    heights = (np.arange(200) + 0.5) / 200 * (1 - math.cos(radius)) + math.cos(radius)
+    turns = (np.arange(200) + 0.5) / 200 * 2 * math.pi
     z, turn = (each.ravel() for each in np.meshgrid(heights, turns))
     flat = np.sqrt(1 - z * z)
     grid = np.stack([flat * np.cos(turn), flat * np.sin(turn), z], axis=-1)

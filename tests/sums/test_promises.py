@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from fractions import Fraction
+from itertools import cycle
 
 import pytest
 
@@ -14,10 +15,14 @@ from tests.sums.cases import ALL, BALLS, BUDGETS, LARGE, is_offered, mechanism_f
 
 SLACK = 1 + 1e-12
 SLOW = {("riemannian-gaussian", budget, where) for budget in ("zcdp", "renyi") for where in BALLS}
+QUICK = list(zip(((name, kind, budget) for name, kind in ALL for budget in BUDGETS), cycle(BALLS)))
 CASES = [
-    pytest.param(name, kind, budget, where, marks=[pytest.mark.statistical] if (name, budget, where) in SLOW else [])
-    for name, kind in ALL
-    for budget in BUDGETS
+    pytest.param(
+        *promise,
+        where,
+        marks=[] if (promise, where) in QUICK and (promise[0], promise[2], where) not in SLOW else pytest.mark.long,
+    )
+    for promise, _ in QUICK
     for where in BALLS
 ]
 

@@ -51,6 +51,7 @@ def test_one_step_is_exact_on_flat_metrics(manifold):
     assert plan.bias == 0
 
 
+@pytest.mark.grid
 @pytest.mark.parametrize("steps", [1, 2, 3, 4, "auto"])
 @pytest.mark.parametrize("budget", BUDGETS, ids=repr)
 def test_all_steps_together_stay_within_the_budget(budget, steps):
@@ -74,6 +75,7 @@ def test_more_records_ask_for_more_steps_and_small_balls_for_one():
     assert len(plan_steps(Ball(Sphere(10), np.eye(11)[0], 0.1), 300, PureDP(1.0)).mechanisms) == 1
 
 
+@pytest.mark.grid(at_most=1)
 @pytest.mark.parametrize(
     ("ball", "n", "budget"),
     [

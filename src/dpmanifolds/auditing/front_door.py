@@ -175,7 +175,7 @@ def audit_release(
     >>> def released(records, rng):
     ...     return dpm.private_mean(records, ball, dpm.PureDP(1.0), rng=rng)
     >>> ends = np.array([[0.0], [1.0]]), np.array([[0.0], [-1.0]])
-    >>> audit_release(released, *ends, draws=1000, noise_factor=0.4, rng=0).flagged
+    >>> audit_release(released, *ends, draws=300, noise_factor=0.2, rng=0).flagged
     True
     """
     draws = positive_integer("draws", draws, at_least=200)
