@@ -109,13 +109,13 @@ def release_mean(request: Request, records: RecordSums) -> Release:
     # only the one pass that there is can tell how many records there are
     untold = request.guess is None and records.known_count is None and (one or records.source.is_single_use)
     n = 1 if untold else request.guess or records.count
+    if n == 0:
+        raise ArgumentError("is empty: at least one record is needed.", argument="points")
     plan = request.plan(n, once=untold or records.source.is_single_use)
     walk = request.walk()
     first = walk.first_look(records, plan)
     if untold:
         n, seen = first.total.rows, plan.laws[-1]
-        if n == 0:
-            raise ArgumentError("is empty: at least one record is needed.", argument="points")
         plan = request.plan(n, once=True)
         # noise is so many lattice steps, whatever n is
         assert plan.laws[-1].exponent == seen.exponent
