@@ -32,12 +32,12 @@ from dpmanifolds.privacy.loss_pair import BATCH, LogIntegrals, LossPair, LossTai
 from dpmanifolds.privacy.rounding import ULP
 from dpmanifolds.privacy.terms import LARGEST_INTERVAL, Term
 
-__all__ = ["L2LaplacePair", "L2LaplaceTerm"]
+__all__ = ["LEAST_SHIFT", "MOST_DIMENSIONS", "L2LaplacePair", "L2LaplaceTerm"]
 
 _RULE = LogIntegrals(136)
 _LEAST = 2.0**-1074
-_MOST_DIMENSIONS = 10**6
-_LEAST_SHIFT = 1e-6
+MOST_DIMENSIONS = 10**6
+LEAST_SHIFT = 1e-6
 
 
 class L2LaplacePair(LossPair):
@@ -129,7 +129,7 @@ def _l2_laplace_pair(dim: int, shift: float) -> L2LaplacePair:
 
 
 def _shift(name: str, value: Any) -> float:
-    return number_between(name, positive_number(name, value), _LEAST_SHIFT, LARGEST_INTERVAL)
+    return number_between(name, positive_number(name, value), LEAST_SHIFT, LARGEST_INTERVAL)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -147,14 +147,19 @@ class L2LaplaceTerm(Term):
 
     def __post_init__(self) -> None:
         super().__post_init__()
-        if not 2 <= self.dim <= _MOST_DIMENSIONS:
-            raise ArgumentError(f"dim must be from 2 to {_MOST_DIMENSIONS}; got {self.dim}. On the line use laplace.")
+        if not 2 <= self.dim <= MOST_DIMENSIONS:
+            raise ArgumentError(f"dim must be from 2 to {MOST_DIMENSIONS}; got {self.dim}. On the line use laplace.")
 
     def _pair(self) -> L2LaplacePair:
         return _l2_laplace_pair(self.dim, self.shift)
 
     @property
     def pure_epsilon(self) -> float:
+        return self.shift
+
+    @property
+    def laplace_epsilon(self) -> float:
+        """Noise on the line dominates it (docs/proofs/accounts.md, A2)."""
         return self.shift
 
     @property

@@ -9,7 +9,7 @@ from dpmanifolds._validate import positive_integer
 from dpmanifolds.domains import Domain
 from dpmanifolds.errors import ArgumentError
 from dpmanifolds.privacy import Budget
-from dpmanifolds.releases.refine import refined_mean
+from dpmanifolds.releases.refine import decide_rounds, refined_mean
 from dpmanifolds.releases.release import Release
 from dpmanifolds.releases.statistic import Request, check_request
 from dpmanifolds.sums import NUMERICS, TANGENT
@@ -27,7 +27,7 @@ def private_mean(
     mechanism: str = "auto",
     numerics: str = "safe",
     steps: int | str = "auto",
-    refine: int = 0,
+    refine: int | str = "auto",
     group_by: Any = None,
     adjacency: str = "replace-one",
     n_guess: int | None = None,
@@ -55,6 +55,8 @@ def private_mean(
       around the Fréchet mean on the curved space, promised for real numbers; "direct" adds noise to the Fréchet mean,
       with a bound on all rounding charged. They hold all records in memory.
     - `refine`: rounds that spend part of the budget on a smaller ball first, for public balls that are far too large.
+      "auto" is one round (5 % of the budget, 4 % of a pure one) where public facts say that it hardly costs anything if
+      the ball fits: from n = 160/μ, or 1,800/ε for a pure budget, on. 0 is one shot in the public ball.
     - `group_by`: a person's name for each record; a person with several records counts as one (n is then the number
       of persons).
     - `adjacency="add-remove-one"` protects the number of records too: it is paid for from the same budget, `n_guess`, a
@@ -89,7 +91,7 @@ def private_mean(
         dataset=dataset,
         rng=rng,
     )
-    rounds = positive_integer("refine", refine, at_least=0)
+    rounds = 0 if refine == "auto" else positive_integer("refine", refine, at_least=0)
     if not by_sums:
         if request.guess is not None or rounds or steps != "auto":
             raise ArgumentError(
@@ -100,6 +102,8 @@ def private_mean(
 
         return private_frechet_mean(request, points, group_by, mechanism)
     records = request.read(points, group_by, once=not rounds)
+    if refine == "auto":
+        rounds = decide_rounds(request, records)
     return refined_mean(request, records, rounds) if rounds else release_mean(request, records)
 
 
