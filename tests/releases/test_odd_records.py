@@ -307,6 +307,16 @@ def test_no_element_decides_whether_a_list_is_one_of_blocks():
             assert np.allclose(mean_of(blocks, CAP), mean_of(odd, CAP), atol=1e-12)
 
 
+@pytest.mark.parametrize("precision", [np.float32, np.float64])
+def test_one_odd_element_among_blocks_of_landmarks_is_a_malformed_record(precision):
+    shapes = PlanarShapes(4).random_point(40, rng=0)
+    landmarks = np.stack([shapes.real, shapes.imag], axis=-1).astype(precision)
+    blocks = [landmarks[:10], landmarks[10:39]]
+    told = mean_of([*blocks, np.full((1, 4, 2), np.nan, dtype=precision)], SHAPES)
+    for strange in (None, "x", np.zeros(7), np.full(4, np.nan + 0j), np.full((1, 4), np.nan + 0j)):
+        assert np.array_equal(mean_of([*blocks, strange], SHAPES), told)
+
+
 def test_a_stream_that_can_be_read_once_takes_one_step_where_its_number_is_protected():
     points = CAP.clip(dpm.Sphere(2).random_point(400, rng=0))
     options = {"adjacency": "add-remove-one", "n_guess": 400, "rng": 0}
