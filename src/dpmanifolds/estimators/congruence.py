@@ -64,7 +64,9 @@ class Congruence(TransformerMixin, BaseEstimator):  # type: ignore[misc]
         """W·X·Wᵀ for each matrix of X (n, c, c): symmetric to the last bit."""
         filters = np.asarray(numeric_array("filters", self.filters), dtype=np.float64)
         if filters.ndim != 2 or not np.all(np.isfinite(filters)):
-            raise ArgumentError(f"must be a finite matrix (k, channels); got shape {filters.shape}.", argument="filters")
+            raise ArgumentError(
+                f"must be a finite matrix (k, channels); got shape {filters.shape}.", argument="filters"
+            )
         points = np.asarray(to_numpy(numeric_array("X", X)), dtype=np.float64)
         if points.ndim != 3 or points.shape[1:] != (filters.shape[1],) * 2:
             channels = filters.shape[1]

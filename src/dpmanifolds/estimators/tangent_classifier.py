@@ -19,7 +19,7 @@ import numpy as np
 
 from dpmanifolds._arrays import Array
 from dpmanifolds._points import host
-from dpmanifolds.domains import Ball
+from dpmanifolds.domains import Ball, Domain
 from dpmanifolds.errors import ArgumentError
 from dpmanifolds.estimators._base import PrivateClassifier
 from dpmanifolds.estimators.congruence import Congruence
@@ -95,7 +95,8 @@ class PrivateTangentClassifier(PrivateClassifier):
         """
         checked_budget(self.budget)
         names = _sorted(self.classes)
-        domain, contrasts, filters = self._public_part(names, _count(X))
+        count = _count(X) if group_by is None else len(set(group_by))
+        domain, contrasts, filters = self._public_part(names, count)
         self.discriminant_ = private_discriminant(
             X if filters is None else filters.transform(X),
             y,
@@ -197,9 +198,9 @@ def _sorted(classes: Any) -> list[Any]:
 
 
 def _count(X: Any) -> int:
-    if not hasattr(X, "shape") or len(X.shape) < 1:
-        raise ArgumentError("X must be an array of records (n, *point_shape).", argument="X")
-    return int(X.shape[0])
+    if not hasattr(X, "__len__") or len(X) == 0:
+        raise ArgumentError("must be an array of records (n, *point_shape), with at least one.", argument="X")
+    return len(X)
 
 
 def read_subjects(public: Any, names: list[Any]) -> Subjects:
@@ -221,7 +222,7 @@ def read_subjects(public: Any, names: list[Any]) -> Subjects:
     return found
 
 
-def _manifold_of(domain: Ball | None, subjects: Subjects) -> Manifold:
+def _manifold_of(domain: Domain | None, subjects: Subjects) -> Manifold:
     """That of the domain; without one, matrices with the affine-invariant metric."""
     if domain is not None:
         return domain.manifold

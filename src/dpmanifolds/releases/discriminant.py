@@ -12,7 +12,7 @@ Three bounded sums, each with its share of the budget (docs/proofs/discriminant.
 >>> X = np.concatenate([dpm.SPD(2).random_point(300, rng=0), 3 * dpm.SPD(2).random_point(300, rng=1)])
 >>> ball = dpm.Ball(dpm.SPD(2), 2 * np.eye(2), radius=2.0)
 >>> found = private_discriminant(X, np.repeat([0, 1], 300), ball, dpm.GaussianDP(1.0), classes=(0, 1), rng=0)
->>> len(found.stages), bool(found.scores(np.stack([np.eye(2), 4 * np.eye(2)]))[1] > found.threshold)
+>>> len(found.releases), bool(found.scores(np.stack([np.eye(2), 4 * np.eye(2)]))[1] > found.threshold)
 (4, True)
 """
 
@@ -20,7 +20,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from functools import partial
 from typing import Any, NamedTuple
 
@@ -31,7 +31,7 @@ from dpmanifolds.domains import Ball, Domain
 from dpmanifolds.errors import ArgumentError
 from dpmanifolds.manifolds import Euclidean, Manifold
 from dpmanifolds.privacy import Budget, Guarantee, compose
-from dpmanifolds.releases.classes import read_groups
+from dpmanifolds.releases.classes import class_names, read_groups
 from dpmanifolds.releases.release import Release
 from dpmanifolds.releases.statistic import Request, best_cut, check_request
 from dpmanifolds.sums import Draw, choose, mean_facts
@@ -86,7 +86,7 @@ class Discriminant:
     threshold: float
     """Scores above it are of the second class."""
     guarantee: Guarantee
-    stages: tuple[Release, ...]
+    releases: tuple[Release, ...]
     """The centre, the contrast and the mean score of either class."""
 
     def scores(self, points: Array) -> np.ndarray:
@@ -127,11 +127,11 @@ def private_discriminant(
         rng=rng,
         steps=1,
     )
-    groups, names, count = read_groups(request, points, labels, classes, group_by, private=True)
-    if len(names) != 2:
-        raise ArgumentError(f"must name two labels; got {len(names)}.", argument="classes")
+    if len(class_names(classes)) != 2:
+        raise ArgumentError(f"must name two labels; got {len(classes)}.", argument="classes")
     if len(list(shares)) != 3:
         raise ArgumentError("must be three numbers: for the centre, the contrast, the threshold.", argument="shares")
+    groups, names, count = read_groups(request, points, labels, classes, group_by, private=True)
     spread = domain.radius if public is None else public.spread
     plan = best_cut(budget, [list(shares)], partial(_plan, request, spread, count), _error)
     walk = request.walk()
