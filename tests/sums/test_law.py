@@ -19,6 +19,7 @@ from dpmanifolds._points import host
 from dpmanifolds.auditing.audit import releases
 from dpmanifolds.auditing.neighbours import Neighbours
 from dpmanifolds.sums import calibrate, mean_facts
+from tests.selection import thorough
 from tests.sums.cases import ALL, BALLS, BUDGETS, INTRINSIC, LARGE, WRAPPED, is_offered, mechanism_for
 from tests.sums.laws import (
     FALSE_ALARM,
@@ -142,7 +143,8 @@ def test_the_k_norm_gradient_in_flat_space_is_a_laplace_law():
     check_direction(released - mean)
 
 
-def test_the_k_norm_gradient_on_the_sphere_has_its_density():
+@thorough("cells", 200, 400)
+def test_the_k_norm_gradient_on_the_sphere_has_its_density(cells):
     """The norm of the gradient at the draws, and their height, against a grid of the ball."""
     radius, north, sphere = math.pi / 8, np.array([0.0, 0.0, 1.0]), Sphere(2)
     ball = Ball(sphere, north, radius)
@@ -150,8 +152,8 @@ def test_the_k_norm_gradient_on_the_sphere_has_its_density():
     records = ball.clip(sphere.random_point(10, rng=0))
     law = mechanism._law(records, frechet_mean(sphere, records).point)
     released = mechanism._shown(law.sample(10_000, np.random.default_rng(1)))
-    heights = (np.arange(200) + 0.5) / 200 * (1 - math.cos(radius)) + math.cos(radius)
-    turns = (np.arange(200) + 0.5) / 200 * 2 * math.pi
+    heights = (np.arange(cells) + 0.5) / cells * (1 - math.cos(radius)) + math.cos(radius)
+    turns = (np.arange(cells) + 0.5) / cells * 2 * math.pi
     z, turn = (each.ravel() for each in np.meshgrid(heights, turns))
     flat = np.sqrt(1 - z * z)
     grid = np.stack([flat * np.cos(turn), flat * np.sin(turn), z], axis=-1)
