@@ -13,8 +13,9 @@ import pytest
 import dpmanifolds as dpm
 from audits.doors import DOORS
 from dpmanifolds import Ball, Euclidean, GaussianDP, Hyperbolic, PureDP, Sphere, ZeroConcentratedDP
-from dpmanifolds.auditing import audit_release, find_difference, hard_neighbours, hard_records
+from dpmanifolds.auditing import audit_release, find_difference
 from dpmanifolds.auditing.front_door import PathError, overheard_noise, remembered_plans
+from tests.auditing.hard import hard_neighbours, hard_records
 from tests.selection import thorough
 from tests.sums.cases import BALLS
 

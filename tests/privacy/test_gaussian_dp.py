@@ -347,7 +347,7 @@ def test_hyperbolic_floor_is_named(dim, floor):
 
 def test_the_floor_is_the_limit_of_large_sigma():
     for dim, delta in [(2, 1.0), (5, 0.3), (30, 2.0)]:
-        limit = supremum(HyperbolicLimitPair(dim, delta)).upper
+        limit = supremum(HyperbolicLimitPair(dim, delta))
         assert gaussian_dp_mu(Hyperbolic(dim), 300.0 / dim, delta) == pytest.approx(limit, rel=1e-7)
         thresholds = np.linspace(0, 0.99, 20) * (dim - 1) * delta
         tails = HyperbolicPair(dim, 1000.0 / dim, delta).tails(thresholds)

@@ -41,7 +41,7 @@ from dpmanifolds.errors import ArgumentError, ConvergenceError, ScaleOutOfRangeE
 from dpmanifolds.manifolds import Hyperbolic, Manifold, Sphere
 from dpmanifolds.privacy.conversions import log_delta_upper, log_gaussian_delta
 from dpmanifolds.privacy.curved_pairs import HyperbolicLimitPair, ModelSpace, model_space
-from dpmanifolds.privacy.loss_bounds import Supremum, certified_supremum, renyi_divergence, supremum
+from dpmanifolds.privacy.loss_bounds import certified_supremum, renyi_divergence, supremum
 from dpmanifolds.privacy.loss_grid import where_below
 from dpmanifolds.privacy.loss_pair import FlatPair, LossPair, LossTails
 from dpmanifolds.privacy.rounding import float_above, up
@@ -162,25 +162,15 @@ class RiemannianGaussianProfile:
             return order * (self.sensitivity / self.sigma) ** 2 / 2 if math.isfinite(order) else self._pair.largest
         return renyi_divergence(self._pair, order)
 
-    @property
+    @cached_property
     def mu(self) -> float:
         """The smallest μ of Gaussian DP, rounded up: δ(ε) ≤ δ_μ(ε) for all ε ≥ 0.
 
-        Above the supremum over all ε by about 1e−11·max(μ, 1) plus the numerical error (`mu_error`), and by up to
-        1e−8·μ where curvature matters less than that (then a proven bound of nearly flat spaces is returned).
+        Above the supremum over all ε by about 1e−11·max(μ, 1) plus the numerical error, and by up to 1e−8·μ
+        where curvature matters less than that (then a proven bound of nearly flat spaces is returned).
         """
-        return self._supremum.upper
-
-    @property
-    def mu_error(self) -> float:
-        """The numerical error that `mu` includes."""
-        return self._supremum.error
-
-    @cached_property
-    def _supremum(self) -> Supremum:
         if isinstance(self._pair, FlatPair):
-            ratio = float_above(Fraction(self.sensitivity) / Fraction(self.sigma))
-            return Supremum(ratio, ratio, 0.0)
+            return float_above(Fraction(self.sensitivity) / Fraction(self.sigma))
         return supremum(self._pair, self._floor())
 
     def certified_mu(self, tolerance: float = 1e-6) -> float:
@@ -192,7 +182,7 @@ class RiemannianGaussianProfile:
         tolerance = positive_number("tolerance", tolerance)
         if isinstance(self._pair, FlatPair):
             return self.mu
-        return certified_supremum(self._pair, tolerance, self._floor()).upper
+        return certified_supremum(self._pair, tolerance, self._floor())
 
     def _floor(self) -> float:
         """A value at most 1e−8 relative above the supremum, at which the tail bound of nearly flat spaces holds."""
@@ -260,7 +250,7 @@ def sigma_for_mu(manifold: Manifold, mu: float, sensitivity: float) -> float:
 
 
 def _check_floor(space: ModelSpace, mu: float, sensitivity: float) -> None:
-    floor = supremum(HyperbolicLimitPair(space.dim, space.root * sensitivity)).upper
+    floor = supremum(HyperbolicLimitPair(space.dim, space.root * sensitivity))
     if mu <= floor * (1 + _AT_FLOOR):
         raise ScaleOutOfRangeError(
             f"= {mu:g} cannot be reached on {space.manifold!r} with sensitivity {sensitivity:g}: as sigma grows, mu "
