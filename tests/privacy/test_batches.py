@@ -141,7 +141,7 @@ def test_how_often_batches_are_cut_is_above_the_exact_sum_by_little(n, rate, lar
         drawn = [mp.binomial(n - 1, m) * q**m * (1 - q) ** (n - 1 - m) for m in range(n)]
         full = mp.fsum(drawn[largest:])
         kept = mp.fsum(w * q * largest / (m + 1) for m, w in enumerate(drawn) if m >= largest) / full
-        for told, truth in zip((*term._cut, term._plain), (full, kept, 1 - full), strict=True):
+        for told, truth in zip((*term.cut_chances, term.plain_chance), (full, kept, 1 - full), strict=True):
             assert truth <= told <= truth * (1 + mp.mpf("1e-8"))
 
 

@@ -33,7 +33,7 @@ from dpmanifolds.privacy import (
     mu_of_pure,
     split,
 )
-from dpmanifolds.privacy.conversions import _relative_error, log_gaussian_delta
+from dpmanifolds.privacy.conversions import log_gaussian_delta, relative_error
 from dpmanifolds.privacy.rounding import float_above, float_below, root_above, root_below
 from tests.selection import thorough
 
@@ -58,7 +58,7 @@ PROFILE_CASES = [
 @pytest.mark.parametrize(("mu", "epsilon"), PROFILE_CASES)
 def test_profile_is_accurate_in_relative_terms_and_its_error_bound_holds(mu, epsilon):
     error = abs(float(mp.mpf(float(log_gaussian_delta(mu, np.asarray(epsilon)))) - exact_log_delta(mu, epsilon)))
-    bound = float(_relative_error(mu, np.asarray(epsilon)))
+    bound = float(relative_error(mu, np.asarray(epsilon)))
     assert error <= bound / 2
     assert bound < 1e-11
 
