@@ -45,6 +45,7 @@ __all__ = [
     "mu_of_pure",
     "mu_of_pure_copies",
     "pure_renyi",
+    "relative_error",
     "renyi_of_rho",
     "renyi_within",
     "rho_of_mu",

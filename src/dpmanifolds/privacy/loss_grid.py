@@ -33,6 +33,7 @@ __all__ = [
     "LossGrid",
     "compose_grids",
     "connect_dots",
+    "convolve",
     "first_below",
     "from_profile",
     "nodes_around",
