@@ -119,13 +119,17 @@ def leave_out_weak_cases(items: Iterable[Any]) -> list[Any]:
 
 
 def leave_out_absent_libraries(items: list[Any]) -> list[Any]:
-    """Of the cases that ask for a library which is not installed, leave the first, which says so; return the others."""
+    """Of the cases that ask for a library which is not installed, leave the first, which says so; return the others.
+
+    A case asks for it by the value of a parameter, or by the mark `needs("jax")`.
+    """
     absent = {name for name in LIBRARIES if find_spec(name) is None}
     left_out = []
     told = set()
     for item in items:
         values = item.callspec.params.values() if hasattr(item, "callspec") else ()
-        needed = absent.intersection(value for value in values if isinstance(value, str))
+        named = {value for value in values if isinstance(value, str)}
+        needed = absent & named.union(*(mark.args for mark in item.iter_markers("needs")))
         if needed <= told and needed:
             left_out.append(item)
         told |= needed

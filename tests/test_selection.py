@@ -127,4 +127,5 @@ def test_a_grid_has_its_many_draws_in_every_case_and_the_few_nowhere_but_in_the_
 def test_an_absent_library_is_told_of_once(monkeypatch):
     monkeypatch.setattr(selection, "find_spec", lambda name: None if name == "jax" else name)
     cases = [Case(each) for each in crossed(library=["numpy", "torch", "jax"], dim=[1, 2])]
-    assert [case.params for case in leave_out_absent_libraries(cases)] == [{"library": "jax", "dim": 2}]
+    cases += [Case({}, [pytest.mark.needs(name).mark]) for name in ("torch", "jax")]
+    assert [case.params for case in leave_out_absent_libraries(cases)] == [{"library": "jax", "dim": 2}, {}]
