@@ -32,6 +32,7 @@ __all__ = ["Neighbours", "worst_neighbours"]
 
 _INSIDE = 1 - 1e-12
 _PLANES, _NARROWINGS = 200, 12
+_RANDOM_PAIRS = 4
 _ONE_SIDE = np.array([1.0])
 _BOTH_SIDES = np.array([1.0, -1.0])
 
@@ -77,7 +78,7 @@ class Neighbours:
         return float(self.ball.manifold.dist(*self.means))
 
 
-def worst_neighbours(ball: Ball, n: int, *, random_pairs: int = 4, rng: Any = None) -> list[Neighbours]:
+def worst_neighbours(ball: Ball, n: int, *, rng: Any = None) -> list[Neighbours]:
     """Candidates for the worst pair; the same whatever mechanism is attacked.
 
     >>> import numpy as np
@@ -92,12 +93,12 @@ def worst_neighbours(ball: Ball, n: int, *, random_pairs: int = 4, rng: Any = No
     n = positive_integer("n", n, at_least=2)
     return [
         _pair(ball, n, along, others, signs, description)
-        for along, others, signs, description in _directions(ball, as_generator(rng), random_pairs)
+        for along, others, signs, description in _directions(ball, as_generator(rng))
     ]
 
 
 def _directions(
-    ball: Ball, rng: np.random.Generator, random_pairs: int
+    ball: Ball, rng: np.random.Generator
 ) -> Iterator[tuple[np.ndarray, np.ndarray | None, np.ndarray, str]]:
     """Unit vectors: where the record moves along, where the others stand (None: at the centre) with which signs."""
     dim, curved = ball.manifold.dim, ball.manifold.curvature_bounds[1] > 0
@@ -119,7 +120,7 @@ def _directions(
         folded = np.where(np.arange(dim) % 2 == 0, 1.0, -1.0) / math.sqrt(dim)
         across = folded - (folded @ diagonal) * diagonal
         yield diagonal, across / np.linalg.norm(across), _BOTH_SIDES, "the others across, one moves along the diagonal"
-    for number in range(random_pairs):
+    for number in range(_RANDOM_PAIRS):
         frame, _ = np.linalg.qr(rng.standard_normal((dim, 2)))
         yield frame[:, 0], frame[:, 1] if curved else None, _BOTH_SIDES, f"random directions, number {number + 1}"
 
