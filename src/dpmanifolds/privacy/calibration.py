@@ -29,6 +29,7 @@ __all__ = [
     "affordable_epsilon",
     "affordable_mu",
     "affordable_rho",
+    "affordable_shift",
     "gaussian_sigma",
     "laplace_scale",
     "largest_affordable",
@@ -93,6 +94,18 @@ def affordable_epsilon(budget: Budget, *, on_the_line: bool = False) -> float:
     """
     known = checked_budget(budget).largest_epsilon()
     return largest_affordable(Guarantee.laplace if on_the_line else Guarantee.pure, budget) if known is None else known
+
+
+@lru_cache(maxsize=1024)
+def affordable_shift(budget: Budget, dim: int) -> float:
+    """The largest a = Δ/σ such that ℓ2-Laplace noise of scale σ in R^dim keeps the budget; the ε of a pure one.
+
+    >>> from dpmanifolds.privacy import ApproxDP, affordable_shift
+    >>> round(affordable_shift(ApproxDP(1.0, 1e-6), 21), 6)
+    1.314028
+    """
+    known = checked_budget(budget).largest_epsilon()
+    return largest_affordable(lambda shift: Guarantee.l2_laplace(shift, dim), budget) if known is None else known
 
 
 @lru_cache(maxsize=1024)
