@@ -30,10 +30,12 @@ if TYPE_CHECKING:
         SharedRecordsWarning,
     )
     from dpmanifolds.estimators import (
+        Congruence,
         PrivateFrechetMean,
         PrivateFrechetMedian,
         PrivateMDM,
         PrivatePCA,
+        PrivateTangentClassifier,
         PrivateTangentPCA,
         PrivateTangentSpace,
         UnprotectedScoreWarning,
@@ -98,6 +100,7 @@ __all__ = [
     "BudgetExceededError",
     "ClassMeans",
     "ConfidenceRegion",
+    "Congruence",
     "ConvergenceError",
     "DPManifoldsError",
     "DescriptorDomain",
@@ -121,6 +124,7 @@ __all__ = [
     "PrivateFrechetMedian",
     "PrivateMDM",
     "PrivatePCA",
+    "PrivateTangentClassifier",
     "PrivateTangentPCA",
     "PrivateTangentSpace",
     "Product",
