@@ -187,6 +187,7 @@ def test_no_error_quotes_a_record_or_counts_up_to_it(name):
     assert error.__suppress_context__ or error.__context__ is None
 
 
+@pytest.mark.needs("torch")
 @pytest.mark.parametrize("metric", ["affine-invariant", "log-cholesky"])
 def test_no_batch_element_of_pytorch_is_heard_of(metric):
     """`linalg.cholesky: (Batch element 37)` is a record's number."""
