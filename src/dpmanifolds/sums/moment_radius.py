@@ -1,0 +1,53 @@
+"""The length that vectors are shortened to before their squares are summed, chosen by noisy counts of their lengths.
+
+>>> import numpy as np
+>>> edges = np.array([1.0, 2.0, 4.0, 8.0])
+>>> found = best_moment_radius(np.array([42.0, 57.0, 10.0, 1.5]), 2.0, edges, 100.0, noise=0.1, dim=4)
+>>> found.radius, round(found.growth, 3)
+(2.0, 1.188)
+
+At radius r noise errs by `noise`·r² in Frobenius norm before eigenvalues are shrunk, and shortening takes Σ(|y|² −
+r²)⁺/n from the trace; a matrix of d columns whose eigenvalues fall in no special way has d^{−1/4} of that in Frobenius
+norm. The radius with the least of both together is taken, and what counts say that the trace has lost is put back by
+one factor, which is right where long vectors point where short ones do. All of it is post-processing of the counts.
+"""
+
+from __future__ import annotations
+
+import math
+from typing import NamedTuple
+
+import numpy as np
+
+from dpmanifolds.sums.shrink_spectrum import fit_total
+
+__all__ = ["MomentRadius", "best_moment_radius"]
+
+_KEPT_NOISE = 0.7
+"""How much of the noise is left after eigenvalues are shrunk, for spectra and noise in typical places."""
+
+
+class MomentRadius(NamedTuple):
+    radius: float
+    growth: float
+    """The mean squared length over what shortening leaves of it, as the counts have it; at least 1."""
+
+
+def best_moment_radius(
+    counts: np.ndarray, deviation: float, edges: np.ndarray, total: float, *, noise: float, dim: int
+) -> MomentRadius:
+    """The best of the edges, for counts (with this noise each) of vectors with lengths up to each edge, in all `total`.
+
+    Beyond an edge where all counts together are within one standard deviation of none, nobody is: there noise on a few
+    counts would weigh more than all that is there.
+    """
+    beyond = np.append(np.cumsum(counts[::-1])[::-1][1:], 0.0)
+    top = int(np.flatnonzero(beyond <= deviation * np.sqrt(np.arange(len(edges))[::-1]))[0])
+    edges, likely = edges[: top + 1], fit_total(counts[: top + 1], total)
+    squares = edges * np.append(edges[0] / 2, edges[:-1])
+    left = np.array([np.sum(likely * np.minimum(squares, edge * edge)) for edge in edges.tolist()]) / total
+    whole = float(np.sum(likely * squares)) / total
+    errors = np.hypot((whole - left) / dim**0.25, _KEPT_NOISE * noise * edges * edges)
+    best = int(np.argmin(errors))
+    growth = whole / left[best] if left[best] > 0 else 1.0
+    return MomentRadius(float(edges[best]), float(max(1.0, growth)) if math.isfinite(growth) else 1.0)
