@@ -104,7 +104,7 @@ def test_sums_are_those_of_the_shortened_records(constant):
     assert np.allclose(seen.squares, rows.T @ rows, rtol=0, atol=2e-3)
     if constant:
         assert np.allclose(seen.sums, rows.sum(axis=0), rtol=0, atol=2e-3)
-        assert seen.count == pytest.approx(3000, abs=1e-3)
+        assert seen.number == pytest.approx(3000, abs=1e-3)
 
 
 def test_a_record_gives_the_same_integers_in_any_company_place_and_layout():
@@ -126,7 +126,7 @@ def test_what_is_not_finite_counts_as_the_substitute_and_what_overflows_as_the_c
     rule = rule_of(3, center=np.array([1e308, 0.0, 0.0]), radius=1e3)
     seen = rule.read(matrix_of([[-1.7e308, 0, 0]], rule)[0])
     assert (seen.squares == 0).all()
-    assert seen.count == pytest.approx(1, abs=1e-6)
+    assert seen.number == pytest.approx(1, abs=1e-6)
     mended = rule_of(3, substitute=np.array([0.5, 0.0, 0.0]))
     found, total = matrix_of([[np.nan, 1, 2], [np.inf, 0, 0]], mended)
     assert total.broken.tolist()[:2] == [2, 0]
@@ -144,7 +144,7 @@ def test_a_person_counts_with_the_mean_of_their_records_and_as_one():
     own = [rows[persons.rows(i)] for i in range(150)]
     assert np.allclose(seen.squares, sum(each.T @ each / len(each) for each in own), rtol=0, atol=1e-3)
     assert np.allclose(seen.sums, sum(each.mean(axis=0) for each in own), rtol=0, atol=1e-3)
-    assert seen.count == pytest.approx(150, abs=1e-3)
+    assert seen.number == pytest.approx(150, abs=1e-3)
     for many in (1, 3, 1000):
         table = np.tile([[9.0, 0, 0]], (many, 1))
         one = matrix_of(table, rule, persons_of(np.zeros(many), many))[0]

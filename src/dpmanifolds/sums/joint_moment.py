@@ -6,10 +6,10 @@
 >>> rule = JointContribution(dimension=2, radius=5.0, constant=0.5, exponent=20)
 >>> total = sum_outer(source_of(None, np.array([[3.0, 4.0], [30.0, -40.0]])), rule)
 >>> seen = rule.read(np.array(total.integers, dtype=object).reshape(3, 3))
->>> np.round(seen.squares, 3).tolist(), np.round(seen.sums, 3).tolist(), round(seen.count, 3)
+>>> np.round(seen.squares, 3).tolist(), np.round(seen.sums, 3).tolist(), round(seen.number, 3)
 ([[18.0, 0.0], [0.0, 32.0]], [6.0, 0.0], 2.0)
 
-**Theorem.** Let y ∈ R^d with |y| ≤ r, and ỹ = (y, κ). Then ỹỹᵀ holds yyᵀ, κy and the constant κ², and for two such vectors
+**Theorem.** Let y ∈ R^d with |y| ≤ r, and ỹ = (y, κ). Then ỹỹᵀ holds yyᵀ, κy and the constant κ², and for two of them
 
     ‖ỹỹᵀ − z̃z̃ᵀ‖²_F = ‖yyᵀ − zzᵀ‖²_F + 2κ²|y − z|² ≤ 2(r² + κ²)²,   ‖ỹỹᵀ − z̃z̃ᵀ‖_* ≤ 2(r² + κ²),
 
@@ -42,7 +42,7 @@ class JointMoment(NamedTuple):
     """Σ yyᵀ."""
     sums: np.ndarray
     """Σ y; zeros where there is no constant coordinate."""
-    count: float
+    number: float
     """How many records; NaN where there is no constant coordinate."""
 
 
@@ -83,14 +83,10 @@ class JointContribution(OuterContribution):
         return in_double(array)
 
     @property
-    def _short(self) -> float:
-        """A hair less than 1, so that the integers of ỹ need not be shortened again."""
-        return 1 - 2 * ((self.width + 8) * 2.0**-52 + math.sqrt(self.width) * 2.0**-self.exponent)
-
-    @property
-    def _unit(self) -> float:
-        """|y| = r as a share of the longest ỹ."""
-        return self._short / math.hypot(1.0, self.constant)
+    def reach(self) -> float:
+        """What 2^exponent steps are in the units of the records: the longest ỹ, and a hair more for rounding."""
+        spare = 2 * ((self.width + 8) * 2.0**-52 + math.sqrt(self.width) * 2.0**-self.exponent)
+        return self.radius * math.hypot(1.0, self.constant) / (1 - spare)
 
     def __call__(self, block: Array) -> tuple[Array, Array, Array]:
         xp = namespace(block)
@@ -105,17 +101,17 @@ class JointContribution(OuterContribution):
             longest = xp.max(xp.abs(rows), axis=-1)
             rows = rows / xp.where(longest > 1, longest, xp.ones_like(longest))[:, None]
             length = norm(rows)
-            rows = rows / xp.where(length > 1, length, xp.ones_like(length))[:, None] * self._unit
+            rows = rows / xp.where(length > 1, length, xp.ones_like(length))[:, None] * (self.radius / self.reach)
         if self.constant:
-            last = xp.full_like(rows[:, :1], self.constant * self._unit)
+            last = xp.full_like(rows[:, :1], self.constant * self.radius / self.reach)
             rows = xp.concat([rows, last], axis=1)
         return rows, rows, xp.astype(broken, xp.int64)
 
     def read(self, total: np.ndarray) -> JointMoment:
         """What a sum of integers (width, width), with noise or without, says in the units of the records."""
-        scaled = total.astype(np.float64) / (4.0**self.exponent * self._unit**2)
-        inner = scaled[: self.dimension, : self.dimension] * self.radius**2
+        scaled = total.astype(np.float64) * (self.reach / 2.0**self.exponent) ** 2
+        squares = scaled[: self.dimension, : self.dimension]
         if not self.constant:
-            return JointMoment(inner, np.zeros(self.dimension), math.nan)
-        last = scaled[self.dimension] / self.constant
-        return JointMoment(inner, last[: self.dimension] * self.radius, float(last[-1] / self.constant))
+            return JointMoment(squares, np.zeros(self.dimension), math.nan)
+        last = scaled[self.dimension] / (self.constant * self.radius)
+        return JointMoment(squares, last[: self.dimension], float(last[-1]) / (self.constant * self.radius))

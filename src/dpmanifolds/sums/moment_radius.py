@@ -4,7 +4,7 @@
 >>> edges = np.array([1.0, 2.0, 4.0, 8.0])
 >>> found = best_moment_radius(np.array([42.0, 57.0, 10.0, 1.5]), 2.0, edges, 100.0, noise=0.1, dim=4)
 >>> found.radius, round(found.growth, 3)
-(2.0, 1.188)
+(2.0, 1.18)
 
 At radius r noise errs by `noise`·r² in Frobenius norm before eigenvalues are shrunk, and shortening takes Σ(|y|² −
 r²)⁺/n from the trace; a matrix of d columns whose eigenvalues fall in no special way has d^{−1/4} of that in Frobenius
@@ -28,6 +28,8 @@ _KEPT_NOISE = 0.7
 
 
 class MomentRadius(NamedTuple):
+    """A length for vectors, and what it takes off their squares."""
+
     radius: float
     growth: float
     """The mean squared length over what shortening leaves of it, as the counts have it; at least 1."""

@@ -18,8 +18,8 @@ in high dimension these are known without M (Bun, Allez, Bouchaud and Potters 20
 
 Noise of independent Gaussian entries with the standard deviation s off the diagonal has R(g) = s²d·g, so that ξ = λ −
 2s²d·h: for one eigenvalue far out of the bulk that is √(λ² − 4s²d), the shrinkage of Donoho and Gavish. The difference
-of two Wishart matrices has R(g) = 2a²g/(1 − a²g²), a = s√(d/2). Σξ = Σλ: what large eigenvalues lose the bulk gets. What
-is known beyond doubt is put in last: order, no eigenvalue below 0, and a trace of at most `most`. All of this is
+of two Wishart matrices has R(g) = 2a²g/(1 − a²g²), a = s√(d/2). Σξ = Σλ: what large eigenvalues lose the bulk gets.
+What is known beyond doubt is put in last: order, no eigenvalue below 0, and a trace of at most `most`. All of this is
 post-processing.
 """
 
