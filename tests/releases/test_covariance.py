@@ -1,4 +1,4 @@
-"""The private covariance: a positive definite matrix, near the true one, with the noise that is promised and no more."""
+"""The private covariance: positive definite, near the true one, with the noise that is promised and no more."""
 
 from __future__ import annotations
 
@@ -47,7 +47,7 @@ def error(found, truth):
 @pytest.mark.parametrize("adjacency", ["replace-one", "add-remove-one"])
 @pytest.mark.parametrize("budget", [GaussianDP(400.0), ZeroConcentratedDP(700.0), PureDP(700.0)], ids=repr)
 def test_with_a_large_budget_it_is_the_covariance_whatever_was_paid_for(about, method, adjacency, budget):
-    """Around a centre that is not 0, within a bound that holds everybody; noise and lattice leave less than a hundredth."""
+    """Around a centre that is not 0, within a bound that holds all; noise and lattice leave less than 1 %."""
     rng = np.random.default_rng(0)
     table = rng.standard_normal((4000, 4)) * [3.0, 1.0, 0.5, 0.5] + [2.0, -1.0, 0.0, 4.0]
     center = np.array([1.0, 0.0, 0.5, 2.0])

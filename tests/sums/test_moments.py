@@ -14,8 +14,8 @@ from dpmanifolds.noise.symmetric import SymmetricGaussian, WishartDifference
 from dpmanifolds.records.persons import persons_of
 from dpmanifolds.records.source import source_of
 from dpmanifolds.sums.contribution import TangentContribution
-from dpmanifolds.sums.moments import TangentSquareContribution, frobenius_steps, moment_noise, nuclear_steps
 from dpmanifolds.sums.joint_moment import JointContribution
+from dpmanifolds.sums.moments import TangentSquareContribution, frobenius_steps, moment_noise, nuclear_steps
 from dpmanifolds.sums.outer import finest_factor_exponent, sum_outer
 
 SPACES = {

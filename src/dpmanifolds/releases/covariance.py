@@ -165,8 +165,8 @@ def plan_covariance(request: Request, n: int, *, about: str, method: str, person
 
     With vectors within a third of the bound of their mean, and that a third of it away from the centre, squares are
     summed at r² = 1.5 times the mean squared length from the point that they are seen from, and err by six tenths of
-    the noise at that r once eigenvalues are shrunk; counts whose noise has the deviation s lose about s vectors of
-    length r. The promise does not depend on any of it.
+    the noise at that r once eigenvalues are shrunk; counts whose noise has the deviation s lose about (1 + 2/d)s
+    vectors of length r. The promise does not depend on any of it.
     """
     domain, dim = request.domain, request.domain.manifold.dim
     labels = {"adjacency": request.adjacency}
@@ -184,7 +184,7 @@ def plan_covariance(request: Request, n: int, *, about: str, method: str, person
         if counts is not None:
             offset = _OFFSET if mean is None else mean.expected_error.mean / domain.radius
             square = 1.5 * (_SPREAD**2 + offset**2)
-            lost = counts.deviation / n / dim**0.25
+            lost = (1 + 2 / dim) * counts.deviation / n / dim**0.25
         return replace(made, predicted=square * math.hypot(0.6 * made.noise(dim, n), lost))
 
     return best_cut(request.budget, _cuts(method), plan, lambda made: made.predicted)

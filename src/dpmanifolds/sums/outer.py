@@ -34,9 +34,9 @@ from typing import Any
 import numpy as np
 from array_api_compat import device
 
-from dpmanifolds._arrays import Array, dot, like, namespace, norm, to_numpy
-from dpmanifolds._points import count_records, cut_tile, in_double, leaves, on_host, taken
-from dpmanifolds._validate import hide_records, record_numbers
+from dpmanifolds._arrays import Array, dot, namespace, norm, to_numpy
+from dpmanifolds._points import count_records, cut_tile, leaves, on_host, taken
+from dpmanifolds._validate import hide_records
 from dpmanifolds.errors import ArgumentError
 from dpmanifolds.records.persons import Persons
 from dpmanifolds.records.source import Source
