@@ -140,6 +140,7 @@ def test_scale_and_step_are_told_in_the_units_of_the_records():
     assert joint.scale == pytest.approx(9 * 1.25 * math.sqrt(2) / 500 / 2.0, rel=1e-6)
 
 
+@pytest.mark.grid(at_most=1)
 @pytest.mark.parametrize(
     ("budget", "dim", "off_diagonal"),
     [
