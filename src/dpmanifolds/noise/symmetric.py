@@ -89,6 +89,10 @@ class SymmetricGaussian(_SymmetricNoise):
     0.5000000000000001
     """
 
+    def log_density(self, offsets: np.ndarray) -> np.ndarray:
+        """ln of the density of noise (..., dim, dim), up to a constant."""
+        return np.asarray(-np.square(_frobenius(offsets) / float(self.scale)) / 2)
+
     def mu(self, frobenius_steps: Scale) -> float:
         """An upper bound, tight to rounding, of the μ at which matrices that move so far are released."""
         return ratio_up("frobenius_steps", frobenius_steps, self.scale)
@@ -108,6 +112,10 @@ class SymmetricLaplace(_SymmetricNoise):
 
     radial: ClassVar[bool] = True
 
+    def log_density(self, offsets: np.ndarray) -> np.ndarray:
+        """ln of the density of noise (..., dim, dim), up to a constant."""
+        return np.asarray(-_frobenius(offsets) / float(self.scale))
+
     def epsilon(self, frobenius_steps: Scale) -> float:
         """An upper bound, tight to rounding, of the ε at which matrices that move so far are released."""
         return ratio_up("frobenius_steps", frobenius_steps, self.scale)
@@ -116,6 +124,10 @@ class SymmetricLaplace(_SymmetricNoise):
     def spread(self) -> float:
         """The standard deviation of an entry off the diagonal: one of D coordinates has σ√(D + 1)."""
         return float(self.scale) * math.sqrt((self.coordinates + 1) / 2)
+
+
+def _frobenius(matrices: np.ndarray) -> np.ndarray:
+    return np.asarray(np.linalg.norm(matrices.astype(np.float64), axis=(-2, -1)))
 
 
 def whole_matrix(values: Any, dim: int) -> np.ndarray:

@@ -22,6 +22,7 @@ from __future__ import annotations
 import math
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
+from functools import lru_cache
 from typing import Any
 
 import numpy as np
@@ -43,7 +44,7 @@ from dpmanifolds.sums.moment_radius import MomentRadius, best_moment_radius
 from dpmanifolds.sums.moments import MomentNoise, moment_noise
 from dpmanifolds.sums.outer import sum_outer
 from dpmanifolds.sums.shrink_spectrum import BulkNoise, lift_spectrum, shrink_spectrum
-from dpmanifolds.sums.steps import StepPlan
+from dpmanifolds.sums.steps import StepPlan, plan_steps
 from dpmanifolds.sums.total import ExactSum, RecordSums, check_rules, read_records
 
 __all__ = ["plan_covariance", "private_covariance", "released_mean"]
@@ -116,7 +117,16 @@ def private_covariance(
             dim = _dimension(records.source.template())
         request = Request(domain=Ball(Euclidean(dim), np.zeros(dim), bound), **vars(terms))
     n = terms.guess or records.count
-    plan = plan_covariance(request, n, about=about, method=method, persons=records.persons is not None)
+    plan = plan_covariance(
+        request.domain,
+        n,
+        budget,
+        about=about,
+        method=method,
+        adjacency=adjacency,
+        unit=terms.unit,
+        persons=records.persons is not None,
+    )
     return _Walk(request, records, plan, n, about).release()
 
 
@@ -160,25 +170,34 @@ class CovariancePlan:
         return self.moment.spread * (1 + self.constant**2) * math.sqrt(dim * (dim + 1)) / n
 
 
-def plan_covariance(request: Request, n: int, *, about: str, method: str, persons: bool = False) -> CovariancePlan:
+@lru_cache(maxsize=32)
+def plan_covariance(
+    domain: Ball,
+    n: int,
+    budget: Budget,
+    *,
+    about: str = "mean",
+    method: str = "auto",
+    adjacency: str = "replace-one",
+    unit: str = "record",
+    persons: bool = False,
+) -> CovariancePlan:
     """The stages, and the shares of the budget, with the smallest error that public facts predict.
 
     With vectors within a third of the bound of their mean, and that a third of it away from the centre, squares are
     summed at r² = 1.5 times the mean squared length from the point that they are seen from, and err by six tenths of
     the noise at that r once eigenvalues are shrunk; counts whose noise has the deviation s lose about (1 + 2/d)s
-    vectors of length r. The promise does not depend on any of it.
+    vectors of length r. The promise does not depend on any of it. Worked out once for the same facts.
     """
-    domain, dim = request.domain, request.domain.manifold.dim
-    labels = {"adjacency": request.adjacency}
+    dim, counted = domain.manifold.dim, adjacency == "add-remove-one"
 
     def plan(*parts: Budget) -> CovariancePlan:
-        constant = _constant(about, dim, paid=len(parts) == 3, counted=request.guess is not None)
-        mean = request.plan(n, parts[0]) if len(parts) == 3 else None
+        constant = _constant(about, dim, paid=len(parts) == 3, counted=counted)
+        mean = plan_steps(domain, n, parts[0], adjacency=adjacency, unit=unit) if len(parts) == 3 else None
         counts = None
         if len(parts) > 1:
-            unit = PERSON_UNIT if persons else 1
-            counts = counts_noise(_EDGES, parts[-2], request.unit, unit=unit, **labels)
-        moment = moment_noise(dim + (constant > 0), parts[-1], request.unit, **labels)
+            counts = counts_noise(_EDGES, parts[-2], unit, unit=PERSON_UNIT if persons else 1, adjacency=adjacency)
+        moment = moment_noise(dim + (constant > 0), parts[-1], unit, adjacency=adjacency)
         made = CovariancePlan(mean, counts, moment, constant, 0.0)
         square, lost = 1.0, 0.0
         if counts is not None:
@@ -187,7 +206,7 @@ def plan_covariance(request: Request, n: int, *, about: str, method: str, person
             lost = (1 + 2 / dim) * counts.deviation / n / dim**0.25
         return replace(made, predicted=square * math.hypot(0.6 * made.noise(dim, n), lost))
 
-    return best_cut(request.budget, _cuts(method), plan, lambda made: made.predicted)
+    return best_cut(budget, _cuts(method), plan, lambda made: made.predicted)
 
 
 def _constant(about: str, dim: int, *, paid: bool, counted: bool) -> float:
