@@ -6,15 +6,15 @@
 >>> found.radius, round(found.growth, 3)
 (2.0, 1.18)
 
-At radius r noise errs by `noise`·r² in Frobenius norm before eigenvalues are shrunk, and shortening takes Σ(|y|² −
-r²)⁺/n from the trace; a matrix of d columns whose eigenvalues fall in no special way has d^{−1/4} of that in Frobenius
-norm. The radius with the least of both together is taken, and what counts say that the trace has lost is put back by
-one factor, which is right where long vectors point where short ones do. All of it is post-processing of the counts.
+Shortening to r takes Σ(|y|² − r²)⁺/n from the trace; what counts say that it has lost is put back by one factor, which
+is right where long vectors point where short ones do, and multiplies the noise: `noise`·r²·factor in Frobenius norm
+before eigenvalues are shrunk. A matrix of d columns whose eigenvalues fall in no special way has d^{−1/4} of its trace
+in Frobenius norm. The radius with the least of lost trace and noise together is taken. All of it is post-processing of
+the counts.
 """
 
 from __future__ import annotations
 
-import math
 from typing import NamedTuple
 
 import numpy as np
@@ -49,7 +49,7 @@ def best_moment_radius(
     squares = edges * np.append(edges[0] / 2, edges[:-1])
     left = np.array([np.sum(likely * np.minimum(squares, edge * edge)) for edge in edges.tolist()]) / total
     whole = float(np.sum(likely * squares)) / total
-    errors = np.hypot((whole - left) / dim**0.25, _KEPT_NOISE * noise * edges * edges)
+    growth = whole / left
+    errors = np.hypot((whole - left) / dim**0.25, _KEPT_NOISE * noise * edges * edges * growth)
     best = int(np.argmin(errors))
-    growth = whole / left[best] if left[best] > 0 else 1.0
-    return MomentRadius(float(edges[best]), float(max(1.0, growth)) if math.isfinite(growth) else 1.0)
+    return MomentRadius(float(edges[best]), max(1.0, float(growth[best])))
