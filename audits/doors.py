@@ -236,7 +236,7 @@ def _rows() -> tuple[DoorRow, ...]:
         ("private_discriminant", _S2, 1.0, _MORE_GAUSSIAN, _ACROSS, _discriminant, moved, 0.075),
         ("private_covariance, radius first", _LINE, 1.0, _MORE_PURE, to_center, _LENGTHS, outwards, 0.4),
         ("private_covariance, radius first", _LINE, 1.0, _MORE_GAUSSIAN, to_center, _LENGTHS, outwards, 0.075),
-        ("private_covariance, centre first", _PLANE, 1.0, _MORE_GAUSSIAN, bins_too, _CENTERED, inwards, 0.1),
+        ("private_covariance, centre first", _PLANE, 1.0, _MORE_GAUSSIAN, bins_too, _CENTERED, inwards, 0.2),
     ]
     # noise on more than three numbers under a pure ε shows too little of it to any attack
     several: list[tuple[str, str, Any, Any]] = [

@@ -92,6 +92,13 @@ def private_covariance(
     `group_by` n is the number of persons, each with the mean of their own squares. Vectors that are not finite raise
     before anything is drawn (outside of the promise), or count as the centre (`on_invalid="center"`, inside of it).
     Other arguments as in `private_mean`; `vectors` in every form that can be read more than once, block by block.
+
+    >>> import numpy as np
+    >>> import dpmanifolds as dpm
+    >>> X = np.random.default_rng(0).standard_normal((5000, 3)) * [3.0, 1.0, 1.0]
+    >>> release = dpm.private_covariance(X, 50.0, dpm.ZeroConcentratedDP(0.5))
+    >>> bool(dpm.SPD(3).belongs(release.value)), bool(8.0 < release.value[0, 0] < 10.0)
+    (True, True)
     """
     choice("about", about, ("mean", "origin"))
     choice("method", method, _METHODS)
