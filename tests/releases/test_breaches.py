@@ -14,7 +14,6 @@ import pytest
 import dpmanifolds as dpm
 from dpmanifolds import SPD, Ball, Euclidean, Hyperbolic, PureDP, Sphere
 from dpmanifolds._points import host
-from dpmanifolds.releases.second_moment import private_second_moment
 from dpmanifolds.sums.contribution import TangentContribution, finest_exponent
 from dpmanifolds.sums.total import read_records
 
@@ -146,7 +145,7 @@ HEARD = {
     "median": lambda x, ball, asked: dpm.private_median(x, ball, steps=2, **asked),
     "median of a stream": lambda x, ball, asked: dpm.private_median(lambda: iter([x, x]), ball, steps=2, **asked),
     "tangent PCA": lambda x, ball, asked: dpm.PrivateTangentPCA(ball, n_components=1, **asked).fit(x),
-    "second moment": lambda x, ball, asked: private_second_moment(x.reshape(50, -1), 2.0, **asked),
+    "covariance": lambda x, ball, asked: dpm.private_covariance(x.reshape(50, -1), 2.0, **asked),
     "PCA": lambda x, ball, asked: dpm.PrivatePCA(1, radius=2.0, **asked).fit(x.reshape(50, -1)),
     "PCA by descent": lambda x, ball, asked: dpm.PrivatePCA(1, radius=2.0, solver="descent", steps=2, **asked).fit(
         x.reshape(50, -1)
@@ -165,14 +164,14 @@ def test_a_signalling_nan_of_single_precision_is_not_heard_of(name):
 
 
 @pytest.mark.parametrize("dim", [1, 3])
-def test_complex_vectors_are_refused_by_second_moments(dim):
+def test_complex_vectors_are_refused_by_covariances(dim):
     """2 and 1.41 where 1 was charged: the real part of z zᵀ is as far below 0 for z = i as it is above for z = 1."""
     records = np.zeros((20, dim), dtype=complex)
     records[3, 0] = 1j
     losses = dpm.losses.EigenvectorLoss(2, radius=1.0), dpm.losses.GaussianCovarianceLoss(2)
     for given in (records, [records[:9], records[9:]], lambda: iter([records])):
         with pytest.raises(dpm.ArgumentError, match="real numbers"):
-            private_second_moment(given, 1.0, PureDP(1.0))
+            dpm.private_covariance(given, 1.0, PureDP(1.0))
     with pytest.raises(dpm.ArgumentError, match="real numbers"):
         dpm.PrivatePCA(1, PureDP(1.0), radius=1.0).fit(np.zeros((20, 2), dtype=complex))
     for loss in losses:
@@ -204,13 +203,13 @@ def test_a_label_that_cannot_be_compared_is_of_no_class():
 def test_vectors_in_a_list_around_a_public_center_have_its_shape():
     """A short one stopped the release, and so did the removal of the only one."""
     rows = np.random.default_rng(0).uniform(-1, 1, (20, 3)).tolist()
-    asked = {"center": np.zeros(3), "on_invalid": "center", "rng": 0}
+    ball, asked = Ball(Euclidean(3), np.zeros(3), 2.0), {"on_invalid": "center", "rng": 0}
     short, none = ([*rows[:19], last] for last in ([1.0], [np.nan] * 3))
-    one, other = (private_second_moment(each, 2.0, PureDP(1.0), **asked) for each in (short, none))
+    one, other = (dpm.private_covariance(each, ball, PureDP(1.0), **asked) for each in (short, none))
     assert np.array_equal(one.value, other.value)
     added = {"adjacency": "add-remove-one", "n_guess": 5}
     for count in (0, 1):
-        assert private_second_moment(rows[:count], 2.0, PureDP(1.0), **asked, **added).value.shape == (6,)
+        assert dpm.private_covariance(rows[:count], ball, PureDP(1.0), **asked, **added).value.shape == (3, 3)
 
 
 def test_a_sum_refuses_to_be_used_as_a_point():

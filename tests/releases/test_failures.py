@@ -9,7 +9,6 @@ import pytest
 
 import dpmanifolds as dpm
 from dpmanifolds import SPD, Ball, Euclidean, Hyperbolic, NotAvailableError, PureDP, Sphere
-from dpmanifolds.releases.second_moment import private_second_moment
 from dpmanifolds.sums import calibrate, value_facts
 from tests.selection import thorough
 
@@ -88,8 +87,8 @@ def test_a_variance_out_of_range_is_refused_before_it_is_paid_for(tmp_path):
     ball = Ball(Euclidean(1), [0.0], 1.2e154)
     with pytest.raises(dpm.DPManifoldsError):
         dpm.private_variance(np.zeros((10, 1)), ball, PureDP(1.0), ledger=ledger, dataset="study")
-    with pytest.raises(dpm.ArgumentError, match="clip_norm"):
-        private_second_moment(np.ones((10, 2)), 1e160, PureDP(1.0), ledger=ledger, dataset="study")
+    with pytest.raises(dpm.ArgumentError, match="domain"):
+        dpm.private_covariance(np.ones((10, 2)), 1e160, PureDP(1.0), ledger=ledger, dataset="study")
     assert ledger.remaining("study").epsilon == 10.0
 
 

@@ -10,7 +10,6 @@ import pytest
 import dpmanifolds as dpm
 from dpmanifolds import Ball, Euclidean, GaussianDP, Hyperbolic, PlanarShapes, PureDP
 from dpmanifolds.descent.losses import EigenvectorLoss, FrechetMeanLoss, GaussianCovarianceLoss, HyperbolicEmbeddingLoss
-from dpmanifolds.releases.second_moment import private_second_moment
 
 BALL = Ball(Euclidean(2), [0.0, 0.0], 2.0)
 BUDGET = GaussianDP(1.0)
@@ -57,7 +56,8 @@ ENTRIES = {
         GaussianCovarianceLoss(2), x, dpm.SPD(2), BUDGET, start=np.eye(2), steps=2, step_size=0.1, clip_norm=2.0,
         on_invalid="center", rng=0,
     ).value,
-    "second moment": lambda x: private_second_moment(x, 2.0, BUDGET, on_invalid="center", rng=0).value,
+    "covariance": lambda x: dpm.private_covariance(x, 2.0, BUDGET, on_invalid="center", rng=0).value,
+    "covariance in a ball": lambda x: dpm.private_covariance(x, BALL, BUDGET, on_invalid="center", rng=0).value,
 }  # fmt: skip
 
 
@@ -70,8 +70,8 @@ def test_an_odd_record_of_a_list_is_a_malformed_one(entry, kind):
     listed[ROW] = ODD[kind]
     array = NUMBERS.copy()
     array[ROW] = np.nan
-    if entry == "second moment" and np.shape(ODD[kind]) != (2,):
-        pytest.skip("records of a second moment have no public shape: a list of unlike ones is refused")
+    if entry == "covariance" and np.shape(ODD[kind]) != (2,):
+        pytest.skip("a bound on lengths has no public shape of records: a list of unlike ones is refused")
     with warnings.catch_warnings():
         warnings.simplefilter("error")
         assert np.array_equal(ENTRIES[entry](listed), ENTRIES[entry](array))
