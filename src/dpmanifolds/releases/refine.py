@@ -27,10 +27,11 @@ from dpmanifolds.releases.release import Release
 from dpmanifolds.releases.statistic import Account, Request, best_cut
 from dpmanifolds.sums import ExpectedError, Mechanism
 from dpmanifolds.sums.counts import PERSON_UNIT, CountsNoise, DistanceBins, counts_noise
+from dpmanifolds.sums.shrink_spectrum import fit_total
 from dpmanifolds.sums.steps import StepPlan, move_plan
 from dpmanifolds.sums.total import ExactSum, RecordSums, check_rules
 
-__all__ = ["decide_rounds", "plan_rounds", "refined_mean"]
+__all__ = ["decide_rounds", "plan_rounds", "refined_mean", "release_counts"]
 
 # by whether ε adds up
 _HISTOGRAM_SHARE, _ROUGH_SHARE = {False: 0.05, True: 0.04}, 0.15
@@ -108,7 +109,7 @@ def refined_mean(request: Request, records: RecordSums, rounds: int) -> Release:
         # what a mechanism promises is a function of its part of the budget alone, whatever the ball is
         settled, walk = move_plan(plan, ball), request.walk(ball)
         taken = walk.take(records, settled, base)
-        stages += [_counts_release(request, noise, counts, n), *request.release_steps(walk, settled, taken)]
+        stages += [release_counts(request, noise, counts, n), *request.release_steps(walk, settled, taken)]
         base, seen = taken[-1].drawn.point, None
         floor = 4 * math.hypot(settled.expected_error.mean, moved.likely)
     last = stages.pop()
@@ -263,7 +264,7 @@ def best_radius(
     >>> best_radius(np.array([2.0, 98.0, 1.0, -3.0]), np.array([1.0, 2.0, 4.0, 8.0]), 100.0, error=0.1)
     (2.0, 0.005522847498307936)
     """
-    likely = _possible(counts, total)
+    likely = fit_total(counts, total)
     middles = np.sqrt(edges[1:] * edges[:-1])
     found = []
     for number, edge in enumerate(edges.tolist()):
@@ -296,14 +297,8 @@ def moved_at_most(
     return min(max(float(counts @ weights) + slack, 0.0) / total, float(edges[-1]) - radius)
 
 
-def _possible(counts: np.ndarray, total: float) -> np.ndarray:
-    """The nearest counts that are not negative and sum to `total`: (count − shift)⁺ for one shift."""
-    falling = np.sort(counts)[::-1]
-    shifts = (np.cumsum(falling) - total) / np.arange(1, len(counts) + 1)
-    return np.asarray(np.maximum(counts - shifts[np.flatnonzero(falling > shifts)[-1]], 0.0))
-
-
-def _counts_release(request: Request, noise: CountsNoise, counts: np.ndarray, n: int) -> Release:
+def release_counts(request: Request, noise: CountsNoise, counts: np.ndarray, n: int) -> Release:
+    """Noisy counts, with everything that is promised about them."""
     cells, spread = len(counts), noise.deviation * math.sqrt(len(counts))
     domain: Domain = Ball(Euclidean(cells), np.full(cells, n / cells), float(n))
     return Release(
