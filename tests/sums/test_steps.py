@@ -39,7 +39,7 @@ def records_in(ball, n, position=0.4, spread=0.4, seed=0):
 
 
 def mean_error(points, truth, ball, budget, count, **options):
-    releases = [private_mean(points, ball, budget, rng=seed, **options) for seed in range(count)]
+    releases = [private_mean(points, ball, budget, refine=0, rng=seed, **options) for seed in range(count)]
     return float(np.mean([float(ball.manifold.dist(truth, release.value)) for release in releases])), releases[0]
 
 
