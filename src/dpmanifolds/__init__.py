@@ -42,6 +42,7 @@ if TYPE_CHECKING:
     from dpmanifolds.ledger import Ledger
     from dpmanifolds.manifolds import (
         SPD,
+        Correlation,
         Euclidean,
         Grassmann,
         Hyperbolic,
@@ -99,6 +100,7 @@ __all__ = [
     "ClassMeans",
     "ConfidenceRegion",
     "ConvergenceError",
+    "Correlation",
     "DPManifoldsError",
     "DescriptorDomain",
     "Domain",

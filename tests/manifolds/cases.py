@@ -6,6 +6,7 @@ import numpy as np
 
 from dpmanifolds import (
     SPD,
+    Correlation,
     Euclidean,
     Grassmann,
     Hyperbolic,
@@ -31,6 +32,9 @@ MANIFOLDS: list[Manifold] = [
     Hyperbolic(5, curvature=-0.25),
     Hyperbolic(3, curvature=-4.0),
     *(SPD(k, metric) for k in (1, 2, 3, 5) for metric in ("affine-invariant", "log-euclidean", "log-cholesky")),
+    Correlation(2),
+    Correlation(3),
+    Correlation(5),
     PlanarShapes(3),
     PlanarShapes(4),
     PlanarShapes(9),

@@ -2,6 +2,7 @@
 
 from dpmanifolds.manifolds._pymanopt import pymanopt_manifold
 from dpmanifolds.manifolds.base import Manifold
+from dpmanifolds.manifolds.correlation import Correlation
 from dpmanifolds.manifolds.euclidean import Euclidean, FlatManifold
 from dpmanifolds.manifolds.grassmann import Grassmann
 from dpmanifolds.manifolds.hyperbolic import Hyperbolic
@@ -18,6 +19,7 @@ from dpmanifolds.manifolds.stiefel import Stiefel
 
 __all__ = [
     "SPD",
+    "Correlation",
     "Euclidean",
     "FlatManifold",
     "Grassmann",
