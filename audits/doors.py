@@ -22,8 +22,8 @@ import numpy as np
 from dpmanifolds._points import host
 from dpmanifolds.auditing.front_door import Door, audit_release, find_difference
 from dpmanifolds.auditing.report import AuditReport
-from dpmanifolds.domains import Ball
-from dpmanifolds.manifolds import SPD, Euclidean, Hyperbolic, Manifold, Sphere
+from dpmanifolds.domains import Ball, WholeSpace
+from dpmanifolds.manifolds import SPD, Euclidean, Grassmann, Hyperbolic, Manifold, SpecialOrthogonal, Sphere
 from dpmanifolds.privacy import Budget, GaussianDP, PureDP
 from dpmanifolds.releases import private_class_means, private_mean, private_variance
 
@@ -97,7 +97,9 @@ def _called(call: Any, ball: Ball, budget: Budget, data: Data, rng: Any) -> Any:
 
 def _center(manifold: Manifold) -> Any:
     """The natural one, or a pole."""
-    return np.eye(manifold.dim + 1)[-1] if manifold.natural_center is None else manifold.natural_center
+    if manifold.natural_center is not None:
+        return manifold.natural_center
+    return np.eye(manifold.dim + 1)[-1].reshape(manifold.point_shape)
 
 
 def _at(ball: Ball, *shares: float) -> np.ndarray:
@@ -139,6 +141,10 @@ def _mean(ball: Ball, budget: Budget, data: Data, rng: Any, **options: Any) -> A
     return private_mean(data[0], ball, budget, rng=rng, **options)
 
 
+def _mean_anywhere(ball: Ball, budget: Budget, data: Data, rng: Any) -> Any:
+    return private_mean(data[0], WholeSpace(ball.manifold, ball.center), budget, kind="extrinsic", rng=rng)
+
+
 def _grouped_mean(ball: Ball, budget: Budget, data: Data, rng: Any, **options: Any) -> Any:
     return private_mean(data[0], ball, budget, group_by=data[1], rng=rng, **options)
 
@@ -153,10 +159,12 @@ def _variance(ball: Ball, budget: Budget, data: Data, rng: Any) -> Any:
 
 _ONE, _TWO = partial(_mean, steps=1), partial(_mean, steps=2)
 _ADDED = partial(_mean, steps=1, adjacency="add-remove-one", n_guess=_N)
+_EXTRINSIC, _ANYWHERE = partial(_mean, kind="extrinsic"), _mean_anywhere
 _REFINED = partial(_mean, steps=1, refine=1)
 _PRIVATE = partial(_class_means, steps=1, classes=[0, 1], private_labels=True)
 _ACROSS = "from beyond the edge to the opposite side"
 _S1, _S2, _LINE, _SPD = Sphere(1), Sphere(2), Euclidean(1), SPD(2)
+_LINES = Grassmann(3, 1)
 
 
 def _rows() -> tuple[DoorRow, ...]:
@@ -171,11 +179,18 @@ def _rows() -> tuple[DoorRow, ...]:
         "across, from the last bin of the histogram to another",
         "from the others at the edge to beyond the other",
     )
+    edges = "from one side of the edge to the other"
+    sides, poles, lines = (
+        partial(_ends, first=first, second=second) for first, second in ((1, -1), (0, np.pi), (0, np.pi / 2))
+    )
     # how it is called, where a pure and where a Gaussian promise is attacked, on which neighbours, how often
     fixed: list[tuple[str, Manifold, Manifold, str, Any, Any, float]] = [
         ("private_mean, one step", _S2, _SPD, _ACROSS, _ONE, _ends, 1.0),
         ("private_mean, one record more", _S1, _S2, one_more, _ADDED, _one_more, 1.0),
         ("private_mean, group_by", _S2, _S2, persons, grouped, _persons, 1.0),
+        ("private_mean, extrinsic", _S2, SpecialOrthogonal(2), edges, _EXTRINSIC, sides, 1.0),
+        ("private_mean, extrinsic, anywhere", _S2, _S2, "from one pole to the other", _ANYWHERE, poles, 1.0),
+        ("private_mean, extrinsic, lines", _LINES, _LINES, "from a line to one across", _ANYWHERE, lines, 4.0),
         ("private_class_means, public labels", _S2, _S2, _ACROSS, public, moved, 1.5),
         ("private_class_means, private labels", _LINE, _S2, _ACROSS, _PRIVATE, moved, 3.0),
         ("private_class_means, private labels, label changed", _LINE, _S2, other_label, _PRIVATE, relabelled, 3.0),

@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     from dpmanifolds.auditing.audit import audit
     from dpmanifolds.data import DescriptorDomain, image_descriptors, read_points
     from dpmanifolds.descent import losses
-    from dpmanifolds.domains import Ball, Domain, validate
+    from dpmanifolds.domains import Ball, Domain, WholeSpace, validate
     from dpmanifolds.errors import (
         ArgumentError,
         BudgetExceededError,
@@ -50,6 +50,7 @@ if TYPE_CHECKING:
         PlanarShapes,
         Power,
         Product,
+        SmoothMaps,
         SpecialOrthogonal,
         Sphere,
         Stiefel,
@@ -135,10 +136,12 @@ __all__ = [
     "ScaleOutOfRangeError",
     "Sensitivity",
     "SharedRecordsWarning",
+    "SmoothMaps",
     "SpecialOrthogonal",
     "Sphere",
     "Stiefel",
     "UnprotectedScoreWarning",
+    "WholeSpace",
     "WrappedGaussian",
     "WrappedLaplace",
     "ZeroConcentratedDP",

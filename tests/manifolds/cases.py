@@ -14,6 +14,7 @@ from dpmanifolds import (
     PlanarShapes,
     Power,
     Product,
+    SmoothMaps,
     SpecialOrthogonal,
     Sphere,
     Stiefel,
@@ -55,6 +56,8 @@ MANIFOLDS: list[Manifold] = [
     Power(SPD(3), 4),
     Power(Sphere(2), 3),
     Power(SPD(2, "log-euclidean"), 2),
+    SmoothMaps(SPD(2, "log-euclidean"), (3, 4), 2),
+    SmoothMaps(Euclidean(1), (5,), 3),
     Cylinder(2.0),
 ]
 

@@ -11,6 +11,7 @@ from dpmanifolds._arrays import (
     Array,
     astype_complex,
     contract,
+    eye,
     gather,
     like,
     log_sinc,
@@ -65,6 +66,8 @@ class SpecialOrthogonal(Manifold):
         self.is_model_space = self.dim == 1
         self.root_system = RootSystem(self.n // 2, 0.5, 2, 2 * (self.n % 2), math.pi, angle_copies=2)
         self.polar_roots = self.root_system.polar_roots
+        self.ambient_dim = self.n * self.n if self.n > 2 else 2
+        self.ambient_radius = math.sqrt(self.n)
         self.curvature_bounds = {2: (0.0, 0.0), 3: (0.25, 0.25)}.get(self.n, (0.0, 0.5))
 
     @property
@@ -176,6 +179,28 @@ class SpecialOrthogonal(Manifold):
         other = like(np.diag(np.arange(1.0, self.n + 1)), point)
         nearest = smooth_polar_factor(xp.where(negative, other, point))
         return xp.where(negative, self._mirrored(xp.where(negative, point, other)), nearest)
+
+    def embed(self, points: Array) -> Array:
+        """The entries of the matrix; of one of SO(2), √2 times its first column."""
+        xp = namespace(points)
+        if self.n == 2:
+            return math.sqrt(2.0) * points[..., :, 0]
+        return xp.reshape(points, (*points.shape[:-2], self.n * self.n))
+
+    def unembed(self, coordinates: Array) -> Array:
+        """The nearest rotation; the identity where the matrix is 0."""
+        xp = namespace(coordinates)
+        if self.n == 2:
+            x, y = coordinates[..., 0], coordinates[..., 1]
+            coordinates = xp.stack([x, -y, y, x], axis=-1)
+        matrix = xp.reshape(coordinates, (*coordinates.shape[:-1], self.n, self.n))
+        nowhere = xp.all(coordinates == 0, axis=-1)[..., None, None]
+        return self.project(xp.where(nowhere, xp.zeros_like(matrix) + eye(self.n, matrix), matrix))
+
+    def chord(self, radius: float) -> float:
+        """√8m·sin(r/2√m), m = ⌊n/2⌋ angles: ‖R − S‖² = 8Σ sin²(θ/2), and sin²√u is concave, as for subspaces."""
+        angles = self.n // 2
+        return math.sqrt(8 * angles) * math.sin(min(radius / math.sqrt(angles), math.pi) / 2)
 
     def linearize(self, base: Array, points: Array, weights: Array, hessian: bool) -> Linearization:
         """Hess Ω = U (g((θ_a−θ_b)/2) ∘ U*ΩU) U* with the log's eigenvectors U and eigenvalues iθ."""
