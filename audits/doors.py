@@ -188,9 +188,8 @@ def _rows() -> tuple[DoorRow, ...]:
         ("private_mean, one step", _S2, _SPD, _ACROSS, _ONE, _ends, 1.0),
         ("private_mean, one record more", _S1, _S2, one_more, _ADDED, _one_more, 1.0),
         ("private_mean, group_by", _S2, _S2, persons, grouped, _persons, 1.0),
-        ("private_mean, extrinsic", _S2, SpecialOrthogonal(2), edges, _EXTRINSIC, sides, 1.0),
-        ("private_mean, extrinsic, anywhere", _S2, _S2, "from one pole to the other", _ANYWHERE, poles, 1.0),
-        ("private_mean, extrinsic, lines", _LINES, _LINES, "from a line to one across", _ANYWHERE, lines, 4.0),
+        ("private_mean, extrinsic", _S1, SpecialOrthogonal(2), edges, _EXTRINSIC, sides, 1.5),
+        ("private_mean, extrinsic, anywhere", _S1, _S2, "from one pole to the other", _ANYWHERE, poles, 1.5),
         ("private_class_means, public labels", _S2, _S2, _ACROSS, public, moved, 1.5),
         ("private_class_means, private labels", _LINE, _S2, _ACROSS, _PRIVATE, moved, 3.0),
         ("private_class_means, private labels, label changed", _LINE, _S2, other_label, _PRIVATE, relabelled, 3.0),
@@ -210,6 +209,11 @@ def _rows() -> tuple[DoorRow, ...]:
     for name, pure, gaussian, told, call, pair, effort in fixed:
         made.append(DoorRow(name, pure, 1.0, _PURE, told, call, pair, effort))
         made.append(DoorRow(name, gaussian, 1.0, _GAUSSIAN, told, call, pair, 0.5))
+    across = "from a line to one across"
+    made += [
+        DoorRow("private_mean, extrinsic, lines", _LINES, 1.0, budget, across, _ANYWHERE, lines, effort)
+        for budget, effort in ((_MORE_PURE, 4.0), (_GAUSSIAN, 0.5))
+    ]
     return (*made, *(DoorRow(*row, adaptive=True) for row in adaptive))
 
 
