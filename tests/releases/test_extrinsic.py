@@ -13,6 +13,7 @@ from dpmanifolds.ledger import Ledger
 
 SPACES = [dpm.Sphere(3), dpm.Grassmann(5, 1), dpm.Grassmann(5, 2), dpm.SpecialOrthogonal(3), dpm.PlanarShapes(5)]
 every_space = pytest.mark.parametrize("space", SPACES, ids=repr)
+pytestmark = pytest.mark.grid
 MUCH = GaussianDP(600.0)
 
 
@@ -45,6 +46,7 @@ def test_with_much_budget_it_is_the_point_nearest_to_the_mean_of_matrices(space)
         assert bool(space.belongs(release.value))
 
 
+@pytest.mark.long
 @every_space
 def test_the_told_error_is_what_releases_err_by(space):
     """60 releases; their mean error is within 40 % of the told one, with a failure rate below 1e−6."""

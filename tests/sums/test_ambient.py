@@ -43,6 +43,7 @@ SPACES = [
     PlanarShapes(7),
 ]
 every_space = pytest.mark.parametrize("space", SPACES, ids=repr)
+pytestmark = pytest.mark.grid
 
 
 def bodies(space):
