@@ -1,0 +1,132 @@
+"""Play the league and write its page.
+
+    python -m benchmarks.league --data FOLDER [--jobs 2] [--quick] [--write docs/league.md]
+
+Every cell has the same promise and the same public knowledge for all. Errors are root mean squares of geodesic
+distances to the Fréchet mean of the unclipped private records, over splits (or simulated data sets) and releases.
+"""
+
+from __future__ import annotations
+
+import argparse
+import inspect
+import json
+import multiprocessing
+import os
+import time
+import zlib
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from threadpoolctl import threadpool_limits
+
+from benchmarks.league.cases import Case, Task, real_cases, simulated_cases
+from benchmarks.league.page import write_page
+from benchmarks.league.rivals import RIVALS, WITH_SAMPLE, Rival
+from dpmanifolds import ApproxDP, Budget, GaussianDP, PureDP, private_mean
+from dpmanifolds.errors import DPManifoldsError
+
+BUDGETS: Mapping[str, Budget] = {
+    "ε=1": PureDP(1.0),
+    "ε=1, δ=1e−6": ApproxDP(1.0, 1e-6),
+    "ε=3, δ=1e−6": ApproxDP(3.0, 1e-6),
+    "μ=1": GaussianDP(1.0),
+}
+BALL, SAMPLE = "ball", "ball and sample"
+TAKES_SAMPLE = "public_sample" in inspect.signature(private_mean).parameters
+
+
+def play(case: Case, split: int, releases: int) -> dict[str, Any]:
+    """Every competitor on one split, for all budgets: sums of squares, and of their squares."""
+    rng = np.random.default_rng([split, zlib.crc32(case.name.encode())])
+    task = case.make(rng)
+    spread = float(np.sqrt(np.mean(np.asarray(task.manifold.dist(task.truth, task.records)) ** 2)))
+    found: dict[str, Any] = {}
+    for label, budget in BUDGETS.items():
+        blocks = [(BALL, RIVALS)] + ([(SAMPLE, WITH_SAMPLE)] if task.public is not None else [])
+        for block, rivals in blocks:
+            cell = found[f"{label}|{block}"] = _rivals(task, rivals, budget, 4 * releases, rng)
+            if block == BALL or TAKES_SAMPLE:
+                cell["auto"] = _moments(_ours(task, budget, releases, rng, block == SAMPLE))
+            cell["public centre"] = _moments(np.atleast_1d(task.squares(task.center)))
+    facts = {"n": task.n, "d": task.dim, "radius": task.ball.radius, "spread": spread}
+    return {"case": case.name, "kind": case.kind, "split": split, "facts": facts, "cells": found}
+
+
+def _ours(task: Task, budget: Budget, count: int, rng: np.random.Generator, sample: bool) -> np.ndarray:
+    """Squared errors of `private_mean` as it comes."""
+    more: dict[str, Any] = {"public_sample": task.public} if sample else {}
+    releases = [private_mean(task.records, task.ball, budget, rng=rng, **more).value for _ in range(count)]
+    return np.array([float(task.squares(np.asarray(value))) for value in releases])
+
+
+def _rivals(
+    task: Task, rivals: Mapping[str, Rival], budget: Budget, count: int, rng: np.random.Generator
+) -> dict[str, Any]:
+    found = {}
+    for name, rival in rivals.items():
+        try:
+            found[name] = _moments(task.squares(rival(task, budget, count, rng)))
+        except DPManifoldsError:
+            continue
+    return found
+
+
+def _moments(squares: np.ndarray) -> dict[str, float]:
+    """The mean of squared errors, and the variance of that mean."""
+    count = len(squares)
+    return {"mean": float(np.mean(squares)), "variance": float(np.var(squares, ddof=1)) / count if count > 1 else 0.0}
+
+
+def _one(job: tuple[str, int, int, str | None]) -> dict[str, Any]:
+    name, split, releases, data = job
+    threadpool_limits(1)
+    (case,) = [case for case in _cases(data) if case.name == name]
+    return play(case, split, releases)
+
+
+def _cases(data: str | None) -> list[Case]:
+    return real_cases(None if data is None else Path(data)) + simulated_cases()
+
+
+def main() -> None:
+    """Run, keep the numbers as JSON, write the page."""
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--data", default=os.environ.get("DPMANIFOLDS_DATA"), help="the folder of real data")
+    parser.add_argument("--splits", type=int, default=6, help="random splits, or simulated data sets, per case")
+    parser.add_argument("--releases", type=int, default=60, help="of ours per split; rivals have four times as many")
+    parser.add_argument("--jobs", type=int, default=os.cpu_count() or 1)
+    parser.add_argument("--quick", action="store_true", help="two splits of 20 releases")
+    parser.add_argument("--only", default="", help="cases whose name holds this")
+    parser.add_argument("--out", type=Path, default=Path("out/league"), help="where the numbers go")
+    parser.add_argument("--write", type=Path, help="the page")
+    arguments = parser.parse_args()
+    splits, releases = (2, 20) if arguments.quick else (arguments.splits, arguments.releases)
+    names = [case.name for case in _cases(arguments.data) if arguments.only in case.name]
+    jobs = [(name, split, releases, arguments.data) for name in names for split in range(splits)]
+    started, results = time.monotonic(), []
+    with multiprocessing.get_context("fork").Pool(arguments.jobs) as pool:
+        for result in pool.imap(_one, jobs):
+            results.append(result)
+            spent = time.monotonic() - started
+            print(f"{len(results)}/{len(jobs)} {result['case']} ({spent:.0f} s)", flush=True)
+    told = {
+        "splits": splits,
+        "releases": releases,
+        "minutes": (time.monotonic() - started) / 60,
+        "jobs": arguments.jobs,
+        "with_sample": TAKES_SAMPLE,
+        "results": results,
+    }
+    arguments.out.mkdir(parents=True, exist_ok=True)
+    (arguments.out / "results.json").write_text(json.dumps(told, ensure_ascii=False, indent=1) + "\n", encoding="utf-8")
+    text = write_page(told)
+    (arguments.out / "league.md").write_text(text, encoding="utf-8")
+    if arguments.write is not None:
+        arguments.write.write_text(text, encoding="utf-8")
+
+
+if __name__ == "__main__":
+    main()
