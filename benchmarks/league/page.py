@@ -23,6 +23,8 @@ class Cell(NamedTuple):
     block: str
     facts: dict[str, float]
     errors: dict[str, tuple[float, float]]
+    how: str
+    """What `auto` chose."""
 
     @property
     def ranked(self) -> dict[str, tuple[float, float]]:
@@ -66,15 +68,16 @@ def read_cells(told: dict[str, Any]) -> list[Cell]:
             ]
         if not all("auto" in part for part in parts):
             continue
+        how = parts[0].pop("how")
         names = [name for name in parts[0] if all(name in part for part in parts)]
         facts = {name: float(np.median([one["facts"][name] for one in results])) for name in results[0]["facts"]}
         errors = {name: _pool([part[name] for part in parts]) for name in names}
-        cells.append(Cell(case, results[0]["kind"], budget, block, facts, errors))
+        cells.append(Cell(case, results[0]["kind"], budget, block, facts, errors, how))
     return cells
 
 
 def _rivals_of(cell: dict[str, Any]) -> dict[str, Any]:
-    return {name: moments for name, moments in cell.items() if name not in _NOT_RANKED}
+    return {name: moments for name, moments in cell.items() if name not in (*_NOT_RANKED, "how")}
 
 
 def _pool(moments: list[dict[str, float]]) -> tuple[float, float]:
@@ -151,7 +154,7 @@ def _misses(cells: list[Cell]) -> Iterator[str]:
             facts = cell.facts
             yield (
                 f"  - {cell.ratio:.2f} ± {cell.width:.2f}: {cell.case}, {cell.budget} (d={facts['d']:.0f}, "
-                f"n={facts['n']:.0f}, radius over spread {facts['radius'] / facts['spread']:.1f})"
+                f"n={facts['n']:.0f}, radius over spread {facts['radius'] / facts['spread']:.1f}; {cell.how})"
             )
 
 
@@ -188,8 +191,8 @@ knowledge in every cell. Printed by
     make league DATA=folder
 
 **Error**: root mean square of the geodesic distance to the Fréchet mean of the private records, unclipped, over
-{splits} random splits (or simulated data sets) with {releases} releases of ours and {four} of each rival. Standard
-errors are given the splits.
+{splits} random splits (or simulated data sets) with {releases} releases of ours each, {four} in at most
+14 dimensions, and four times as many of each rival. Standard errors are given the splits.
 
 **Real data**: a random fifth is public, its mean is the centre and 1.1 times its largest distance the radius of the
 ball (`Ball.from_sample`); the rest is private. **Simulations**: a stated ball, records around a point a ninth to a
