@@ -44,7 +44,7 @@ def play(case: Case, split: int, releases: int) -> dict[str, Any]:
     rng = np.random.default_rng([split, zlib.crc32(case.name.encode())])
     task = case.make(rng)
     spread = float(np.sqrt(np.mean(np.asarray(task.manifold.dist(task.truth, task.records)) ** 2)))
-    # in few dimensions lengths of noise vary most, and releases cost least
+    # in few dimensions lengths of noise vary most, and releases cost least; with a sample each fits its axes anew
     count = releases * (4 if task.dim <= FEW_DIMENSIONS else 1)
     found: dict[str, Any] = {}
     for label, budget in BUDGETS.items():
@@ -52,7 +52,8 @@ def play(case: Case, split: int, releases: int) -> dict[str, Any]:
         for block, rivals in blocks:
             cell = found[f"{label}|{block}"] = _rivals(task, rivals, budget, 4 * count, rng)
             if block == BALL or TAKES_SAMPLE:
-                squares, cell["how"] = _ours(task, budget, count, rng, block == SAMPLE)
+                mine = count if block == BALL else max(releases // 3, 5)
+                squares, cell["how"] = _ours(task, budget, mine, rng, block == SAMPLE)
                 cell["auto"] = _moments(squares)
             cell["public centre"] = _moments(np.atleast_1d(task.squares(task.center)))
     facts = {"n": task.n, "d": task.dim, "radius": task.ball.radius, "spread": spread}
@@ -85,11 +86,12 @@ def _moments(squares: np.ndarray) -> dict[str, float]:
     return {"mean": float(np.mean(squares)), "variance": float(np.var(squares, ddof=1)) / count if count > 1 else 0.0}
 
 
-def _one(job: tuple[str, int, int, str | None]) -> dict[str, Any]:
-    name, split, releases, data = job
+def _play_all(job: tuple[str, int, int, str | None]) -> list[dict[str, Any]]:
+    """All splits of a case in one process, where calibrations are kept."""
+    name, splits, releases, data = job
     threadpool_limits(1)
     (case,) = [case for case in _cases(data) if case.name == name]
-    return play(case, split, releases)
+    return [play(case, split, releases) for split in range(splits)]
 
 
 def _cases(data: str | None) -> list[Case]:
@@ -115,13 +117,13 @@ def main() -> None:
     arguments = parser.parse_args()
     splits, releases = (2, 10) if arguments.quick else (arguments.splits, arguments.releases)
     names = [case.name for case in _cases(arguments.data) if arguments.only in case.name]
-    jobs = [(name, split, releases, arguments.data) for name in names for split in range(splits)]
+    jobs = [(name, splits, releases, arguments.data) for name in names]
     started, results = time.monotonic(), []
-    with multiprocessing.get_context("fork").Pool(arguments.jobs, maxtasksperchild=32) as pool:
-        for result in pool.imap_unordered(_one, jobs):
-            results.append(result)
+    with multiprocessing.get_context("fork").Pool(arguments.jobs) as pool:
+        for played in pool.imap_unordered(_play_all, jobs):
+            results += played
             spent = time.monotonic() - started
-            print(f"{len(results)}/{len(jobs)} {result['case']} ({spent:.0f} s)", flush=True)
+            print(f"{len(results) // splits}/{len(jobs)} {played[0]['case']} ({spent:.0f} s)", flush=True)
     results.sort(key=lambda result: (names.index(result["case"]), result["split"]))
     told = {
         "splits": splits,
