@@ -118,27 +118,30 @@ def main() -> None:
     splits, releases = (2, 10) if arguments.quick else (arguments.splits, arguments.releases)
     names = [case.name for case in _cases(arguments.data) if arguments.only in case.name]
     jobs = [(name, splits, releases, arguments.data) for name in names]
-    started, results = time.monotonic(), []
+    started, results = time.monotonic(), list[dict[str, Any]]()
     with multiprocessing.get_context("fork").Pool(arguments.jobs) as pool:
         for played in pool.imap_unordered(_play_all, jobs):
             results += played
+            results.sort(key=lambda result: (names.index(result["case"]), result["split"]))
             spent = time.monotonic() - started
             print(f"{len(results) // splits}/{len(jobs)} {played[0]['case']} ({spent:.0f} s)", flush=True)
-    results.sort(key=lambda result: (names.index(result["case"]), result["split"]))
-    told = {
-        "splits": splits,
-        "releases": releases,
-        "minutes": (time.monotonic() - started) / 60,
-        "jobs": arguments.jobs,
-        "with_sample": TAKES_SAMPLE,
-        "results": results,
-    }
-    arguments.out.mkdir(parents=True, exist_ok=True)
-    (arguments.out / "results.json").write_text(json.dumps(told, ensure_ascii=False, indent=1) + "\n", encoding="utf-8")
-    text = write_page(told)
-    (arguments.out / "league.md").write_text(text, encoding="utf-8")
+            told = {
+                "splits": splits,
+                "releases": releases,
+                "minutes": spent / 60,
+                "jobs": arguments.jobs,
+                "results": results,
+            }
+            # after every case, so that a run that is stopped leaves what it has
+            _write(arguments.out / "results.json", json.dumps(told, ensure_ascii=False, indent=1) + "\n")
+            _write(arguments.out / "league.md", write_page(told))
     if arguments.write is not None:
-        arguments.write.write_text(text, encoding="utf-8")
+        _write(arguments.write, write_page(told))
+
+
+def _write(path: Path, text: str) -> None:
+    path.parent.mkdir(parents=True, exist_ok=True)
+    path.write_text(text, encoding="utf-8")
 
 
 if __name__ == "__main__":
