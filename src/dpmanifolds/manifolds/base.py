@@ -157,6 +157,10 @@ class Manifold(ABC):
         """The identity matrix, or the origin, where a space has one: NumPy."""
         return None
 
+    def eigenvalue_radius(self, low: float, high: float) -> float:
+        """Of the ball around √(low·high)·I that holds all points with eigenvalues in [low, high]."""
+        raise ArgumentError(f"from_eigenvalues needs an SPD manifold; got {self!r}.")
+
     @property
     def has_parts(self) -> bool:
         """Whether points are tuples of arrays, one for each factor."""
