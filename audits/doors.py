@@ -210,8 +210,6 @@ def _rows() -> tuple[DoorRow, ...]:
     one_more = "with a record beyond the edge, and without"
     persons = "a person with seven records at one end, with one at the other"
     other_label, other_both = "the same record, of the other class", "from one end of class 0 to the other of class 1"
-    # of the contrast y·z: the other end of the other class is the same place
-    same_side = partial(_classes, end=1.3, label=1)
     bins, reach = (
         "across, from the last bin of the histogram to another",
         "from the others at the edge to beyond the other",
@@ -246,7 +244,7 @@ def _rows() -> tuple[DoorRow, ...]:
         ("private_mean, refine=1", _LINE, 1.0, _MORE_GAUSSIAN, bins, _REFINED, inner, 0.075),
         ("private_variance", _LINE, 1.0, _MORE_PURE, reach, _variance, _crowded, 0.3),
         ("private_variance", _LINE, 1.0, _MORE_GAUSSIAN, reach, _variance, _crowded, 0.075),
-        ("private_discriminant", _LINE, 1.0, _MORE_PURE, other_label, _discriminant, same_side, 0.3),
+        ("private_discriminant", _LINE, 1.0, _MORE_PURE, _ACROSS, _discriminant, moved, 0.6),
         ("private_discriminant", _S2, 1.0, _MORE_GAUSSIAN, _ACROSS, _discriminant, moved, 0.075),
         ("private_covariance, radius first", _LINE, 1.0, _MORE_PURE, to_center, _LENGTHS, outwards, 0.4),
         ("private_covariance, radius first", _LINE, 1.0, _MORE_GAUSSIAN, to_center, _LENGTHS, outwards, 0.075),
