@@ -173,6 +173,7 @@ def test_a_pipeline_ends_in_any_model(kind):
     assert np.array_equal(clone(pipeline).fit(X, Y).predict(X), pipeline.predict(X))
 
 
+@pytest.mark.filterwarnings("ignore:the noise is larger than the ball")
 def test_cross_validation_and_grids_run():
     scores = cross_val_score(KINDS["mdm"](random_state=0), X, Y, cv=3, scoring="accuracy")
     assert scores.shape == (3,)

@@ -17,7 +17,7 @@ from dpmanifolds.privacy import Budget, Guarantee
 from dpmanifolds.records.persons import Persons, label_array, persons_of
 from dpmanifolds.records.source import ArraySource, record_form
 from dpmanifolds.releases.release import Release
-from dpmanifolds.releases.statistic import Request, check_request
+from dpmanifolds.releases.statistic import Request, check_request, warn_of_noise
 from dpmanifolds.sums.total import RecordSums
 
 __all__ = ["ClassMeans", "private_class_means", "read_classes"]
@@ -152,6 +152,7 @@ def _released(
     promise, walk = smallest.guarantee, request.walk()
     plans = [smallest.for_count(size) for size in sizes]
     looks = [walk.first_look(group, plan) for group, plan in zip(groups, plans, strict=True)]
+    warn_of_noise(request.domain, *(plan.expected_error for plan in plans))
     request.spend("class means", promise, number, classes=len(names), private_labels=private, domain=request.domain)
     releases = []
     for group, plan, first in zip(groups, plans, looks, strict=True):
