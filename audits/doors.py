@@ -26,6 +26,7 @@ from dpmanifolds.domains import Ball
 from dpmanifolds.manifolds import SPD, Euclidean, Hyperbolic, Manifold, Sphere
 from dpmanifolds.privacy import Budget, GaussianDP, PureDP
 from dpmanifolds.releases import private_class_means, private_mean, private_variance
+from dpmanifolds.releases.discriminant import private_discriminant
 
 __all__ = ["DOORS", "DoorRow"]
 
@@ -151,6 +152,10 @@ def _variance(ball: Ball, budget: Budget, data: Data, rng: Any) -> Any:
     return private_variance(data[0], ball, budget, rng=rng)
 
 
+def _discriminant(ball: Ball, budget: Budget, data: Data, rng: Any) -> Any:
+    return private_discriminant(data[0], data[1], ball, budget, classes=(0, 1), rng=rng)
+
+
 _ONE, _TWO = partial(_mean, steps=1), partial(_mean, steps=2)
 _ADDED = partial(_mean, steps=1, adjacency="add-remove-one", n_guess=_N)
 _REFINED = partial(_mean, steps=1, refine=1)
@@ -167,6 +172,8 @@ def _rows() -> tuple[DoorRow, ...]:
     one_more = "with a record beyond the edge, and without"
     persons = "a person with seven records at one end, with one at the other"
     other_label, other_both = "the same record, of the other class", "from one end of class 0 to the other of class 1"
+    # of the contrast y·z: the other end of the other class is the same place
+    same_side = partial(_classes, end=1.3, label=1)
     bins, reach = (
         "across, from the last bin of the histogram to another",
         "from the others at the edge to beyond the other",
@@ -190,6 +197,8 @@ def _rows() -> tuple[DoorRow, ...]:
         ("private_mean, refine=1", _LINE, 1.0, _MORE_GAUSSIAN, bins, _REFINED, inner, 0.075),
         ("private_variance", _LINE, 1.0, _MORE_PURE, reach, _variance, _crowded, 0.3),
         ("private_variance", _LINE, 1.0, _MORE_GAUSSIAN, reach, _variance, _crowded, 0.075),
+        ("private_discriminant", _LINE, 1.0, _MORE_PURE, other_label, _discriminant, same_side, 0.3),
+        ("private_discriminant", _S2, 1.0, _MORE_GAUSSIAN, _ACROSS, _discriminant, moved, 0.075),
     ]
     made = []
     for name, pure, gaussian, told, call, pair, effort in fixed:

@@ -31,10 +31,12 @@ if TYPE_CHECKING:
         SharedRecordsWarning,
     )
     from dpmanifolds.estimators import (
+        Congruence,
         PrivateFrechetMean,
         PrivateFrechetMedian,
         PrivateMDM,
         PrivatePCA,
+        PrivateTangentClassifier,
         PrivateTangentPCA,
         PrivateTangentSpace,
         UnprotectedScoreWarning,
@@ -99,6 +101,7 @@ __all__ = [
     "BudgetExceededError",
     "ClassMeans",
     "ConfidenceRegion",
+    "Congruence",
     "ConvergenceError",
     "DPManifoldsError",
     "DescriptorDomain",
@@ -123,6 +126,7 @@ __all__ = [
     "PrivateFrechetMedian",
     "PrivateMDM",
     "PrivatePCA",
+    "PrivateTangentClassifier",
     "PrivateTangentPCA",
     "PrivateTangentSpace",
     "Product",

@@ -15,6 +15,7 @@ from audits.doors import DOORS
 from dpmanifolds import Ball, Euclidean, GaussianDP, Hyperbolic, PureDP, Sphere, ZeroConcentratedDP
 from dpmanifolds.auditing import audit_release, find_difference, hard_neighbours, hard_records
 from dpmanifolds.auditing.front_door import PathError, overheard_noise, remembered_plans
+from dpmanifolds.releases.discriminant import private_discriminant
 from tests.sums.cases import BALLS
 
 LINE = Ball(Euclidean(1), [0.0], 1.0)
@@ -42,6 +43,9 @@ CALLS = {
     ),
     "private classes": lambda x, ball, rng: dpm.private_class_means(
         x, LABELS, ball, GAUSSIAN, steps=2, classes=[0, 1, 2], private_labels=True, on_invalid="center", rng=rng
+    ),
+    "discriminant": lambda x, ball, rng: private_discriminant(
+        x, LABELS, ball, GAUSSIAN, classes=(0, 1), on_invalid="center", rng=rng
     ),
     "variance": lambda x, ball, rng: dpm.private_variance(x, ball, GAUSSIAN, on_invalid="center", rng=rng),
     "variance, add or remove": lambda x, ball, rng: dpm.private_variance(

@@ -17,6 +17,7 @@ from dpmanifolds.sums import contribution as integers
 from dpmanifolds.sums.contribution import (
     Axes,
     DistanceContribution,
+    ScoreContribution,
     TangentContribution,
     ball_integers,
     finest_exponent,
@@ -56,6 +57,8 @@ def contributions(manifold: Manifold):
     center, moved = bases(manifold)
     exponent = finest_exponent(manifold.dim)
     offset = np.linspace(-0.3, 0.3, manifold.dim)
+    along = np.cos(np.arange(manifold.dim))
+    yield ScoreContribution(manifold, moved, center, direction=along, radius=0.7, exponent=29)
     yield TangentContribution(manifold, center, None, radius=2.0, exponent=exponent)
     yield TangentContribution(manifold, moved, center, radius=0.7, offset=offset, exponent=exponent)
     basis = np.linalg.qr(np.random.default_rng(3).standard_normal((manifold.dim, manifold.dim)))[0]

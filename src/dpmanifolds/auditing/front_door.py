@@ -48,6 +48,7 @@ from dpmanifolds.auditing.report import AuditReport
 from dpmanifolds.errors import ArgumentError, DPManifoldsError
 from dpmanifolds.noise import LatticeGaussian, LatticeLaplace, RoundedGaussian, RoundedLaplace, as_generator
 from dpmanifolds.releases import ClassMeans, Release, statistic, variance
+from dpmanifolds.releases.discriminant import Discriminant
 
 __all__ = [
     "Door",
@@ -131,7 +132,7 @@ def overheard_noise(factor: float = 1.0, forced: Sequence[Said] | None = None) -
             law.release = draw  # type: ignore[method-assign]
 
 
-Door: TypeAlias = Callable[[Any, Any], Release | ClassMeans]
+Door: TypeAlias = Callable[[Any, Any], Release | ClassMeans | Discriminant]
 """A release of records, with a source of noise."""
 _Runs: TypeAlias = tuple[list[list[Said]], list[list[Said]]]
 """What every call said, on the first neighbour and on the second."""
@@ -186,7 +187,7 @@ def audit_release(
         if calls is not None:
             runs = _continued(runs, draws, factor, source)
         scores = _scores(release, (first, second), runs, factor)
-    last = made.releases[-1] if isinstance(made, ClassMeans) else made
+    last = made if isinstance(made, Release) else made.releases[-1]
     return AuditReport.from_scores(
         *scores,
         made.guarantee,
@@ -203,7 +204,7 @@ def audit_release(
 
 def _runs(
     release: Door, pair: tuple[Any, Any], draws: int, factor: float, source: Any
-) -> tuple[Release | ClassMeans, _Runs]:
+) -> tuple[Release | ClassMeans | Discriminant, _Runs]:
     """What `draws` calls on each neighbour said, and one of the releases, for its promise."""
     runs: _Runs = ([], [])
     for records, run in zip(pair, runs, strict=True):
@@ -306,8 +307,8 @@ def _outcome(
     return (*end, *(str(each.message) for each in heard)), tap.said
 
 
-def _text(made: Release | ClassMeans) -> str:
-    if isinstance(made, ClassMeans):
+def _text(made: Release | ClassMeans | Discriminant) -> str:
+    if not isinstance(made, Release):
         return repr((made.classes, made.guarantee, [_text(each) for each in made.releases]))
     text = made.to_json()
     return text.replace('"reproducible": true', '"reproducible": false')

@@ -1,14 +1,19 @@
 """Private statistics with scikit-learn's interface, for pipelines, grids and people who know it."""
 
-from dpmanifolds.estimators.mdm import PrivateMDM, UnprotectedScoreWarning
+from dpmanifolds.estimators._base import UnprotectedScoreWarning
+from dpmanifolds.estimators.congruence import Congruence
+from dpmanifolds.estimators.mdm import PrivateMDM
 from dpmanifolds.estimators.mean import PrivateFrechetMean, PrivateFrechetMedian, PrivateTangentSpace
 from dpmanifolds.estimators.pca import PrivatePCA, PrivateTangentPCA
+from dpmanifolds.estimators.tangent_classifier import PrivateTangentClassifier
 
 __all__ = [
+    "Congruence",
     "PrivateFrechetMean",
     "PrivateFrechetMedian",
     "PrivateMDM",
     "PrivatePCA",
+    "PrivateTangentClassifier",
     "PrivateTangentPCA",
     "PrivateTangentSpace",
     "UnprotectedScoreWarning",

@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+import warnings
 from typing import Any
 
 import numpy as np
@@ -13,12 +14,19 @@ from dpmanifolds._arrays import Array, to_numpy
 from dpmanifolds._points import host
 from dpmanifolds._validate import numeric_array
 from dpmanifolds.domains import Domain
-from dpmanifolds.errors import ArgumentError, NotOnManifoldError
+from dpmanifolds.errors import ArgumentError, NotOnManifoldError, PrivacyLeakWarning
 from dpmanifolds.manifolds import Manifold
 from dpmanifolds.privacy import Budget, Guarantee
 from dpmanifolds.records.prepare import check_block, record_array
 
-__all__ = ["Asked", "PrivateClassifier", "PrivateEstimator", "PrivateTransformer", "rows_of"]
+__all__ = [
+    "Asked",
+    "PrivateClassifier",
+    "PrivateEstimator",
+    "PrivateTransformer",
+    "UnprotectedScoreWarning",
+    "rows_of",
+]
 
 
 class Asked(BaseEstimator):  # type: ignore[misc]
@@ -84,8 +92,34 @@ class PrivateTransformer(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Priv
     _n_features_out: int
 
 
+class UnprotectedScoreWarning(PrivacyLeakWarning):
+    """A score was computed from records without noise: fine on public records, a leak on private ones.
+
+    >>> import warnings
+    >>> import numpy as np
+    >>> import dpmanifolds as dpm
+    >>> X, y = dpm.SPD(2).random_point(200, rng=0), np.repeat([0, 1], 100)
+    >>> model = dpm.PrivateMDM(dpm.Ball(dpm.SPD(2), np.eye(2), radius=2.0), dpm.PureDP(1.0)).fit(X, y)
+    >>> with warnings.catch_warnings(record=True) as said:
+    ...     warnings.simplefilter("always")
+    ...     score = model.score(X, y)
+    >>> said[0].category.__name__
+    'UnprotectedScoreWarning'
+    """
+
+
 class PrivateClassifier(ClassifierMixin, PrivateTransformer):  # type: ignore[misc]
-    """A classifier that can also hand its distances to the next step of a pipeline."""
+    """A classifier that can also hand its scores to the next step of a pipeline."""
+
+    def score(self, X: Any, y: Any, sample_weight: Any = None) -> float:
+        """The share of records classified correctly, without noise: warns with `UnprotectedScoreWarning`."""
+        warnings.warn(
+            "this score is computed from the records it was given, without noise. On public records that is fine; on "
+            "private ones it leaks, and so does everything chosen by it.",
+            UnprotectedScoreWarning,
+            stacklevel=2,
+        )
+        return float(super().score(X, y, sample_weight))
 
 
 def rows_of(X: Any, columns: int) -> np.ndarray:

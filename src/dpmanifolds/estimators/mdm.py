@@ -14,7 +14,6 @@
 
 from __future__ import annotations
 
-import warnings
 from collections.abc import Sequence
 from typing import Any, Self
 
@@ -23,28 +22,11 @@ from scipy import special
 
 from dpmanifolds._arrays import Array
 from dpmanifolds.domains import Domain
-from dpmanifolds.errors import PrivacyLeakWarning
 from dpmanifolds.estimators._base import PrivateClassifier
 from dpmanifolds.privacy import Budget
 from dpmanifolds.releases import ClassMeans, private_class_means
 
-__all__ = ["PrivateMDM", "UnprotectedScoreWarning"]
-
-
-class UnprotectedScoreWarning(PrivacyLeakWarning):
-    """A score was computed from records without noise: fine on public records, a leak on private ones.
-
-    >>> import warnings
-    >>> import numpy as np
-    >>> import dpmanifolds as dpm
-    >>> X, y = dpm.SPD(2).random_point(200, rng=0), np.repeat([0, 1], 100)
-    >>> model = dpm.PrivateMDM(dpm.Ball(dpm.SPD(2), np.eye(2), radius=2.0), dpm.PureDP(1.0)).fit(X, y)
-    >>> with warnings.catch_warnings(record=True) as said:
-    ...     warnings.simplefilter("always")
-    ...     score = model.score(X, y)
-    >>> said[0].category.__name__
-    'UnprotectedScoreWarning'
-    """
+__all__ = ["PrivateMDM"]
 
 
 class PrivateMDM(PrivateClassifier):
@@ -141,13 +123,3 @@ class PrivateMDM(PrivateClassifier):
     def predict_proba(self, X: Any) -> np.ndarray:
         """softmax(−distance²), as pyRiemann has it."""
         return np.asarray(special.softmax(-(self.transform(X) ** 2), axis=1))
-
-    def score(self, X: Any, y: Any, sample_weight: Any = None) -> float:
-        """The share of records classified correctly, without noise: warns with `UnprotectedScoreWarning`."""
-        warnings.warn(
-            "this score is computed from the records it was given, without noise. On public records that is fine; on "
-            "private ones it leaks, and so does everything chosen by it.",
-            UnprotectedScoreWarning,
-            stacklevel=2,
-        )
-        return float(super().score(X, y, sample_weight))

@@ -20,7 +20,7 @@ from dpmanifolds.releases.release import Release
 from dpmanifolds.releases.statistic import Request, check_request, warn_of_noise
 from dpmanifolds.sums.total import RecordSums
 
-__all__ = ["ClassMeans", "private_class_means", "read_classes"]
+__all__ = ["ClassMeans", "private_class_means", "read_classes", "read_groups"]
 
 
 @dataclass(frozen=True)
@@ -116,21 +116,29 @@ def private_class_means(
         dataset=dataset,
         rng=rng,
     )
-    guess, lenient = request.guess, private_labels and request.mends
+    groups, names, count = read_groups(request, points, labels, classes, group_by, private=private_labels)
+    return _released(request, groups, names, private_labels, count)
+
+
+def read_groups(
+    request: Request, points: Any, labels: Any, classes: Sequence[Any] | None, group_by: Any, *, private: bool
+) -> tuple[list[RecordSums], tuple[Any, ...], int]:
+    """The records, or persons, of each class; the classes; and how many records, or persons, there are in all."""
+    guess, lenient, manifold = request.guess, private and request.mends, request.domain.manifold
     with hide_records():
-        array = record_form(domain.manifold, points, allow_empty=guess is not None)
-    count = int(domain.manifold.batch_shape(array)[0])
-    tags, names = read_classes(labels, count, classes, private=private_labels, lenient=lenient)
+        array = record_form(manifold, points, allow_empty=guess is not None)
+    count = int(manifold.batch_shape(array)[0])
+    tags, names = read_classes(labels, count, classes, private=private, lenient=lenient)
     persons = None if group_by is None else persons_of(group_by, count)
     if persons is not None:
         tags = classes_of_persons(tags, persons, lenient)
-    if guess is not None and not private_labels:
+    if guess is not None and not private:
         raise ArgumentError(
             "adjacency='add-remove-one' protects class counts, so labels too: pass private_labels=True."
         )
-    protected = (guess or len(tags)) if private_labels else None
+    protected = (guess or len(tags)) if private else None
     groups = [_records_of_class(array, tags == number, persons, protected) for number in range(len(names))]
-    return _released(request, groups, names, private_labels, len(tags))
+    return groups, names, len(tags)
 
 
 def _records_of_class(array: Any, wanted: np.ndarray, persons: Persons | None, guess: int | None) -> RecordSums:

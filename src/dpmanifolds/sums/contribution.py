@@ -37,6 +37,7 @@ __all__ = [
     "Axes",
     "Contribution",
     "DistanceContribution",
+    "ScoreContribution",
     "TangentContribution",
     "ball_integers",
     "box_fits",
@@ -270,6 +271,30 @@ class DistanceContribution(AtPoint):
         with np.errstate(all="ignore"):
             squared = xp.sum(rows * rows, axis=-1) / (self.radius * self.radius)
             return box_integers((2 * squared - 1)[:, None], self.exponent), broken
+
+
+@dataclass(frozen=True, eq=False)
+class ScoreContribution(AtPoint):
+    """⟨w, log x⟩ at the base along a public direction w, cut to ±radius, in units of radius/2^exponent."""
+
+    direction: np.ndarray | None = None
+    radius: float = 1.0
+    exponent: int = 30
+    dim = 1
+
+    @property
+    def bound(self) -> int:  # type: ignore[override]
+        return 1 << self.exponent
+
+    def fits(self, whole: Array) -> Array:
+        return box_fits(whole, self.exponent)
+
+    def __call__(self, block: Array) -> tuple[Array, Array]:
+        rows, broken = self.seen(block)
+        xp = namespace(rows)
+        with np.errstate(all="ignore"):
+            score = xp.sum(rows * like(self.direction, rows), axis=-1) / self.radius
+            return box_integers(score[:, None], self.exponent), broken
 
 
 def like_integers(codes: np.ndarray, reference: Array) -> Array:

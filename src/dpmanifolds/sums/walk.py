@@ -128,18 +128,18 @@ class Walk:
             drawn = noisy if rule.offset is None else noisy + rule.offset
             if number:
                 back = manifold.log_coordinates(base, behind)
-                point = self._reach(base, drawn * share_of_step(drawn, back, length, plan, number))
+                point = self.reach(base, drawn * share_of_step(drawn, back, length, plan, number))
                 point = self._settle(law, point, plan.noises[number])
             else:
                 step = drawn if law.is_coordinatewise else law.shrink(drawn)
-                point = self._reach(base, plan.gains[0] * step)
+                point = self.reach(base, plan.gains[0] * step)
             shape = law.facts.shape
             count = None if shape is None or shape.counted else shape.count
             stages.append(Stage(law, Draw(point, drawn), None if self._is_center(base) else base, count))
             behind, length, base = base, float(np.linalg.norm(drawn)), point
         return stages
 
-    def _reach(self, base: Array, guess: np.ndarray) -> Array:
+    def reach(self, base: Array, guess: np.ndarray) -> Array:
         """The point of the domain that coordinates at a public point lead to: post-processing.
 
         Where floating point has no such point, or none that can be looked from, the way there is shortened by quarters:
@@ -169,7 +169,7 @@ class Walk:
             return point
         seen = self.domain.manifold.log_coordinates(self.center, point)
         guess = replace(law, scale=law.scale * noise / law.expected_error.mean).shrink(seen)
-        return point if np.array_equal(guess, seen) else self._reach(self.center, guess)
+        return point if np.array_equal(guess, seen) else self.reach(self.center, guess)
 
 
 def share_of_step(drawn: np.ndarray, back: np.ndarray, before: float, plan: StepPlan, number: int) -> float:

@@ -89,6 +89,11 @@ class WrappedMechanism(Mechanism):
         return self.facts.domain.manifold.dim if shape is None else shape.integers
 
     @property
+    @abstractmethod
+    def deviation(self) -> float:
+        """The standard deviation of the noise in one coordinate, in units of the statistic."""
+
+    @property
     def _steps(self) -> float:
         return self.scale / self.step if self.sigma_steps is None else self.sigma_steps
 
@@ -275,6 +280,10 @@ class WrappedGaussianMechanism(WrappedMechanism):
     def noise(self) -> RoundedGaussian | LatticeGaussian:
         return (LatticeGaussian if self.numerics == "lattice" else RoundedGaussian)(self.dim, self._steps)
 
+    @property
+    def deviation(self) -> float:
+        return self.scale
+
     @cached_property
     def expected_error(self) -> ExpectedError:
         norm = GaussianNorm(self.facts.domain.manifold.dim, self.scale)
@@ -326,6 +335,11 @@ class WrappedLaplaceMechanism(WrappedMechanism):
     @property
     def is_coordinatewise(self) -> bool:
         return self.numerics == "lattice" and self.dim > 1
+
+    @property
+    def deviation(self) -> float:
+        """E|y|² = d(d + 1)σ² for ℓ2-Laplace noise, 2dσ² for independent coordinates."""
+        return self.scale * math.sqrt(2 if self.is_coordinatewise else self.dim + 1)
 
     @cached_property
     def expected_error(self) -> ExpectedError:

@@ -1,0 +1,273 @@
+"""A private linear classifier in a tangent space, helped by public subjects.
+
+>>> import numpy as np
+>>> import dpmanifolds as dpm
+>>> X = np.concatenate([dpm.SPD(2).random_point(300, rng=0), 3 * dpm.SPD(2).random_point(300, rng=1)])
+>>> ball = dpm.Ball(dpm.SPD(2), 2 * np.eye(2), radius=2.0)
+>>> model = dpm.PrivateTangentClassifier(ball, dpm.GaussianDP(1.0), classes=["rest", "task"], random_state=0)
+>>> model.fit(X, np.repeat(["rest", "task"], 300)).predict(np.stack([np.eye(2), 4 * np.eye(2)])).tolist()
+['rest', 'task']
+"""
+# ruff: noqa: N803
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any, Self
+
+import numpy as np
+
+from dpmanifolds._arrays import Array
+from dpmanifolds._points import host
+from dpmanifolds.domains import Ball, Domain
+from dpmanifolds.errors import ArgumentError
+from dpmanifolds.estimators._base import PrivateClassifier
+from dpmanifolds.estimators.congruence import Congruence
+from dpmanifolds.manifolds import SPD, Manifold
+from dpmanifolds.manifolds.spd import SPDBase
+from dpmanifolds.privacy import Budget, GaussianDP, PureDP, affordable_epsilon, affordable_mu
+from dpmanifolds.privacy.budget import checked_budget
+from dpmanifolds.releases.discriminant import Contrasts, Discriminant, private_discriminant
+from dpmanifolds.statistics import frechet_mean
+
+__all__ = ["PrivateTangentClassifier"]
+
+Subjects = list[tuple[Array, np.ndarray]]
+
+_FILTERS = (4, 6, 8, 12, 16)
+_MOST_CHANNELS = 12
+_INSIDE = 0.9
+_KEPT_RECORDS = 4000
+
+
+class PrivateTangentClassifier(PrivateClassifier):
+    """Two classes told apart by the sign of a score ⟨w, log_p x⟩ − t, with private p, w and t; labels are protected.
+
+    The direction w is that of one label-signed tangent sum (`private_discriminant`), which has √2 less noise than two
+    class means. `public`, labelled records of public subjects as pairs (points, labels), helps in four ways, none of
+    which looks at the private records: spatial `filters` for matrices (`Congruence.from_public`); a centre, and radii
+    for clipping; what contrast to expect, towards which the noisy one is shrunk; and, with `filters="auto"`, how many
+    filters do best when each public subject in turn plays the private one, with as much noise as there will be. Say how
+    related public subjects are to the private records, and compare with what they reach alone.
+
+    Without `public` a `domain` is needed: a ball around a public centre that holds the records.
+
+    >>> import numpy as np
+    >>> import dpmanifolds as dpm
+    >>> X = np.concatenate([dpm.SPD(2).random_point(300, rng=0), 3 * dpm.SPD(2).random_point(300, rng=1)])
+    >>> y, ball = np.repeat([0, 1], 300), dpm.Ball(dpm.SPD(2), 2 * np.eye(2), radius=2.0)
+    >>> model = dpm.PrivateTangentClassifier(ball, dpm.GaussianDP(1.0), classes=[0, 1], random_state=0).fit(X, y)
+    >>> bool(np.mean(model.predict(X) == y) > 0.8), model.guarantee_.fits(dpm.GaussianDP(1.0))
+    (True, True)
+    """
+
+    classes: Sequence[Any]
+    public: Sequence[tuple[Any, Any]] | None
+    filters: int | str | None
+    shares: Sequence[float]
+    classes_: np.ndarray
+    discriminant_: Discriminant
+    """The releases behind the classifier."""
+    filters_: Congruence | None
+    """The public filters that records pass before anything else."""
+
+    def __init__(
+        self,
+        domain: Ball | None,
+        budget: Budget,
+        *,
+        classes: Sequence[Any],
+        public: Sequence[tuple[Any, Any]] | None = None,
+        filters: int | str | None = "auto",
+        shares: Sequence[float] = (0.15, 0.7, 0.15),
+        on_invalid: str = "raise",
+        unit: str | None = None,
+        random_state: Any = None,
+        ledger: Any = None,
+        dataset: str | None = None,
+    ) -> None:
+        self._store(locals())
+
+    def fit(self, X: Any, y: Any, *, group_by: Any = None) -> Self:
+        """Release the centre, the direction and the threshold for X (n, *point_shape) with labels y (n,).
+
+        `group_by` names a person for each record; all records of a person must have the same label.
+        """
+        checked_budget(self.budget)
+        names = _sorted(self.classes)
+        count = _count(X) if group_by is None else len(set(group_by))
+        domain, contrasts, filters = self._public_part(names, count)
+        self.discriminant_ = private_discriminant(
+            X if filters is None else filters.transform(X),
+            y,
+            domain,
+            self.budget,
+            classes=names,
+            public=contrasts,
+            shares=self.shares,
+            group_by=group_by,
+            **self._terms(),
+        )
+        self.manifold_ = self.discriminant_.manifold
+        self.filters_ = filters
+        self.classes_ = np.asarray(names)
+        self.guarantee_ = self.discriminant_.guarantee
+        self._n_features_out = 1
+        return self
+
+    def _public_part(self, names: list[Any], n: int) -> tuple[Ball, Contrasts | None, Congruence | None]:
+        """The domain, what public subjects say, and the filters: everything that is known before records are."""
+        if self.public is None:
+            if not isinstance(self.domain, Ball):
+                raise ArgumentError(
+                    f"must be a Ball, or None where public subjects tell where records live; got "
+                    f"{type(self.domain).__name__}.",
+                    argument="domain",
+                )
+            if not (self.filters is None or self.filters == "auto"):
+                raise ArgumentError("needs public subjects to take the filters from.", argument="filters")
+            return self.domain, None, None
+        subjects = read_subjects(self.public, names)
+        manifold = _manifold_of(self.domain, subjects)
+        if self.filters is None or not isinstance(manifold, SPDBase):
+            return *learn_contrasts(manifold, subjects), None
+        if self.filters == "auto":
+            return self._best_filters(manifold, subjects, names, n)
+        return _filtered(manifold, subjects, self.filters)
+
+    def _best_filters(
+        self, manifold: SPDBase, subjects: Subjects, names: list[Any], n: int
+    ) -> tuple[Ball, Contrasts, Congruence]:
+        """As many filters as do best on public subjects, each playing the private one in turn; fewer where it is close.
+
+        Half of that subject's records are learned from, with the noise that n records get, and half are told apart.
+        """
+        channels = subjects[0][0].shape[-1]
+        counts = [count for count in _FILTERS if count < channels]
+        counts += [channels] if channels <= _MOST_CHANNELS else []
+        if len(subjects) < 2:
+            return _filtered(manifold, subjects, counts[0] if counts else channels)
+        turns = range(len(subjects))
+        found = np.array([[self._rehearse(manifold, subjects, each, k, names, n) for each in turns] for k in counts])
+        mean = found.mean(axis=1)
+        best = int(np.argmax(mean))
+        unsure = float(np.std(found[best] - found, axis=1).max()) / np.sqrt(len(subjects)) / 2
+        chosen = next(k for k, value in zip(counts, mean, strict=True) if value >= mean[best] - unsure)
+        return _filtered(manifold, subjects, chosen)
+
+    def _rehearse(
+        self, manifold: SPDBase, subjects: Subjects, held: int, count: int, names: list[Any], n: int
+    ) -> float:
+        points, labels = subjects[held]
+        others = [each for i, each in enumerate(subjects) if i != held]
+        domain, contrasts, filters = _filtered(manifold, others, count)
+        points, half = filters.transform(points), len(labels) // 2
+        model = private_discriminant(
+            points[:half],
+            labels[:half],
+            domain,
+            _with_noise_of(self.budget, n / half),
+            classes=names,
+            public=contrasts,
+            shares=self.shares,
+            rng=held,
+        )
+        above = model.scores(points[half:]) > model.threshold
+        return float(np.mean(above == (labels[half:] == names[1])))
+
+    def decision_function(self, X: Any) -> np.ndarray:
+        """Scores less the threshold: above 0 for the second class."""
+        points = self._points(X if self.filters_ is None else self.filters_.transform(X))
+        return self.discriminant_.scores(points) - self.discriminant_.threshold
+
+    def transform(self, X: Any) -> np.ndarray:
+        """`decision_function` as a column (n, 1)."""
+        return self.decision_function(X)[:, None]
+
+    def predict(self, X: Any) -> np.ndarray:
+        """The class of each record."""
+        return np.asarray(self.classes_[(self.decision_function(X) > 0).astype(int)])
+
+
+def _sorted(classes: Any) -> list[Any]:
+    """Scorers of scikit-learn count on sorted classes."""
+    names = np.unique(np.asarray(classes)).tolist()
+    if len(names) != 2:
+        raise ArgumentError(f"must name two labels; got {len(names)}.", argument="classes")
+    return list(names)
+
+
+def _count(X: Any) -> int:
+    if not hasattr(X, "__len__") or len(X) == 0:
+        raise ArgumentError("must be an array of records (n, *point_shape), with at least one.", argument="X")
+    return len(X)
+
+
+def read_subjects(public: Any, names: list[Any]) -> Subjects:
+    """Public subjects as arrays, each with records of both classes, or an error that says which is not."""
+    found: Subjects = []
+    for number, pair in enumerate(public):
+        if not (isinstance(pair, tuple | list) and len(pair) == 2):
+            raise ArgumentError("must be a list of pairs (points, labels), one for each subject.", argument="public")
+        points, labels = host(np.asarray(pair[0])), np.asarray(pair[1])
+        if labels.shape != points.shape[:1] or sorted(np.unique(labels).tolist()) != sorted(names):
+            raise ArgumentError(
+                f"subject {number} must have one label for each record, and both of {names}.", argument="public"
+            )
+        if min(np.sum(labels == name) for name in names) < 2:
+            raise ArgumentError(f"subject {number} needs two records of either class.", argument="public")
+        found.append((points, labels))
+    if not found:
+        raise ArgumentError("must hold at least one subject; leave it out to go without.", argument="public")
+    return found
+
+
+def _manifold_of(domain: Domain | None, subjects: Subjects) -> Manifold:
+    """That of the domain; without one, matrices with the affine-invariant metric."""
+    if domain is not None:
+        return domain.manifold
+    shape = subjects[0][0].shape
+    if len(shape) != 3 or shape[1] != shape[2]:
+        raise ArgumentError("must say on which manifold records live, where they are no matrices.", argument="domain")
+    return SPD(shape[1])
+
+
+def _filtered(manifold: SPDBase, subjects: Subjects, count: Any) -> tuple[Ball, Contrasts, Congruence]:
+    filters = Congruence.from_public(subjects, count)
+    seen = [(filters.transform(points), labels) for points, labels in subjects]
+    return *learn_contrasts(SPD(seen[0][0].shape[-1], metric=manifold.metric), seen), filters
+
+
+def learn_contrasts(manifold: Manifold, subjects: Subjects) -> tuple[Ball, Contrasts]:
+    """What public subjects say about where records live, how they spread, and how classes differ.
+
+    The ball holds nine of ten public records, around the mean of the subjects' means; what is known at a subject's own
+    mean is carried along the geodesic to that centre.
+    """
+    names = np.unique(subjects[0][1])
+    means = [frechet_mean(manifold, points).point for points, _ in subjects]
+    center = frechet_mean(manifold, np.stack(means)).point if len(means) > 1 else means[0]
+    away = np.stack([manifold.log_coordinates(center, mean) for mean in means])
+    seen, signed = [], []
+    for (points, labels), mean in zip(subjects, means, strict=True):
+        vectors = manifold.transport(mean, center, manifold.log(mean, points))
+        rows = np.asarray(manifold.to_coordinates(center, vectors))
+        seen.append(rows)
+        first, second = (rows[labels == name].mean(axis=0) for name in names)
+        signed.append((second - first) / 2)
+    rows = np.concatenate(seen)
+    reach = np.concatenate([manifold.dist(center, points) for points, _ in subjects])
+    spread = float(np.quantile(np.linalg.norm(rows, axis=1), _INSIDE))
+    # one subject says nothing about others: as far apart as its own records
+    between = float(np.sum(away**2)) / max(len(means) - 1, 1) if len(means) > 1 else spread**2
+    radius = min(float(np.quantile(reach, _INSIDE)), 0.999 * manifold.injectivity_radius)
+    kept = rows[:: max(1, len(rows) // _KEPT_RECORDS)]
+    contrasts = Contrasts(float(np.sqrt(between / manifold.dim)), spread, np.stack(signed), kept)
+    return Ball(manifold, center, max(radius, spread)), contrasts
+
+
+def _with_noise_of(budget: Budget, ratio: float) -> Budget:
+    """A budget under which fewer records get the noise that `ratio` times as many get under this one."""
+    if budget.bounded_loss:
+        return PureDP(affordable_epsilon(budget) * ratio)
+    return GaussianDP(affordable_mu(budget) * ratio)

@@ -1,0 +1,123 @@
+"""The private tangent classifier: public subjects help, and nothing of the private records is looked at for it."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from sklearn.base import clone
+from sklearn.pipeline import make_pipeline
+
+import dpmanifolds as dpm
+from dpmanifolds.estimators import Congruence, PrivateTangentClassifier
+
+CHANNELS, BUDGET = 6, dpm.ApproxDP(3.0, 1e-5)
+
+
+def subject(seed, trials=120, mixing=None):
+    """Matrices of 60 samples of six sources, two of which change with the class."""
+    rng = np.random.default_rng(seed)
+    labels = np.arange(trials) % 2
+    logs = 0.3 * rng.standard_normal((trials, CHANNELS))
+    logs[:, 0] += 0.8 * (2 * labels - 1)
+    logs[:, 1] -= 0.8 * (2 * labels - 1)
+    mixing = np.eye(CHANNELS) + 0.2 * rng.standard_normal((CHANNELS, CHANNELS)) if mixing is None else mixing
+    seen = mixing @ (rng.standard_normal((trials, CHANNELS, 60)) * np.exp(logs / 2)[..., None])
+    return seen @ np.swapaxes(seen, 1, 2) / 60, labels
+
+
+PUBLIC = [subject(seed) for seed in (1, 2, 3)]
+
+
+def model(**given):
+    options = {"classes": [0, 1], "public": PUBLIC, "random_state": 0} | given
+    return PrivateTangentClassifier(None, BUDGET, **options)
+
+
+def test_it_tells_new_trials_apart_within_its_budget():
+    points, labels = subject(10, 300)
+    fitted = model().fit(points[:240], labels[:240])
+    assert np.mean(fitted.predict(points[240:]) == labels[240:]) > 0.85
+    assert fitted.guarantee_.fits(BUDGET, strict=True)
+    assert fitted.decision_function(points[240:]).shape == (60,)
+    assert fitted.transform(points[240:]).shape == (60, 1)
+
+
+def test_the_public_part_does_not_look_at_private_records():
+    points, labels = subject(10, 100)
+    one = model().fit(points, labels)
+    other = model().fit(3 * points[::-1], 1 - labels)
+    assert np.array_equal(one.filters_.filters, other.filters_.filters)
+    sums = [fitted.discriminant_.releases[1] for fitted in (one, other)]
+    assert sums[0].scale == sums[1].scale
+
+
+@pytest.mark.parametrize("filters", [4, "auto", None])
+def test_filters_are_common_spatial_patterns_of_public_subjects(filters):
+    points, labels = subject(10, 200)
+    fitted = model(filters=filters).fit(points, labels)
+    if filters is None:
+        assert fitted.filters_ is None
+    elif filters == 4:
+        assert np.allclose(fitted.filters_.filters, Congruence.from_public(PUBLIC, 4).filters)
+    with pytest.warns(dpm.UnprotectedScoreWarning):
+        assert fitted.score(points, labels) > 0.8
+
+
+def test_labels_may_be_words_and_classes_are_sorted():
+    points, labels = subject(10, 200)
+    words = np.array(["rest", "hand"])[labels]
+    public = [(x, np.array(["rest", "hand"])[y]) for x, y in PUBLIC]
+    fitted = model(classes=["rest", "hand"], public=public).fit(points, words)
+    assert fitted.classes_.tolist() == ["hand", "rest"]
+    assert np.mean(fitted.predict(points) == words) > 0.8
+
+
+def test_it_is_an_estimator_that_can_be_cloned_and_stands_in_a_pipeline():
+    points, labels = subject(10, 200)
+    chain = make_pipeline(
+        Congruence.from_public(PUBLIC, 4),
+        clone(model(public=None)).set_params(domain=dpm.Ball(dpm.SPD(4), np.eye(4), 4.0)),
+    )
+    assert chain.fit(points, labels).predict(points).shape == (200,)
+
+
+def test_a_pure_budget_and_one_subject_will_do():
+    points, labels = subject(10, 200)
+    fitted = PrivateTangentClassifier(None, dpm.PureDP(5.0), classes=[0, 1], public=PUBLIC[:1], random_state=0)
+    assert fitted.fit(points, labels).guarantee_.fits(dpm.PureDP(5.0))
+
+
+@pytest.mark.parametrize(
+    ("given", "message"),
+    [
+        ({"classes": [0]}, "two labels"),
+        ({"public": [PUBLIC[0][0]]}, "pairs"),
+        ({"public": []}, "at least one subject"),
+        ({"public": [(PUBLIC[0][0], np.zeros(120))]}, "both of"),
+        ({"public": None}, "Ball"),
+        ({"filters": 7}, "at most the number of channels"),
+    ],
+)
+def test_wrong_use_is_told(given, message):
+    with pytest.raises(dpm.ArgumentError, match=message):
+        model(**given).fit(*subject(10, 20))
+
+
+def test_congruence_refuses_what_is_no_stack_of_matrices():
+    filters = Congruence(np.eye(3)[:2])
+    for wrong in (np.eye(3), np.zeros((5, 4, 4))):
+        with pytest.raises(dpm.ArgumentError, match="shape"):
+            filters.transform(wrong)
+    with pytest.raises(dpm.ArgumentError, match="finite matrix"):
+        Congruence(np.array([[np.nan, 1.0, 0.0]])).transform(np.eye(3)[None])
+
+
+def test_filtered_matrices_are_symmetric_to_the_last_bit_and_each_on_its_own():
+    points, _ = subject(10, 30)
+    filters = Congruence.from_public(PUBLIC, 4)
+    made = filters.transform(points)
+    assert np.array_equal(made, np.swapaxes(made, 1, 2))
+    changed = points.copy()
+    changed[7] = np.nan
+    rest = np.arange(30) != 7
+    assert np.array_equal(filters.transform(changed)[rest], made[rest])

@@ -1,0 +1,161 @@
+"""A direction between two classes: one signed sum, labels protected, charged once."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from scipy import stats
+
+import dpmanifolds as dpm
+from dpmanifolds import SPD, Ball, Euclidean, GaussianDP, PureDP
+from dpmanifolds.auditing.front_door import overheard_noise
+from dpmanifolds.releases.discriminant import Contrasts, private_discriminant
+
+BALL = Ball(Euclidean(3), np.zeros(3), radius=2.0)
+FALSE_ALARM = 1e-6
+
+
+def records(n=400, seed=0):
+    rng = np.random.default_rng(seed)
+    labels = np.arange(n) % 2
+    return 0.3 * rng.standard_normal((n, 3)) + np.outer(2 * labels - 1, [0.8, 0.0, 0.0]), labels
+
+
+def test_the_direction_is_that_between_the_class_means():
+    points, labels = records()
+    found = private_discriminant(points, labels, BALL, GaussianDP(2.0), classes=(0, 1), rng=0)
+    assert found.direction[0] > 0.98
+    assert np.linalg.norm(found.direction) == pytest.approx(1.0)
+    assert abs(found.threshold) < 0.2
+    assert np.mean((found.scores(points) > found.threshold) == labels) > 0.97
+
+
+@pytest.mark.parametrize("budget", [GaussianDP(1.0), PureDP(1.0), dpm.ApproxDP(1.0, 1e-5), dpm.ZeroConcentratedDP(0.5)])
+def test_all_stages_together_keep_the_budget(budget):
+    found = private_discriminant(*records(), BALL, budget, classes=(0, 1), rng=0)
+    assert found.guarantee.fits(budget, strict=True)
+    assert len(found.releases) == 4
+
+
+@pytest.mark.parametrize("changed", ["value", "label", "both"])
+def test_one_record_moves_no_sum_by_more_than_its_noise_was_made_for(changed):
+    """The integers that noise is added to, of two neighbours, in exact arithmetic."""
+    points, labels = records(20)
+    other, relabelled = points.copy(), labels.copy()
+    points[-1] = [9.0, 0.0, 0.0]
+    other[-1] = points[-1] if changed == "label" else [-9.0, 0.0, 0.0]
+    if changed != "value":
+        relabelled[-1] = 1 - labels[-1]
+    with overheard_noise() as one:
+        private_discriminant(points, labels, BALL, GaussianDP(1.0), classes=(0, 1), rng=0)
+    with overheard_noise(forced=one.said) as two:
+        private_discriminant(other, relabelled, BALL, GaussianDP(1.0), classes=(0, 1))
+    assert len(one.said) == 4
+    groups = ([0], [1], [2, 3])
+    for numbers, share in zip(groups, (0.15, 0.7, 0.15), strict=True):
+        moved = np.concatenate([one.said[i].values - two.said[i].values for i in numbers]).astype(float)
+        assert np.linalg.norm(moved) <= np.sqrt(share) * float(one.said[numbers[0]].law.scale) * (1 + 1e-9)
+
+
+def test_the_contrast_has_the_noise_that_it_says():
+    """600 numbers of noise: their sum of squares keeps the true scale and rejects one that is off by 30 %."""
+    points, labels = np.zeros((50, 3)), np.arange(50) % 2
+    drawn, scale = [], None
+    for seed in range(200):
+        found = private_discriminant(points, labels, BALL, GaussianDP(1.0), classes=(0, 1), rng=seed)
+        drawn.append(found.releases[1].coordinates)
+        scale = found.releases[1].scale
+    assert scale == pytest.approx(2 * 2.0 / (50 * np.sqrt(0.7)), rel=1e-6)
+    noise = np.concatenate(drawn)
+
+    def p_value(sigma):
+        law, square = stats.chi2(noise.size), np.sum((noise / sigma) ** 2)
+        return 2 * min(law.cdf(square), law.sf(square))
+
+    assert p_value(scale) > FALSE_ALARM
+    assert p_value(0.7 * scale) < FALSE_ALARM
+    assert p_value(1.3 * scale) < FALSE_ALARM
+
+
+def test_public_contrasts_are_believed_as_far_as_subjects_agree():
+    agreeing = Contrasts(0.1, 1.0, np.tile([0.5, 0.0, 0.0], (5, 1)), np.zeros((10, 3)))
+    expected, variance = agreeing.expect()
+    assert expected == pytest.approx([0.5, 0.0, 0.0])
+    assert variance == pytest.approx(0.0)
+    opposed = Contrasts(0.1, 1.0, np.array([[1.0, 0, 0], [-1.0, 0, 0], [0, 1.0, 0], [0, -1.0, 0]]), np.zeros((10, 3)))
+    expected, variance = opposed.expect()
+    assert np.linalg.norm(expected) == pytest.approx(0.0)
+    assert variance > 0.3
+
+
+def test_the_ledger_is_charged_once_and_a_refusal_draws_nothing(tmp_path):
+    ledger = dpm.Ledger(tmp_path / "account.sqlite")
+    ledger.open_dataset("clinic", GaussianDP(1.2))
+    options = {"classes": (0, 1), "ledger": ledger, "dataset": "clinic"}
+    private_discriminant(*records(), BALL, GaussianDP(1.0), **options)
+    assert [entry.kind for entry in ledger.entries("clinic")] == ["open", "spend"]
+    with overheard_noise() as tap, pytest.raises(dpm.BudgetExceededError):
+        private_discriminant(*records(), BALL, GaussianDP(1.0), **options)
+    assert tap.said == []
+    assert len(ledger.entries("clinic")) == 2
+
+
+@pytest.mark.parametrize(
+    ("change", "message"),
+    [
+        ({"labels": [0, 1, 2, 0]}, "every label"),
+        ({"labels": [0, 1]}, "one entry per record"),
+        ({"classes": (0,)}, "two labels"),
+        ({"classes": (0, 1, 2)}, "two labels"),
+        ({"shares": (0.5, 0.5)}, "three numbers"),
+        ({"points": np.full((4, 3), np.nan)}, "finite"),
+        ({"domain": 3}, "Domain"),
+        ({"budget": 1.0}, "budget"),
+    ],
+)
+def test_wrong_use_is_told_before_anything_is_drawn(change, message):
+    given = {
+        "points": np.zeros((4, 3)),
+        "labels": [0, 1, 0, 1],
+        "domain": BALL,
+        "budget": GaussianDP(1.0),
+        "classes": (0, 1),
+    } | change
+    with overheard_noise() as tap, pytest.raises((dpm.DPManifoldsError, TypeError), match=message):
+        private_discriminant(
+            given["points"],
+            given["labels"],
+            given["domain"],
+            given["budget"],
+            classes=given["classes"],
+            **({"shares": given["shares"]} if "shares" in given else {}),
+        )
+    assert tap.said == []
+
+
+def test_labels_and_records_that_are_malformed_count_inside_of_the_promise():
+    points, labels = records(40)
+    points[0], given = np.nan, labels.tolist()
+    given[1] = None
+    found = private_discriminant(points, given, BALL, GaussianDP(5.0), classes=(0, 1), on_invalid="center", rng=0)
+    assert np.all(np.isfinite(found.direction))
+
+
+def test_a_person_is_one_term_with_one_label():
+    points, labels = records(40)
+    names = np.arange(40) // 4
+    with pytest.raises(dpm.ArgumentError, match="same label"):
+        private_discriminant(points, labels, BALL, GaussianDP(1.0), classes=(0, 1), group_by=names)
+    found = private_discriminant(points, names % 2, BALL, GaussianDP(1.0), classes=(0, 1), group_by=names, rng=0)
+    assert found.guarantee.unit == "person"
+    assert found.releases[0].n == 10
+
+
+def test_it_works_on_a_curved_space():
+    rng = np.random.default_rng(0)
+    space = SPD(3)
+    labels = np.arange(300) % 2
+    logs = 0.2 * rng.standard_normal((300, 6)) + np.outer(2 * labels - 1, [0.5, -0.5, 0, 0, 0, 0])
+    points = space.exp_coordinates(np.eye(3), logs)
+    found = private_discriminant(points, labels, Ball(space, np.eye(3), 1.5), GaussianDP(1.0), classes=(0, 1), rng=0)
+    assert np.mean((found.scores(points) > found.threshold) == labels) > 0.95
