@@ -39,6 +39,7 @@ if TYPE_CHECKING:
         PrivateTangentClassifier,
         PrivateTangentPCA,
         PrivateTangentSpace,
+        UnprotectedModelWarning,
         UnprotectedScoreWarning,
     )
     from dpmanifolds.intrinsic import RiemannianGaussian, RiemannianLaplace, WrappedGaussian, WrappedLaplace
@@ -142,6 +143,7 @@ __all__ = [
     "SpecialOrthogonal",
     "Sphere",
     "Stiefel",
+    "UnprotectedModelWarning",
     "UnprotectedScoreWarning",
     "WrappedGaussian",
     "WrappedLaplace",

@@ -190,11 +190,13 @@ class NoiseExceedsDomainWarning(UserWarning):
     """The same everywhere: Python, summary, report, command line and planner."""
 
 
+_CALLERS = (__name__.partition(".")[0], "sklearn", "joblib")
+
+
 def warn_user(message: str, category: type[Warning]) -> None:
-    """Warn at the line, outside of this package, that called into it."""
-    package = __name__.partition(".")[0]
+    """Warn at the user's line: the one that called into this package, directly or through scikit-learn."""
     depth, frame = 1, sys._getframe()
-    while frame.f_back is not None and frame.f_globals.get("__name__", "").partition(".")[0] == package:
+    while frame.f_back is not None and frame.f_globals.get("__name__", "").partition(".")[0] in _CALLERS:
         depth, frame = depth + 1, frame.f_back
     warnings.warn(message, category, stacklevel=depth)
 

@@ -33,7 +33,7 @@ from dpmanifolds.sums import Draw, ExpectedError, Mechanism
 __all__ = ["Release", "release_of"]
 
 _SCHEMA = 2
-_MATRICES = ("second moment", "counts")
+_DIRECTIONS = ("second moment", "counts", "contrast")
 _DTYPES = ("float64", "complex128", "float32", "complex64")
 _NUMERICS = {
     "rounded": "rounded: exactly rounded noise on a public lattice; the promise holds for the bits that are "
@@ -144,10 +144,10 @@ class Release:
     def noise_warning(self) -> str:
         """That the noise is as large as the domain, where it is: a function of the expected error and of the domain.
 
-        Numbers are not points of the domain, and directions of a matrix stand out of noise that is longer than it.
+        Numbers are no points of the domain, and single directions can stand out of noise that is longer in all.
         """
         error = self.expected_error
-        points = not isinstance(self.value, float) and self.statistic not in _MATRICES
+        points = not isinstance(self.value, float) and self.statistic not in _DIRECTIONS
         return NoiseExceedsDomainWarning.words if points and error is not None and error.exceeds(self.domain) else ""
 
     @property
