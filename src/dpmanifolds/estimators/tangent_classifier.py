@@ -140,7 +140,8 @@ class PrivateTangentClassifier(PrivateClassifier):
     ) -> tuple[Ball, Contrasts, Congruence]:
         """As many filters as do best on public subjects, each playing the private one in turn; fewer where it is close.
 
-        Half of that subject's records are learned from, with the noise that n records get, and half are told apart.
+        Either half of that subject's records is learned from once, with the noise that n records get, and the other
+        half is told apart.
         """
         channels = subjects[0][0].shape[-1]
         counts = [count for count in _FILTERS if count < channels]
@@ -148,32 +149,36 @@ class PrivateTangentClassifier(PrivateClassifier):
         if len(subjects) < 2:
             return _filtered(manifold, subjects, counts[0] if counts else channels)
         turns = range(len(subjects))
-        found = np.array([[self._rehearse(manifold, subjects, each, k, names, n) for each in turns] for k in counts])
-        mean = found.mean(axis=1)
-        best = int(np.argmax(mean))
-        unsure = float(np.std(found[best] - found, axis=1).max()) / np.sqrt(len(subjects)) / 2
-        chosen = next(k for k, value in zip(counts, mean, strict=True) if value >= mean[best] - unsure)
+        found = np.array(
+            [np.ravel([self._rehearse(manifold, subjects, held, k, names, n) for held in turns]) for k in counts]
+        )
+        behind = found[np.argmax(found.mean(axis=1))] - found
+        unsure = np.std(behind, axis=1) / np.sqrt(behind.shape[1])
+        chosen = counts[int(np.argmax(behind.mean(axis=1) <= unsure / 2))]
         return _filtered(manifold, subjects, chosen)
 
     def _rehearse(
         self, manifold: SPDBase, subjects: Subjects, held: int, count: int, names: list[Any], n: int
-    ) -> float:
-        points, labels = subjects[held]
-        others = [each for i, each in enumerate(subjects) if i != held]
+    ) -> list[float]:
+        """The share of either half of a public subject's records that is told apart by what the other half teaches."""
+        others = [each for number, each in enumerate(subjects) if number != held]
         domain, contrasts, filters = _filtered(manifold, others, count)
-        points, half = filters.transform(points), len(labels) // 2
-        model = private_discriminant(
-            points[:half],
-            labels[:half],
-            domain,
-            _with_noise_of(self.budget, n / half),
-            classes=names,
-            public=contrasts,
-            shares=self.shares,
-            rng=held,
-        )
-        above = model.scores(points[half:]) > model.threshold
-        return float(np.mean(above == (labels[half:] == names[1])))
+        points, labels = filters.transform(subjects[held][0]), subjects[held][1]
+        half, shares = len(labels) // 2, []
+        for learned, asked in ((slice(None, half), slice(half, None)), (slice(half, None), slice(None, half))):
+            model = private_discriminant(
+                points[learned],
+                labels[learned],
+                domain,
+                _with_noise_of(self.budget, n / len(labels[learned])),
+                classes=names,
+                public=contrasts,
+                shares=self.shares,
+                rng=held,
+            )
+            above = model.scores(points[asked]) > model.threshold
+            shares.append(float(np.mean(above == (labels[asked] == names[1]))))
+        return shares
 
     def decision_function(self, X: Any) -> np.ndarray:
         """Scores less the threshold: above 0 for the second class."""

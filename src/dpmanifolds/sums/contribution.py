@@ -251,8 +251,8 @@ class TangentContribution(AtPoint):
 
 
 @dataclass(frozen=True, eq=False)
-class DistanceContribution(AtPoint):
-    """ρ² to the base, cut to [0, radius²], as 2ρ²/radius² − 1 in units of 2^−exponent."""
+class OnLine(AtPoint):
+    """One number of a record as seen from the base, cut to an interval, in units of half of it over 2^exponent."""
 
     radius: float = 1.0
     exponent: int = 30
@@ -267,34 +267,29 @@ class DistanceContribution(AtPoint):
 
     def __call__(self, block: Array) -> tuple[Array, Array]:
         rows, broken = self.seen(block)
-        xp = namespace(rows)
         with np.errstate(all="ignore"):
-            squared = xp.sum(rows * rows, axis=-1) / (self.radius * self.radius)
-            return box_integers((2 * squared - 1)[:, None], self.exponent), broken
+            return box_integers(self.measured(rows)[:, None], self.exponent), broken
+
+    @abstractmethod
+    def measured(self, rows: Array) -> Array:
+        """The number for each row of coordinates, from −1 to 1 where it is not cut."""
+
+
+class DistanceContribution(OnLine):
+    """ρ² to the base, cut to [0, radius²], as 2ρ²/radius² − 1."""
+
+    def measured(self, rows: Array) -> Array:
+        return 2 * (namespace(rows).sum(rows * rows, axis=-1) / (self.radius * self.radius)) - 1
 
 
 @dataclass(frozen=True, eq=False)
-class ScoreContribution(AtPoint):
-    """⟨w, log x⟩ at the base along a public direction w, cut to ±radius, in units of radius/2^exponent."""
+class ScoreContribution(OnLine):
+    """⟨w, log x⟩ at the base along a public direction w, cut to ±radius."""
 
     direction: np.ndarray | None = None
-    radius: float = 1.0
-    exponent: int = 30
-    dim = 1
 
-    @property
-    def bound(self) -> int:  # type: ignore[override]
-        return 1 << self.exponent
-
-    def fits(self, whole: Array) -> Array:
-        return box_fits(whole, self.exponent)
-
-    def __call__(self, block: Array) -> tuple[Array, Array]:
-        rows, broken = self.seen(block)
-        xp = namespace(rows)
-        with np.errstate(all="ignore"):
-            score = xp.sum(rows * like(self.direction, rows), axis=-1) / self.radius
-            return box_integers(score[:, None], self.exponent), broken
+    def measured(self, rows: Array) -> Array:
+        return namespace(rows).sum(rows * like(self.direction, rows), axis=-1) / self.radius
 
 
 def like_integers(codes: np.ndarray, reference: Array) -> Array:
