@@ -58,7 +58,12 @@ def test_every_mechanism_has_rows_up_to_six_dimensions():
 
 def test_every_public_release_has_rows_for_pure_and_gaussian_promises():
     functions = {row.function for row in table.DOORS}
-    assert {name.split(",")[0] for name in functions} == {"private_mean", "private_class_means", "private_variance"}
+    assert {name.split(",")[0] for name in functions} == {
+        "private_mean",
+        "private_class_means",
+        "private_variance",
+        "private_discriminant",
+    }
     for name in functions:
         assert {type(row.budget).__name__ for row in table.DOORS if row.function == name} == {"PureDP", "GaussianDP"}
     assert len({row.label for row in table.DOORS}) == len(table.DOORS)

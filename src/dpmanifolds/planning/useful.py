@@ -5,7 +5,7 @@
 >>> from dpmanifolds.planning import plan
 >>> found = plan(Ball(Euclidean(3), np.zeros(3), radius=1.0), 400, PureDP(1.0), spread=0.3, offset=0.2).usefulness()
 >>> round(found.over_sampling, 6), found.equal_from, found.beats_center_from
-(1.0, 400, 55)
+(1.0, 400, 21)
 
 E is the expected error of the noise with n records, s the spread: the root mean square distance of records to their
 mean. To first order in curvature:
@@ -143,7 +143,7 @@ def guess_error(offset: float, error: float, *, dim: int, mechanism: str) -> flo
     cosine u₁ of its angle, (1 + u₁)/2 ~ Beta((d−1)/2, (d−1)/2).
 
     >>> round(guess_error(0.8, 0.05, dim=6, mechanism="wrapped-gaussian"), 4)
-    0.0498
+    0.0499
     """
     gaussian = mechanism == WrappedGaussianMechanism.name
     lengths, cosines, sigma = _noise_nodes(dim, gaussian)
