@@ -30,7 +30,7 @@ from dpmanifolds._validate import choice, positive_integer, shown
 from dpmanifolds.domains import Domain
 from dpmanifolds.errors import ArgumentError, DPManifoldsError, NoiseExceedsDomainWarning, NotAvailableError
 from dpmanifolds.planning.inverse import budget_for
-from dpmanifolds.planning.useful import Usefulness, check_offset, check_spread
+from dpmanifolds.planning.useful import Usefulness, check_offset, check_spread, describe_usefulness
 from dpmanifolds.privacy import Budget, PureDP, Sensitivity, split
 from dpmanifolds.releases import Release
 from dpmanifolds.sums import (
@@ -156,7 +156,8 @@ class Plan:
     @property
     def remarks(self) -> list[str]:
         """What the numbers do not say: what they are worth, curvature, and what is not available, each reason once."""
-        found = self._worth()
+        chosen = [(row.budget.label, self.usefulness(row.budget)) for row in self.rows if row.chosen]
+        found = describe_usefulness(chosen)
         stretch = max(
             (row.error.mean_at_edge / row.error.mean for row in self.rows if row.error is not None), default=1.0
         )
@@ -176,42 +177,6 @@ class Plan:
         for (reason, labels_there), names in together.items():
             where = "" if len(labels_there) == len(self.budgets) else f" at {'; '.join(labels_there)}"
             found.append(f"Not planned: {', '.join(names)}{where}: {reason}")
-        return found
-
-    def _worth(self) -> list[str]:
-        """When the choices are useful, in words: `usefulness`."""
-        chosen = [(row.budget.label, self.usefulness(row.budget)) for row in self.rows if row.chosen]
-        if not chosen:
-            return []
-        several = len(chosen) > 1
-
-        def listed(numbers: Iterable[tuple[str, str]]) -> str:
-            return ", ".join(f"{number} ({label})" if several else number for label, number in numbers)
-
-        found = []
-        if self.spread is None:
-            found.append(
-                f"How the noise compares with having {self.n} records at all is left out: it takes spread=, the root "
-                "mean square distance of records to their mean, from public knowledge or paid for, never from these "
-                "records."
-            )
-        else:
-            equal = listed((label, str(each.equal_from)) for label, each in chosen)
-            found.append(
-                f"Sampling error: with {self.n} records at a spread of {self.spread:.4g}, "
-                f"{chosen[0][1].sampling_error:.4g} even without privacy. The noise errs as much at n = {equal}, and "
-                "less beyond."
-            )
-        below = [(label, each) for label, each in chosen if not each.exceeds_domain]
-        if self.offset is not None:
-            counts = listed((label, str(each.beats_center_from)) for label, each in chosen)
-            found.append(
-                f"If the mean lies {self.offset:.4g} from the public centre, the private mean is expected to beat the "
-                f"centre alone from n = {counts} on."
-            )
-        elif below:
-            reach = listed((label, f"{each.center_within:.3g}") for label, each in below)
-            found.append(f"The public centre alone is better if the mean lies closer to it than {reach}.")
         return found
 
     def __str__(self) -> str:

@@ -24,6 +24,7 @@ mean. To first order in curvature:
 from __future__ import annotations
 
 import math
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
 from typing import Any
@@ -38,7 +39,7 @@ from dpmanifolds.releases import Release
 from dpmanifolds.sums.estimate import shrink_lengths
 from dpmanifolds.sums.wrapped import WrappedGaussianMechanism, WrappedLaplaceMechanism
 
-__all__ = ["Usefulness", "check_offset", "check_spread", "guess_error"]
+__all__ = ["Usefulness", "check_offset", "check_spread", "describe_usefulness", "guess_error"]
 
 _LENGTHS, _ANGLES = 40, 20
 _NEAREST, _LARGEST_NOISE = 1e-9, 1e3
@@ -110,6 +111,39 @@ class Usefulness:
             self.mechanism == WrappedLaplaceMechanism.name and self.numerics == "rounded"
         )
         return self.mechanism if isotropic and isinstance(self.domain, Ball) else None
+
+
+def describe_usefulness(chosen: Sequence[tuple[str, Usefulness]]) -> list[str]:
+    """In words, for the choice within each budget, told by its label."""
+    if not chosen:
+        return []
+    one = chosen[0][1]
+
+    def listed(numbers: Iterable[tuple[str, str]]) -> str:
+        return ", ".join(number if len(chosen) == 1 else f"{number} ({label})" for label, number in numbers)
+
+    if one.spread is None:
+        found = [
+            f"How the noise compares with having {one.n} records at all is left out: it takes spread=, the root mean "
+            "square distance of records to their mean, from public knowledge or paid for, never from these records."
+        ]
+    else:
+        equal = listed((label, str(each.equal_from)) for label, each in chosen)
+        found = [
+            f"Sampling error: with {one.n} records at a spread of {one.spread:.4g}, {one.sampling_error:.4g} even "
+            f"without privacy. The noise errs as much at n = {equal}, and less beyond."
+        ]
+    if one.offset is not None:
+        counts = listed((label, str(each.beats_center_from)) for label, each in chosen)
+        return [
+            *found,
+            f"If the mean lies {one.offset:.4g} from the public centre, the private mean is expected to beat the "
+            f"centre alone from n = {counts} on.",
+        ]
+    within = listed((label, f"{each.center_within:.3g}") for label, each in chosen if not each.exceeds_domain)
+    if within:
+        found.append(f"The public centre alone is better if the mean lies closer to it than {within}.")
+    return found
 
 
 def check_spread(spread: Any) -> float | None:
