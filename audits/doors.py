@@ -25,7 +25,7 @@ from dpmanifolds.auditing.report import AuditReport
 from dpmanifolds.domains import Ball
 from dpmanifolds.manifolds import SPD, Euclidean, Hyperbolic, Manifold, Sphere
 from dpmanifolds.privacy import Budget, GaussianDP, PureDP
-from dpmanifolds.releases import private_class_means, private_mean, private_variance
+from dpmanifolds.releases import private_class_means, private_covariance, private_mean, private_variance
 from dpmanifolds.releases.discriminant import private_discriminant
 
 __all__ = ["DOORS", "DoorRow"]
@@ -150,6 +150,24 @@ def _everywhere(ball: Ball, first: list[int], second: list[int]) -> tuple[Data, 
     return one, other
 
 
+def _pair_of_vectors(ball: Ball, end: tuple[float, float]) -> tuple[Data, Data]:
+    """One vector of the plane moves from the right to another end, the others stand at the centre."""
+    one, other = (np.concatenate([np.zeros((_N - 1, 2)), ball.radius * np.array([at])]) for at in (_RIGHT, end))
+    return (one, None), (other, None)
+
+
+def _turned_persons(ball: Ball) -> tuple[Data, Data]:
+    """A person with seven vectors becomes one with a single vector."""
+    (one, _), (other, _) = _pair_of_vectors(ball, _TURNED)
+    names = list(range(_N))
+    return (np.concatenate([one, np.tile(one[-1:], (6, 1))]), [*names, *names[-1:] * 6]), (other, names)
+
+
+def _one_vector_more(ball: Ball) -> tuple[Data, Data]:
+    (one, _), _ = _pair_of_vectors(ball, _TURNED)
+    return (one, None), (one[:-1], None)
+
+
 def _mean(ball: Ball, budget: Budget, data: Data, rng: Any, **options: Any) -> Any:
     return private_mean(data[0], ball, budget, rng=rng, **options)
 
@@ -176,12 +194,24 @@ def _discriminant(ball: Ball, budget: Budget, data: Data, rng: Any) -> Any:
     return private_discriminant(data[0], data[1], ball, budget, classes=(0, 1), rng=rng)
 
 
+def _covariance(ball: Ball, budget: Budget, data: Data, rng: Any, **options: Any) -> Any:
+    return private_covariance(data[0], ball, budget, group_by=data[1], rng=rng, **options)
+
+
 _ONE, _TWO = partial(_mean, steps=1), partial(_mean, steps=2)
 _ADDED = partial(_mean, steps=1, adjacency="add-remove-one", n_guess=_N)
 _REFINED = partial(_mean, steps=1, refine=1)
 _PRIVATE = partial(_class_means, steps=1, classes=[0, 1], private_labels=True)
 _ACROSS = "from beyond the edge to the opposite side"
-_S1, _S2, _LINE, _SPD = Sphere(1), Sphere(2), Euclidean(1), SPD(2)
+_RIGHT, _UP = (3.0, 0.0), (0.0, 3.0)
+_TURNED, _INSIDE = (-0.75, 3 * np.sqrt(15 / 16)), (-0.225, 0.9 * np.sqrt(15 / 16))
+"""A cosine of −κ²/r² = −1/4: there squares and mean together move farthest. Inside: into another bin of the counts."""
+_SQUARES = partial(_covariance, about="origin", method="one-shot")
+_AT_ONCE = partial(_covariance, method="one-shot")
+_LENGTHS = partial(_covariance, about="origin", method="radius")
+_MORE_VECTORS = partial(_AT_ONCE, adjacency="add-remove-one", n_guess=_N)
+_CENTERED = partial(_covariance, method="center")
+_S1, _S2, _LINE, _SPD, _PLANE = Sphere(1), Sphere(2), Euclidean(1), SPD(2), Euclidean(2)
 
 
 def _rows() -> tuple[DoorRow, ...]:
@@ -201,6 +231,9 @@ def _rows() -> tuple[DoorRow, ...]:
     across_both = partial(_everywhere, first=[0, 0, 1], second=[0, 1, 1])
     to_others = partial(_everywhere, first=[0, 0, 1], second=[2, 3, 3])
     by_person, by_secret = _person_means, partial(_person_means, classes=[0, 1, 2, 3], private_labels=True)
+    orthogonal, turned = "from beyond the edge to a right angle there", "from beyond the edge to a cosine of −1/4 there"
+    bins_too, to_center = "the same, into another bin of the counts", "from beyond the edge to the centre"
+    right_and_up, across, inwards = (partial(_pair_of_vectors, end=end) for end in (_UP, _TURNED, _INSIDE))
     # how it is called, where a pure and where a Gaussian promise is attacked, on which neighbours, how often
     fixed: list[tuple[str, Manifold, Manifold, str, Any, Any, float]] = [
         ("private_mean, one step", _S2, _SPD, _ACROSS, _ONE, _ends, 1.0),
@@ -210,10 +243,12 @@ def _rows() -> tuple[DoorRow, ...]:
         ("private_class_means, private labels", _LINE, _S2, _ACROSS, _PRIVATE, moved, 3.0),
         ("private_class_means, private labels, label changed", _LINE, _S2, other_label, _PRIVATE, relabelled, 3.0),
         ("private_class_means, private labels, both changed", _LINE, _S2, other_both, _PRIVATE, both, 3.0),
+        ("private_covariance, squares alone", _PLANE, _PLANE, orthogonal, _SQUARES, right_and_up, 3.0),
     ]
     in_two, everywhere = "private_class_means, persons in two classes", "a person of both classes moves across"
     gone = "private labels: a person of two classes becomes one of two others"
     fixed.append((in_two, _LINE, _S2, everywhere, by_person, across_both, 3.0))
+    outwards = partial(_ends, first=3.0, second=0.0)
     far, inner = partial(_ends, first=3.0, second=-3.0), partial(_ends, first=1.3, second=-0.6)
     adaptive: list[tuple[str, Manifold, float, Budget, str, Any, Any, float]] = [
         ("private_mean, two steps", _S1, 1.0, _MORE_PURE, _ACROSS, _TWO, _ends, 0.25),
@@ -225,6 +260,15 @@ def _rows() -> tuple[DoorRow, ...]:
         ("private_variance", _LINE, 1.0, _MORE_GAUSSIAN, reach, _variance, _crowded, 0.075),
         ("private_discriminant", _LINE, 1.0, _MORE_PURE, other_label, _discriminant, same_side, 0.3),
         ("private_discriminant", _S2, 1.0, _MORE_GAUSSIAN, _ACROSS, _discriminant, moved, 0.075),
+        ("private_covariance, radius first", _LINE, 1.0, _MORE_PURE, to_center, _LENGTHS, outwards, 0.4),
+        ("private_covariance, radius first", _LINE, 1.0, _MORE_GAUSSIAN, to_center, _LENGTHS, outwards, 0.075),
+        ("private_covariance, centre first", _PLANE, 1.0, _MORE_GAUSSIAN, bins_too, _CENTERED, inwards, 0.2),
+    ]
+    # noise on more than three numbers under a pure ε shows too little of it to any attack
+    several: list[tuple[str, str, Any, Any]] = [
+        ("private_covariance, squares and mean", turned, _AT_ONCE, across),
+        ("private_covariance, one vector more", one_more, _MORE_VECTORS, _one_vector_more),
+        ("private_covariance, group_by", persons, _AT_ONCE, _turned_persons),
     ]
     made = []
     for name, pure, gaussian, told, call, pair, effort in fixed:
@@ -232,6 +276,8 @@ def _rows() -> tuple[DoorRow, ...]:
         made.append(DoorRow(name, gaussian, 1.0, _GAUSSIAN, told, call, pair, 0.5))
     # pure noise of four classes hides its worst case from draws: tests/releases/test_class_persons.py has it exactly
     made.append(DoorRow(in_two, _S1, 1.0, _GAUSSIAN, gone, by_secret, to_others, 0.5))
+    for name, told, call, pair in several:
+        made.append(DoorRow(name, _PLANE, 1.0, _GAUSSIAN, told, call, pair, 0.5))
     return (*made, *(DoorRow(*row, adaptive=True) for row in adaptive))
 
 

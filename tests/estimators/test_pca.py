@@ -74,11 +74,32 @@ def test_it_follows_the_manners_of_scikit_learn():
 
 @pytest.mark.parametrize("solver", ["covariance", "descent"])
 def test_one_record_moves_what_is_noised_by_no_more_than_the_sensitivity(solver):
-    """The noise of a fit has the scale of its sensitivity over μ, read off the release."""
+    """The noise of a fit has the scale of its sensitivity over what earlier stages left of μ, read off the release."""
     release = PrivatePCA(2, GaussianDP(0.5), radius=8.0, solver=solver, steps=1).fit(TABLE).release_
-    bound = np.sqrt(2) * 64 / 4000 if solver == "covariance" else 64 / 4000
-    assert release.sensitivity.value == pytest.approx(bound, rel=1e-5)
-    assert release.scale == pytest.approx(bound / 0.5, rel=1e-5)
+    earlier = sum(stage.guarantee.as_gaussian().mu ** 2 for stage in release.stages) if solver == "covariance" else 0.0
+    assert release.sensitivity.value / release.scale == pytest.approx(np.sqrt(0.25 - earlier), rel=1e-5)
+    if solver == "descent":
+        assert release.sensitivity.value == pytest.approx(64 / 4000, rel=1e-5)
+    else:
+        # vectors with their constant are no longer than the square root of this
+        longest = release.sensitivity.value * 4000 / np.sqrt(2)
+        assert longest < 1.25 * (2 * 8.0) ** 2
+
+
+def test_around_the_mean_it_finds_the_components_of_the_covariance_and_the_mean():
+    """Without the mean the leading component of these vectors is the way to it."""
+    away = np.array([0.0, 0.0, 0.0, 20.0, 0.0, 0.0])
+    pca = PrivatePCA(2, GaussianDP(3.0), radius=60.0, center="mean", random_state=0).fit(TABLE + away)
+    assert np.linalg.norm(pca.components_[:, :2]) > 1.4
+    assert np.allclose(pca.mean_, away, atol=0.5)
+    assert pca.explained_variance_ == pytest.approx([9.0, 6.25], rel=0.2)
+    assert pca.guarantee_.fits(GaussianDP(3.0))
+    plain = PrivatePCA(2, GaussianDP(3.0), radius=60.0, random_state=0).fit(TABLE + away)
+    assert abs(plain.components_[0, 3]) > 0.99
+    with pytest.raises(ArgumentError, match="center='mean'"):
+        PrivatePCA(2, BUDGET, radius=8.0, center="mean", solver="descent").fit(TABLE)
+    with pytest.raises(ArgumentError, match="center"):
+        PrivatePCA(2, BUDGET, radius=8.0, center="median").fit(TABLE)
 
 
 @pytest.mark.parametrize("solver", ["covariance", "descent"])

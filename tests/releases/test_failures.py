@@ -9,22 +9,23 @@ import pytest
 
 import dpmanifolds as dpm
 from dpmanifolds import SPD, Ball, Euclidean, Hyperbolic, NotAvailableError, PureDP, Sphere
-from dpmanifolds.releases.second_moment import private_second_moment
 from dpmanifolds.sums import calibrate, value_facts
+from tests.selection import thorough
 
 IDEALIZED = {"mechanism": "k-norm-gradient", "numerics": "idealized"}
 
 
 @pytest.mark.grid(at_most=1)
+@thorough("releases", 5, 20)
 @pytest.mark.parametrize("across", [False, True])
-def test_the_k_norm_gradient_draws_for_records_at_one_point_of_the_edge(across):
+def test_the_k_norm_gradient_draws_for_records_at_one_point_of_the_edge(across, releases):
     """Each release failed, and none of the neighbour with one record across, after ε = 1.1 had been charged."""
     space, edge = Euclidean(60), np.eye(60)[0]
     records = np.tile(edge, (20, 1))
     if across:
         records[0] = -edge
     ball, budget = Ball(space, np.zeros(60), 1.0), PureDP(1.1)
-    for number in range(5):
+    for number in range(releases):
         release = dpm.private_mean(records, ball, budget, **IDEALIZED, rng=number)
         assert bool(ball.contains(release.value))
 
@@ -87,8 +88,8 @@ def test_a_variance_out_of_range_is_refused_before_it_is_paid_for(tmp_path):
     ball = Ball(Euclidean(1), [0.0], 1.2e154)
     with pytest.raises(dpm.DPManifoldsError):
         dpm.private_variance(np.zeros((10, 1)), ball, PureDP(1.0), ledger=ledger, dataset="study")
-    with pytest.raises(dpm.ArgumentError, match="clip_norm"):
-        private_second_moment(np.ones((10, 2)), 1e160, PureDP(1.0), ledger=ledger, dataset="study")
+    with pytest.raises(dpm.ArgumentError, match="domain"):
+        dpm.private_covariance(np.ones((10, 2)), 1e160, PureDP(1.0), ledger=ledger, dataset="study")
     assert ledger.remaining("study").epsilon == 10.0
 
 

@@ -108,6 +108,8 @@ def test_the_planner_and_its_page_say_it_in_the_same_words() -> None:
 def test_numbers_and_matrices_of_moments_are_not_points_of_the_ball() -> None:
     variance = dpm.private_variance(RECORDS, BALL, HALF, rng=0)
     assert variance.noise_warning == ""
+    mean, moment = dpm.PrivateTangentPCA(BALL, HALF, 1, random_state=0).fit(RECORDS).releases_
+    assert (mean.noise_warning, moment.noise_warning) == (WORDS, "")
 
 
 def test_an_estimator_says_it_too() -> None:

@@ -10,7 +10,6 @@ import pytest
 import dpmanifolds as dpm
 from dpmanifolds import Ball, Euclidean, GaussianDP, Hyperbolic, PlanarShapes, PureDP
 from dpmanifolds.descent.losses import EigenvectorLoss, FrechetMeanLoss, GaussianCovarianceLoss, HyperbolicEmbeddingLoss
-from dpmanifolds.releases.second_moment import private_second_moment
 
 BALL = Ball(Euclidean(2), [0.0, 0.0], 2.0)
 BUDGET = GaussianDP(1.0)
@@ -57,7 +56,8 @@ ENTRIES = {
         GaussianCovarianceLoss(2), x, dpm.SPD(2), BUDGET, start=np.eye(2), steps=2, step_size=0.1, clip_norm=2.0,
         on_invalid="center", rng=0,
     ).value,
-    "second moment": lambda x: private_second_moment(x, 2.0, BUDGET, on_invalid="center", rng=0).value,
+    "covariance": lambda x: dpm.private_covariance(x, 2.0, BUDGET, on_invalid="center", rng=0).value,
+    "covariance in a ball": lambda x: dpm.private_covariance(x, BALL, BUDGET, on_invalid="center", rng=0).value,
 }  # fmt: skip
 
 
@@ -70,8 +70,8 @@ def test_an_odd_record_of_a_list_is_a_malformed_one(entry, kind):
     listed[ROW] = ODD[kind]
     array = NUMBERS.copy()
     array[ROW] = np.nan
-    if entry == "second moment" and np.shape(ODD[kind]) != (2,):
-        pytest.skip("records of a second moment have no public shape: a list of unlike ones is refused")
+    if entry == "covariance" and np.shape(ODD[kind]) != (2,):
+        pytest.skip("a bound on lengths has no public shape of records: a list of unlike ones is refused")
     with warnings.catch_warnings():
         warnings.simplefilter("error")
         assert np.array_equal(ENTRIES[entry](listed), ENTRIES[entry](array))
@@ -187,6 +187,7 @@ def test_no_error_quotes_a_record_or_counts_up_to_it(name):
     assert error.__suppress_context__ or error.__context__ is None
 
 
+@pytest.mark.needs("torch")
 @pytest.mark.parametrize("metric", ["affine-invariant", "log-cholesky"])
 def test_no_batch_element_of_pytorch_is_heard_of(metric):
     """`linalg.cholesky: (Batch element 37)` is a record's number."""
@@ -305,6 +306,16 @@ def test_no_element_decides_whether_a_list_is_one_of_blocks():
             records[row] = blocks[row] = strange
             assert np.allclose(mean_of(records, CAP), mean_of(odd, CAP), atol=1e-12)
             assert np.allclose(mean_of(blocks, CAP), mean_of(odd, CAP), atol=1e-12)
+
+
+@pytest.mark.parametrize("precision", [np.float32, np.float64])
+def test_one_odd_element_among_blocks_of_landmarks_is_a_malformed_record(precision):
+    shapes = PlanarShapes(4).random_point(40, rng=0)
+    landmarks = np.stack([shapes.real, shapes.imag], axis=-1).astype(precision)
+    blocks = [landmarks[:10], landmarks[10:39]]
+    told = mean_of([*blocks, np.full((1, 4, 2), np.nan, dtype=precision)], SHAPES)
+    for strange in (None, "x", np.zeros(7), np.full(4, np.nan + 0j), np.full((1, 4), np.nan + 0j)):
+        assert np.array_equal(mean_of([*blocks, strange], SHAPES), told)
 
 
 def test_a_stream_that_can_be_read_once_takes_one_step_where_its_number_is_protected():

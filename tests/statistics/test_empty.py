@@ -8,7 +8,6 @@ import pytest
 import dpmanifolds as dpm
 from dpmanifolds import SPD, ApproxDP, ArgumentError, Ball, Euclidean, GaussianDP, PlanarShapes, Sphere
 from dpmanifolds.descent.losses import EigenvectorLoss, FrechetMeanLoss
-from dpmanifolds.releases.second_moment import private_second_moment
 
 PROTECTED = {"adjacency": "add-remove-one", "n_guess": 50, "rng": 0}
 BUDGET = GaussianDP(1.0)
@@ -87,7 +86,8 @@ def test_tables_without_rows_are_released():
         ).value  # fmt: skip
 
     def moment(records, center=None):
-        return private_second_moment(records, 1.0, BUDGET, center=center, **PROTECTED).value
+        domain = 1.0 if center is None else Ball(Euclidean(3), center, 1.0)
+        return dpm.private_covariance(records, domain, BUDGET, **PROTECTED).value
 
     expected = descent(none), moment(none)
     for records in (lambda: iter(()), lambda: iter([none]), lambda: iter([none, none])):
@@ -98,12 +98,13 @@ def test_tables_without_rows_are_released():
         moment(lambda: iter(()))
 
 
+@pytest.mark.needs("dask")
 def test_dask_tables_without_rows_are_released():
     da = pytest.importorskip("dask.array")
     none = np.empty((0, 3))
-    expected = private_second_moment(none, 1.0, BUDGET, **PROTECTED).value
+    expected = dpm.private_covariance(none, 1.0, BUDGET, **PROTECTED).value
     for records in (da.zeros((0, 3)), da.from_array(np.zeros((0, 3)), chunks=(1, 2)), _unknown(da.ones((6, 3)))):
-        assert np.array_equal(private_second_moment(records, 1.0, BUDGET, **PROTECTED).value, expected)
+        assert np.array_equal(dpm.private_covariance(records, 1.0, BUDGET, **PROTECTED).value, expected)
 
 
 def test_persons_without_records_are_released():

@@ -10,13 +10,14 @@ import pytest
 from dpmanifolds import ArgumentError
 from dpmanifolds.records.persons import persons_of
 from dpmanifolds.records.source import source_of
-from dpmanifolds.sums.outer import SquareContribution, exact_product, finest_factor_exponent, sum_outer, whole_rows
+from dpmanifolds.sums.joint_moment import JointContribution
+from dpmanifolds.sums.outer import exact_product, finest_factor_exponent, sum_outer, whole_rows
 
 HARD = np.array(
     [[np.nan, 0, 0], [np.inf, 1, 0], [1e300, 1e300, -1e300], [1e-300, 0, 0], [5e-324, 0, 0], [0, 0, 0], [1, 0, 0],
      [2, 0, 0], [1e154, 1e155, 0], [0.6, 0.8, 1e-17]]
 )  # fmt: skip
-RULE = SquareContribution(3, 1.0, exponent=25)
+RULE = JointContribution(3, 1.0, 0.0, exponent=25)
 
 
 def exact(records, rule=RULE, persons=None, chosen=None):
@@ -53,7 +54,7 @@ def test_totals_do_not_depend_on_the_memory_layout(dim):
     records = np.random.default_rng(8).standard_normal((3000, dim)) * 3
     wide = np.zeros((3000, 2 * dim))
     wide[:, ::2] = records
-    rule = SquareContribution(dim, 1.0, exponent=finest_factor_exponent(dim))
+    rule = JointContribution(dim, 1.0, 0.0, exponent=finest_factor_exponent(dim))
     found = [exact(form, rule).integers for form in (records, np.asfortranarray(records), wide[:, ::2])]
     assert found[0] == found[1] == found[2]
 
@@ -68,7 +69,7 @@ def test_the_total_is_the_second_moment():
 @pytest.mark.parametrize("dim", [1, 2, 3, 64])
 def test_many_records_at_the_edge_do_not_overflow_at_the_finest_exponent(dim):
     """4096 of them are multiplied at once: at an exponent of 26 their sum would leave 64 bits."""
-    rule = SquareContribution(dim, 1.0, exponent=finest_factor_exponent(dim))
+    rule = JointContribution(dim, 1.0, 0.0, exponent=finest_factor_exponent(dim))
     alone = exact(np.eye(dim)[:1], rule).integers[0]
     assert 0.999 * 4**rule.exponent < alone <= 4**rule.exponent
     assert exact(np.tile(np.eye(dim)[:1], (9000, 1)), rule).integers[0] == 9000 * alone
@@ -134,4 +135,4 @@ def test_shapes_and_exponents_are_checked():
     with pytest.raises(ArgumentError, match="shape"):
         exact(np.zeros((5, 2)))
     with pytest.raises(ArgumentError, match="at most"):
-        exact(np.zeros((5, 3)), SquareContribution(3, 1.0, exponent=26))
+        exact(np.zeros((5, 3)), JointContribution(3, 1.0, 0.0, exponent=26))

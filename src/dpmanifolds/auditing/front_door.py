@@ -24,11 +24,11 @@ and take most of the time, are remembered between calls.
 >>> said.values.tolist(), bool(said.noisy[0] * release.step == release.coordinates[0])
 ([0], True)
 
-All noise of means, counts and variances is added by four classes of `dpmanifolds.noise`. While `overheard_noise` is
-open they note down the integers that came in (private) and went out (public), and draw with `factor` times their scale:
-the one place where an audit makes noise weaker. A transcript can also be `forced`: the integers that go out are then
-those of another run, so that the same call on a neighbour shows what it would have had to hide there. Meant for audits:
-while it is open, it is open for all threads of the process.
+All noise of means, counts, variances and covariances is added by seven classes of `dpmanifolds.noise`. While
+`overheard_noise` is open they note down the integers that came in (private) and went out (public), and draw with
+`factor` times their scale: the one place where an audit makes noise weaker. A transcript can also be `forced`: the
+integers that go out are then those of another run, so that the same call on a neighbour shows what it would have had to
+hide there. Meant for audits: while it is open, it is open for all threads of the process.
 """
 
 from __future__ import annotations
@@ -45,8 +45,9 @@ import numpy as np
 
 from dpmanifolds._validate import positive_integer, positive_number
 from dpmanifolds.auditing.report import AuditReport
-from dpmanifolds.errors import ArgumentError, DPManifoldsError, NoiseExceedsDomainWarning
+from dpmanifolds.errors import ArgumentError, DPManifoldsError, NoiseExceedsDomainWarning, NotAvailableError
 from dpmanifolds.noise import LatticeGaussian, LatticeLaplace, RoundedGaussian, RoundedLaplace, as_generator
+from dpmanifolds.noise.symmetric import SymmetricGaussian, SymmetricLaplace, WishartDifference
 from dpmanifolds.releases import ClassMeans, Release, statistic, variance
 from dpmanifolds.releases.discriminant import Discriminant
 
@@ -62,8 +63,19 @@ __all__ = [
     "remembered_plans",
 ]
 
-Law: TypeAlias = RoundedGaussian | RoundedLaplace | LatticeGaussian | LatticeLaplace
-_LAWS = (RoundedGaussian, RoundedLaplace, LatticeGaussian, LatticeLaplace)
+_Scored: TypeAlias = (
+    RoundedGaussian | RoundedLaplace | LatticeGaussian | LatticeLaplace | SymmetricGaussian | SymmetricLaplace
+)
+Law: TypeAlias = _Scored | WishartDifference
+_LAWS = (
+    RoundedGaussian,
+    RoundedLaplace,
+    LatticeGaussian,
+    LatticeLaplace,
+    SymmetricGaussian,
+    SymmetricLaplace,
+    WishartDifference,
+)
 
 
 class PathError(DPManifoldsError):
@@ -83,6 +95,11 @@ class Said:
 
     def ratio(self, others: np.ndarray, factor: float) -> float:
         """How much likelier, in logarithms, the answer is for these values than for others, at so much of the noise."""
+        if isinstance(self.law, WishartDifference):
+            raise NotAvailableError(
+                "the density of a difference of two Wishart matrices has no formula: attack fewer columns, where the "
+                "Laplace law in Frobenius norm is taken."
+            )
         law = replace(self.law, scale=self.law.scale * factor)
         return float(law.log_density(self.noisy - self.values) - law.log_density(self.noisy - others))
 

@@ -242,23 +242,13 @@ def _components(job: Any, count: int) -> tuple[dict[str, Any], dict[str, Any]]:
     else:
         model = PrivateTangentPCA(ball, job.budget, count, **terms)
         releases = dict(zip(("mean", "second-moment"), model.fit(points, group_by=job.groups).releases_, strict=True))
-    moment = np.asarray(releases["second-moment"].value)
     found = {
         "components": model.components_,
         "explained_variance": model.explained_variance_,
-        "total_variance": np.asarray(_positive_trace(moment, job.ball.manifold.dim)),
+        "total_variance": np.asarray(np.trace(releases["second-moment"].value)),
         "mean": np.asarray(model.mean_),
     }
     return found, releases
-
-
-def _positive_trace(coordinates: Any, dim: int) -> float:
-    """The sum of the eigenvalues above 0 of a released second moment."""
-    import numpy as np
-
-    from dpmanifolds.manifolds._symmetric import from_upper_triangle
-
-    return float(np.maximum(np.linalg.eigvalsh(from_upper_triangle(coordinates, dim)), 0.0).sum())
 
 
 @app.command(rich_help_panel="Release")

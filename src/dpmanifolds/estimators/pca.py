@@ -8,9 +8,9 @@
 >>> pca.solver_, pca.components_.shape, pca.guarantee_.fits(ApproxDP(1.0, 1e-6))
 ('covariance', (2, 6), True)
 
-Vectors are shifted by a public `center` and shortened to the public norm `radius` R. "covariance" releases (1/n)Σxxᵀ,
-an exact sum of integers with the noise that suits the budget (`private_second_moment`), and takes its eigenvectors.
-"descent" runs `private_descent` on the Grassmannian, whose gradients are bounded by R²/2.
+Vectors lie within the public `radius` R of a public `center`. "covariance" releases their second moment around it, or
+their covariance (`private_covariance`), and takes its eigenvectors. "descent" runs `private_descent` on the
+Grassmannian, whose gradients are bounded by R²/2.
 """
 # ruff: noqa: N803
 
@@ -26,18 +26,18 @@ from sklearn.base import ClassNamePrefixFeaturesOutMixin, TransformerMixin
 from sklearn.utils.validation import check_is_fitted
 
 from dpmanifolds._arrays import Array, to_numpy
-from dpmanifolds._validate import choice, positive_integer, positive_number, record_numbers
+from dpmanifolds._validate import choice, hide_records, positive_integer, positive_number, real_numbers, record_numbers
 from dpmanifolds.descent import StepRule
 from dpmanifolds.descent.losses import PCALoss
-from dpmanifolds.domains import Domain
+from dpmanifolds.domains import Ball, Domain
 from dpmanifolds.errors import ArgumentError
 from dpmanifolds.estimators._base import Asked, PrivateTransformer, rows_of
-from dpmanifolds.manifolds import Grassmann
-from dpmanifolds.manifolds._symmetric import from_upper_triangle
+from dpmanifolds.manifolds import Euclidean, Grassmann
 from dpmanifolds.privacy import Budget
 from dpmanifolds.privacy.budget import checked_budget
 from dpmanifolds.releases import Release, private_descent
-from dpmanifolds.releases.second_moment import private_second_moment, private_tangent_moment
+from dpmanifolds.releases.covariance import private_covariance, released_mean
+from dpmanifolds.releases.second_moment import private_tangent_moment
 from dpmanifolds.releases.statistic import ON_INVALID, check_domain
 
 __all__ = ["PrivatePCA", "PrivateTangentPCA"]
@@ -61,12 +61,14 @@ class PrivatePCA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Asked):  # t
     """Principal subspaces of vectors (n, p) under a budget, with scikit-learn's interface.
 
     `radius` and `center` must come from public knowledge (pixel ranges, units), never from X; the components are those
-    of the second moment around `center`. Rows that are not finite raise before anything is drawn (outside of the
-    promise); with `on_invalid="center"` they count as the centre, inside of it. `solver="auto"` takes "covariance" up
-    to 3000 columns: under Gaussian noise the part of the second moment that turns the subspace errs by R²/(nμ) per
-    entry either way (√2·R²/(nμ) on orthonormal coordinates, R²√T/(nμ) on each of T gradients), but a descent must also
-    converge; under a pure ε its steps share ε as well (docs/proofs/second_moment.md, P5; P6 on how small an ε is too
-    small). With `state`, a path, a descent goes on after a crash (`private_descent`).
+    of the second moment around `center`, by default the origin, or with `center="mean"` of the covariance: vectors lie
+    within the radius of the origin then, and the mean is released along. Rows that are not finite raise before anything
+    is drawn (outside of the promise); with `on_invalid="center"` they count as the centre, inside of it.
+    `solver="auto"` takes "covariance" up to 3000 columns: under Gaussian noise the part of the second moment that turns
+    the subspace errs by R²/(nμ) per entry either way (√2·R²/(nμ) on orthonormal coordinates, R²√T/(nμ) on each of T
+    gradients), but a descent must also converge; under a pure ε its steps share ε as well
+    (docs/proofs/second_moment.md, P5; P6 on how small an ε is too small). With `state`, a path, a descent goes on after
+    a crash (`private_descent`).
 
     >>> import numpy as np
     >>> import dpmanifolds as dpm
@@ -87,7 +89,7 @@ class PrivatePCA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Asked):  # t
     explained_variance_: np.ndarray | None
     """Their eigenvalues in the noisy second moment, none below 0; None for "descent", which does not release them."""
     mean_: np.ndarray
-    """The public centre."""
+    """The public centre, or with `center="mean"` the released mean."""
     solver_: str
     release_: Release
 
@@ -118,7 +120,9 @@ class PrivatePCA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Asked):  # t
         choice("solver", self.solver, ("auto", "covariance", "descent"))
         choice("on_invalid", self.on_invalid, ON_INVALID)
         radius = positive_number("radius", self.radius)
-        table = np.asarray(to_numpy(record_numbers("X", X)), dtype=np.float64)
+        wanted = None if self.center is None else np.shape(self.center)
+        with hide_records():
+            table = np.asarray(to_numpy(real_numbers("X", record_numbers("X", X, wanted))), dtype=np.float64)
         if table.ndim != 2 or table.shape[1] < 2:
             raise ArgumentError(f"X must be a table of shape (n, p) with p ≥ 2; got {table.shape}.")
         features = table.shape[1]
@@ -127,15 +131,19 @@ class PrivatePCA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Asked):  # t
             raise ArgumentError(
                 f"must be below the number of columns, {features}; got {kept}.", argument="n_components"
             )
-        center = np.zeros(features) if self.center is None else np.asarray(self.center, dtype=np.float64)
+        around_mean = isinstance(self.center, str) and choice("center", self.center, ("mean",)) == "mean"
+        public = None if around_mean else self.center
+        center = np.zeros(features) if public is None else np.asarray(public, dtype=np.float64)
         if center.shape != (features,) or not np.all(np.isfinite(center)):
             raise ArgumentError(f"must be {features} finite numbers from public knowledge.", argument="center")
         self.solver_ = self._chosen(features)
         if self.state is not None and self.solver_ != "descent":
             raise ArgumentError("state= is for solver='descent', which works in steps; the covariance is one draw.")
+        if around_mean and self.solver_ == "descent":
+            raise ArgumentError("center='mean' is for solver='covariance'; a descent needs a public centre.")
         self.mean_, self.n_features_in_, self._n_features_out = center, features, kept
         if self.solver_ == "covariance":
-            self._by_covariance(table, radius, kept, group_by)
+            self._by_covariance(table, Ball(Euclidean(features), center, radius), kept, group_by)
         else:
             self._by_descent(table, radius, kept, group_by)
         self.guarantee_ = self.release_.guarantee
@@ -146,11 +154,14 @@ class PrivatePCA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Asked):  # t
             return self.solver
         return "covariance" if features <= _LARGEST_MATRIX else "descent"
 
-    def _by_covariance(self, table: np.ndarray, radius: float, kept: int, group_by: Any) -> None:
-        release = private_second_moment(
-            table, radius, self.budget, center=self.mean_, group_by=group_by, **self._terms()
+    def _by_covariance(self, table: np.ndarray, ball: Ball, kept: int, group_by: Any) -> None:
+        around_mean = isinstance(self.center, str)
+        release = private_covariance(
+            table, ball, self.budget, about="mean" if around_mean else "origin", group_by=group_by, **self._terms()
         )
-        values, vectors = _principal(release, table.shape[1])
+        if around_mean:
+            self.mean_ = released_mean(release)
+        values, vectors = _principal(release)
         self.components_ = np.ascontiguousarray(vectors[:kept])
         self.explained_variance_ = values[:kept]
         self.release_ = release
@@ -160,9 +171,11 @@ class PrivatePCA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Asked):  # t
         default = _PURE_STEPS if self.budget.bounded_loss else _STEPS
         # any public start will do, as long as no principal direction is likely to be orthogonal to it
         start = space.project(np.random.default_rng(0).standard_normal(space.point_shape))
+        with hide_records():
+            shifted = table - self.mean_
         self.release_ = private_descent(
             PCALoss(space, radius),
-            table - self.mean_,
+            shifted,
             space,
             self.budget,
             start=start,
@@ -270,7 +283,7 @@ class PrivateTangentPCA(PrivateTransformer):
 
     def _keep(self, moment: Release, count: int) -> None:
         """Eigenvalues and eigenvectors of the noisy second moment, the largest entry of each vector above 0."""
-        values, vectors = _principal(moment, self.manifold_.dim)
+        values, vectors = _principal(moment)
         largest = np.take_along_axis(vectors, np.argmax(np.abs(vectors), axis=1)[:, None], axis=1)
         self.components_ = (vectors * np.where(largest < 0, -1.0, 1.0))[:count]
         self.explained_variance_ = values[:count]
@@ -289,7 +302,7 @@ class PrivateTangentPCA(PrivateTransformer):
         return self.manifold_.move(self.mean_, rows_of(X, len(self.components_)) @ self.components_)
 
 
-def _principal(moment: Release, dim: int) -> tuple[np.ndarray, np.ndarray]:
+def _principal(moment: Release) -> tuple[np.ndarray, np.ndarray]:
     """Eigenvalues of a released second moment, none below 0 and the largest first, and its eigenvectors as rows."""
-    values, frame = np.linalg.eigh(from_upper_triangle(moment.value, dim))
+    values, frame = np.linalg.eigh(moment.value)
     return np.maximum(values[::-1], 0.0), frame.T[::-1]

@@ -15,8 +15,6 @@ diagonal get the rounded y/√2, drawn without error (theorem 2 there: σ²/2 is
 entries that is symmetrised afterwards has, up to rounding, the same law for the Gaussian, with twice the draws; the
 ℓ2-Laplace would have more noise, as its size grows with the dimension.
 
-`others` are further integers that move along: |c(S) − c(S')|² + |o − o'|² ≤ Δ². They get noise like the diagonal.
-
 **Theorem.** Let A, B be independent with density f(a) ∝ exp(−tr(a)/s) on the positive semidefinite d×d matrices, and
 let ‖M − M'‖_* ≤ Δ for neighbours (nuclear norm). Then M + A − B is (Δ/s)-differentially private.
 
@@ -35,7 +33,6 @@ enclosure of an entry does not fit into one cell of the lattice more bits of G a
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
 from dataclasses import dataclass
 from fractions import Fraction
 from typing import Any, ClassVar
@@ -61,37 +58,28 @@ class _SymmetricNoise:
     dim: int
     scale: Scale
     """Of the diagonal."""
-    others: int = 0
     radial: ClassVar[bool] = False
 
     def __post_init__(self) -> None:
         positive_integer("dim", self.dim)
-        positive_integer("others", self.others, at_least=0)
         exact_scale(self.scale, math.inf)
 
     @property
     def coordinates(self) -> int:
         """How many numbers are drawn."""
-        return self.dim * (self.dim + 1) // 2 + self.others
+        return self.dim * (self.dim + 1) // 2
 
     def release(self, values: Any, rng: Any = None) -> np.ndarray:
         """A symmetric matrix of integers of any size (dim, dim), with noise: Python's integers, of any size too."""
-        return self.release_with(values, (), rng)[0]
-
-    def release_with(self, values: Any, others: Sequence[int], rng: Any = None) -> tuple[np.ndarray, list[int]]:
-        """The same, and the other integers with theirs."""
-        steps = whole_matrix(values, self.dim)
-        if len(others) != self.others:
-            raise ArgumentError(f"others must be {self.others} integers; got {len(others)}.")
+        noisy = whole_matrix(values, self.dim)
         above, diagonal = np.triu_indices(self.dim, 1), np.diag_indices(self.dim)
         source, scale = BitStream(as_generator(rng)), rational(self.scale)
         drawn = draw_rounded(self.coordinates, scale, source, radial=self.radial, halved=above[0].size)
         noise = np.array(drawn, dtype=object)
-        noisy = steps.copy()
         noisy[diagonal] += noise[: self.dim]
-        noisy[above] += noise[self.dim + self.others :]
+        noisy[above] += noise[self.dim :]
         noisy.T[above] = noisy[above]
-        return noisy, [int(a) + b for a, b in zip(others, noise[self.dim : self.dim + self.others], strict=True)]
+        return noisy
 
 
 class SymmetricGaussian(_SymmetricNoise):
@@ -100,6 +88,10 @@ class SymmetricGaussian(_SymmetricNoise):
     >>> SymmetricGaussian(dim=2, scale=4.0).mu(frobenius_steps=2)
     0.5000000000000001
     """
+
+    def log_density(self, offsets: np.ndarray) -> np.ndarray:
+        """ln of the density of noise (..., dim, dim), up to a constant."""
+        return np.asarray(-np.square(_frobenius(offsets) / float(self.scale)) / 2)
 
     def mu(self, frobenius_steps: Scale) -> float:
         """An upper bound, tight to rounding, of the μ at which matrices that move so far are released."""
@@ -120,6 +112,10 @@ class SymmetricLaplace(_SymmetricNoise):
 
     radial: ClassVar[bool] = True
 
+    def log_density(self, offsets: np.ndarray) -> np.ndarray:
+        """ln of the density of noise (..., dim, dim), up to a constant."""
+        return np.asarray(-_frobenius(offsets) / float(self.scale))
+
     def epsilon(self, frobenius_steps: Scale) -> float:
         """An upper bound, tight to rounding, of the ε at which matrices that move so far are released."""
         return ratio_up("frobenius_steps", frobenius_steps, self.scale)
@@ -128,6 +124,10 @@ class SymmetricLaplace(_SymmetricNoise):
     def spread(self) -> float:
         """The standard deviation of an entry off the diagonal: one of D coordinates has σ√(D + 1)."""
         return float(self.scale) * math.sqrt((self.coordinates + 1) / 2)
+
+
+def _frobenius(matrices: np.ndarray) -> np.ndarray:
+    return np.asarray(np.linalg.norm(matrices.astype(np.float64), axis=(-2, -1)))
 
 
 def whole_matrix(values: Any, dim: int) -> np.ndarray:

@@ -2,6 +2,7 @@
 
 from dpmanifolds.releases.classes import ClassMeans, private_class_means
 from dpmanifolds.releases.confidence import ConfidenceRegion, confidence_region, population_region
+from dpmanifolds.releases.covariance import private_covariance
 from dpmanifolds.releases.descent import private_descent, private_median
 from dpmanifolds.releases.mean import private_mean
 from dpmanifolds.releases.release import Release
@@ -15,6 +16,7 @@ __all__ = [
     "confidence_region",
     "population_region",
     "private_class_means",
+    "private_covariance",
     "private_descent",
     "private_mean",
     "private_median",

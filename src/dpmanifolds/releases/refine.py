@@ -23,10 +23,11 @@ from dpmanifolds.releases.release import Release
 from dpmanifolds.releases.statistic import Request, best_cut, warn_of_noise
 from dpmanifolds.sums import ExpectedError
 from dpmanifolds.sums.counts import PERSON_UNIT, CountsNoise, DistanceBins, counts_noise
+from dpmanifolds.sums.shrink_spectrum import fit_total
 from dpmanifolds.sums.steps import move_plan
 from dpmanifolds.sums.total import RecordSums
 
-__all__ = ["refined_mean"]
+__all__ = ["refined_mean", "release_counts"]
 
 _HISTOGRAM_SHARE, _ROUGH_SHARE = 0.05, 0.15
 _EDGES = 24
@@ -114,7 +115,7 @@ def _shrunk(
         unit=noise.unit,
     )
     counts = noise.draw(records.total(bins).integers, request.account.rng)
-    counted = _counts_release(request, noise, counts, n)
+    counted = release_counts(request, noise, counts, n)
     total = float(n) if request.guess is None else max(1.0, float(np.sum(counts)))
     radius, moved = best_radius(counts, edges, total, error / ball.radius, floor)
     if radius < ball.radius and radius < manifold.injectivity_radius:
@@ -130,7 +131,7 @@ def best_radius(
     >>> best_radius(np.array([2.0, 98.0, 1.0, -3.0]), np.array([1.0, 2.0, 4.0, 8.0]), 100.0, error=0.1)
     (2.0, 0.005522847498307936)
     """
-    likely = _possible(counts, total)
+    likely = fit_total(counts, total)
     middles = np.sqrt(edges[1:] * edges[:-1])
     found = []
     for number, edge in enumerate(edges.tolist()):
@@ -140,14 +141,8 @@ def best_radius(
     return min(found)[1:]
 
 
-def _possible(counts: np.ndarray, total: float) -> np.ndarray:
-    """The nearest counts that are not negative and sum to `total`: (count − shift)⁺ for one shift."""
-    falling = np.sort(counts)[::-1]
-    shifts = (np.cumsum(falling) - total) / np.arange(1, len(counts) + 1)
-    return np.asarray(np.maximum(counts - shifts[np.flatnonzero(falling > shifts)[-1]], 0.0))
-
-
-def _counts_release(request: Request, noise: CountsNoise, counts: np.ndarray, n: int) -> Release:
+def release_counts(request: Request, noise: CountsNoise, counts: np.ndarray, n: int) -> Release:
+    """Noisy counts, with everything that is promised about them."""
     cells, spread = len(counts), noise.deviation * math.sqrt(len(counts))
     domain: Domain = Ball(Euclidean(cells), np.full(cells, n / cells), float(n))
     return Release(

@@ -33,7 +33,7 @@ from dpmanifolds.sums import Draw, ExpectedError, Mechanism
 __all__ = ["Release", "release_of"]
 
 _SCHEMA = 2
-_DIRECTIONS = ("second moment", "counts", "contrast")
+_DIRECTIONS = ("second moment", "covariance", "counts", "contrast")
 _DTYPES = ("float64", "complex128", "float32", "complex64")
 _NUMERICS = {
     "rounded": "rounded: exactly rounded noise on a public lattice; the promise holds for the bits that are "

@@ -1,11 +1,4 @@
-"""The private second moment (1/n)Σ vvᵀ of vectors, and that of tangent coordinates around a private mean.
-
->>> import numpy as np
->>> from dpmanifolds import GaussianDP
->>> X = np.random.default_rng(0).standard_normal((2000, 3))
->>> release = private_second_moment(X, clip_norm=4.0, budget=GaussianDP(1.0))
->>> release.statistic, release.value.shape, release.mechanism
-('second moment', (6,), 'wrapped-gaussian')
+"""Second moments (1/n)Σ vvᵀ: how far one record moves them, what one promises, and that of tangent coordinates.
 
 Replacing a record replaces one term vvᵀ by wwᵀ, of rank one and trace at most C²:
 
@@ -13,7 +6,8 @@ Replacing a record replaces one term vvᵀ by wwᵀ, of rank one and trace at mo
 
 both attained by orthogonal v and w of length C. Vectors become integers on their own, before their squares are formed,
 so that both bounds hold exactly in whole steps (`sums.moments`). A person with several vectors has one term (1/m)Σ vvᵀ,
-positive semidefinite with a trace of at most C²: the same bounds. Proofs: docs/proofs/second_moment.md.
+positive semidefinite with a trace of at most C²: the same bounds. Proofs: docs/proofs/second_moment.md. Of ordinary
+vectors: `private_covariance`.
 """
 
 from __future__ import annotations
@@ -24,18 +18,15 @@ from typing import Any
 import numpy as np
 
 from dpmanifolds._arrays import Array
-from dpmanifolds._points import has_parts, leaves
-from dpmanifolds._validate import hide_records, number_between
+from dpmanifolds._validate import number_between
 from dpmanifolds.domains import Ball, Domain
 from dpmanifolds.errors import ArgumentError
 from dpmanifolds.manifolds import Euclidean
 from dpmanifolds.manifolds._symmetric import upper_triangle
 from dpmanifolds.privacy import Budget, Guarantee, Sensitivity, compose
 from dpmanifolds.releases.release import Release
-from dpmanifolds.releases.statistic import Terms, best_cut, check_request, check_terms
-from dpmanifolds.sums import Draw
+from dpmanifolds.releases.statistic import Terms, best_cut, check_request
 from dpmanifolds.sums.contribution import TangentContribution
-from dpmanifolds.sums.mechanism import Facts, SumShape
 from dpmanifolds.sums.moments import (
     MomentNoise,
     TangentSquareContribution,
@@ -43,14 +34,14 @@ from dpmanifolds.sums.moments import (
     moment_noise,
     nuclear_steps,
 )
-from dpmanifolds.sums.outer import SquareContribution, finest_factor_exponent, sum_outer
+from dpmanifolds.sums.outer import finest_factor_exponent, sum_outer
+from dpmanifolds.sums.shrink_spectrum import BulkNoise, shrink_spectrum
 from dpmanifolds.sums.steps import StepPlan
-from dpmanifolds.sums.total import check_rules, read_records
-from dpmanifolds.sums.wrapped import WrappedGaussianMechanism, WrappedLaplaceMechanism
 
 __all__ = [
+    "MomentFacts",
+    "TangentMoment",
     "nuclear_sensitivity_of_second_moment",
-    "private_second_moment",
     "private_tangent_moment",
     "sensitivity_of_second_moment",
 ]
@@ -58,7 +49,6 @@ __all__ = [
 _UP = 1 + 2.0**-49
 _NUMERICS = ("safe", "rounded")
 _SMALLEST, _LARGEST = 1e-100, 1e100
-_RULES = ("records must be finite numbers",)
 
 
 def sensitivity_of_second_moment(clip_norm: float, n: int, dim: int) -> Sensitivity:
@@ -86,137 +76,59 @@ def _moved(clip_norm: float, n: int, steps: int, trace: int, bound: str, adjacen
     return Sensitivity(value, "second moment of clipped vectors", "P", statement, adjacency)
 
 
-def private_second_moment(
-    vectors: Any,
-    clip_norm: float,
-    budget: Budget,
-    *,
-    center: Any = None,
-    group_by: Any = None,
-    adjacency: str = "replace-one",
-    n_guess: int | None = None,
-    on_invalid: str = "raise",
-    unit: str | None = None,
-    ledger: Any = None,
-    dataset: str | None = None,
-    rng: Any = None,
-) -> Release:
-    """(1/n)Σ vvᵀ of `vectors` (n, d) less a public `center`, each shortened to the public length `clip_norm`.
-
-    The value is the diagonal, and then √2 times what is above it row by row. Of the Gaussian, the Laplace in Frobenius
-    norm and the difference of two Wishart matrices the one with the smallest noise off the diagonal is taken; public
-    numbers decide. With `group_by` n is the number of persons and each has one term. Vectors that are not finite raise
-    before anything is drawn (outside of the promise), or count as the centre (`on_invalid="center"`, inside of it).
-    Other arguments as in `private_mean`; `vectors` in every form that can be read more than once, block by block.
-    """
-    terms = check_terms(
-        budget,
-        group_by=group_by,
-        adjacency=adjacency,
-        n_guess=n_guess,
-        on_invalid=on_invalid,
-        unit=unit,
-        ledger=ledger,
-        dataset=dataset,
-        rng=rng,
-    )
-    radius = number_between("clip_norm", clip_norm, _SMALLEST, _LARGEST)
-    shape = None if center is None else np.shape(center)
-    records = read_records(None, vectors, group_by=group_by, guess=terms.guess, shape=shape)
-    records.source.refuse_single_use()
-    with hide_records():
-        dim = _dimension(records.source.template())
-    noise = moment_noise(dim, budget, terms.unit, adjacency=adjacency)
-    rule = SquareContribution(dim, radius, noise.exponent, _public_center(center, dim), mends=terms.mends)
-    total = sum_outer(records.source, rule, records.persons)
-    check_rules(total, _RULES, f"R^{dim}")
-    moment = _Moment(terms, radius, terms.guess or total.rows, noise)
-    terms.spend(
-        "second moment", noise.guarantee, moment.count, mechanism=noise.mechanism, numerics="rounded", clip_norm=radius
-    )
-    return moment.release(total.integers, total.rows)
-
-
-def _dimension(template: Any) -> int:
-    shape = leaves(template)[0].shape
-    if has_parts(template) or len(shape) != 2 or shape[1] < 1:
-        raise ArgumentError(f"vectors must be a table of shape (n, d); got records of shape {tuple(shape[1:])}.")
-    return int(shape[1])
-
-
-def _public_center(center: Any, dim: int) -> np.ndarray | None:
-    if center is None:
-        return None
-    point = np.asarray(center, dtype=np.float64)
-    if point.shape != (dim,) or not np.all(np.isfinite(point)):
-        raise ArgumentError(f"must be {dim} finite numbers from public knowledge.", argument="center")
-    return point
-
-
 @dataclass(frozen=True)
-class _Moment:
+class MomentFacts:
     """What is public about a second moment, in the units of the records."""
 
     terms: Terms
     radius: float
+    """The longest vector there is."""
     count: int
     """The public number of records, or the guess of it."""
     noise: MomentNoise
 
     @property
     def step(self) -> float:
+        """Of the lattice that noisy entries lie on."""
         return self.radius * self.radius / self.count / self.noise.steps
 
     @property
     def ball(self) -> Ball:
+        """Where second moments lie: within the squared radius of 0 in Frobenius norm."""
         plane = Euclidean(self.noise.law.dim * (self.noise.law.dim + 1) // 2)
         return Ball(plane, np.zeros(plane.dim), self.radius**2)
 
     @property
     def sensitivity(self) -> Sensitivity:
-        nuclear, added = self.noise.is_nuclear, self.noise.weight is not None
-        bound = ("(C² + c₀)/n" if added else "2·C²/n") if nuclear else ("√(C⁴ + c₀²)/n" if added else "√2·C²/n")
-        statement = f"{bound} in {'nuclear' if nuclear else 'Frobenius'} norm"
-        if not added:
+        """In the norm that the noise is made for."""
+        factor = "" if self.terms.guess is not None else "2·" if self.noise.is_nuclear else "√2·"
+        statement = f"{factor}C²/n in {'nuclear' if self.noise.is_nuclear else 'Frobenius'} norm"
+        if factor:
             statement += " (C²/n in one dimension)"
         return _moved(self.radius, self.count, self.noise.moved, self.noise.steps, statement, self.terms.adjacency)
 
-    def release(self, total: list[int], rows: int) -> Release:
-        """One draw, with everything that is promised about it."""
-        noisy, count = self.noise.draw(total, rows, self.terms.account.rng)
-        divisor = 1.0 if count is None else self.count / count
-        coordinates = upper_triangle(noisy.astype(np.float64)) * (self.step * divisor)
+    @property
+    def theorem(self) -> str:
+        """Why the noise keeps the promise."""
         if self.noise.is_nuclear:
-            return self._by_wishart(coordinates)
-        family = WrappedGaussianMechanism if self.noise.is_gaussian else WrappedLaplaceMechanism
-        ball, adjacency = self.ball, self.terms.adjacency
-        shape = SumShape(ball.manifold.dim, ball.radius, self.count, adjacency)
-        scale = float(self.noise.law.scale)
-        law = family(
-            facts=Facts(ball, self.sensitivity, adjacency=adjacency, unit=self.terms.unit, shape=shape),
-            scale=scale * self.step,
-            step=self.step,
-            guarantee=self.noise.guarantee,
-            numerics="rounded",
-            sigma_steps=scale,
-        )
-        return self.terms.release(
-            law,
-            Draw(law.point_of(coordinates), coordinates),
-            statistic="second moment",
-            n=self.terms.public_count(self.count),
-            reason="smallest noise off the diagonal from public facts",
-        )
+            return "nuclear sensitivity over the scale of two Wishart matrices (docs/proofs/second_moment.md, P3)"
+        return "Frobenius sensitivity over the scale of symmetric noise (docs/proofs/second_moment.md, P2)"
 
-    def _by_wishart(self, coordinates: np.ndarray) -> Release:
+    @property
+    def bulk(self) -> BulkNoise:
+        """What the noise does to eigenvalues."""
+        return BulkNoise(self.noise.spread * self.radius**2 / self.count, wishart=self.noise.is_nuclear)
+
+    def release(self, coordinates: np.ndarray, value: np.ndarray) -> Release:
+        """Noisy coordinates, the matrix that was made of them, and everything that is promised about them."""
         return Release(
             statistic="second moment",
-            value=coordinates,
+            value=value,
             coordinates=coordinates,
             guarantee=self.noise.guarantee,
             budget=self.terms.budget,
             mechanism=self.noise.mechanism,
-            theorem="nuclear sensitivity over the scale of two Wishart matrices (docs/proofs/second_moment.md, P3)",
+            theorem=self.theorem,
             numerics="rounded",
             sensitivity=self.sensitivity,
             scale=float(self.noise.law.scale) * self.step,
@@ -224,7 +136,7 @@ class _Moment:
             n=self.terms.public_count(self.count),
             domain=self.ball,
             expected_error=None,
-            reason="smaller off the diagonal than noise of the same size in every direction",
+            reason="smallest noise off the diagonal from public facts",
             reproducible=self.terms.account.reproducible,
         )
 
@@ -259,7 +171,7 @@ def private_tangent_moment(
     """A mean m by tangent steps for `mean_share` of the budget, and (1/n)Σ vvᵀ of v = log_m x for the rest.
 
     Coordinates are shortened to the public `clip_norm`, by default the radius of the domain: whatever m is, a record
-    moves their second moment by the bounds of `private_second_moment`. A person with several records has one term in
+    moves their second moment by the bounds above. A person with several records has one term in
     each. `points` in every form that can be read more than once, block by block; malformed records as in
     `private_mean`.
     """
@@ -295,5 +207,7 @@ def private_tangent_moment(
     base = taken[-1].drawn.point
     view = TangentContribution(domain.manifold, base, request.substitute)
     total = sum_outer(records.source, TangentSquareContribution(view, radius, noise.exponent), records.persons)
-    moment = _Moment(replace(request, budget=parts[1]), radius, n, noise).release(total.integers, total.rows)
+    facts = MomentFacts(replace(request, budget=parts[1]), radius, n, noise)
+    noisy = noise.draw(total.integers, request.account.rng).astype(np.float64) * facts.step
+    moment = facts.release(upper_triangle(noisy), shrink_spectrum(noisy, facts.bulk, most=radius**2))
     return TangentMoment(replace(last, guarantee=plan.guarantee, stages=tuple(stages)), moment, base, promise)

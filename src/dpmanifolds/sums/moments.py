@@ -9,18 +9,16 @@
 
 Every record, or person, has a positive semidefinite matrix of integers with a trace of at most T = 4^exponent, checked
 exactly (`sums.outer`). Two of them are at most √2·T apart in Frobenius norm, as their inner product is not negative, T
-in one dimension, and 2T in nuclear norm; one that is added or removed moves the sum by T in either norm. Where the
-number of records is protected it is counted along, c₀ for every record: √(T² + c₀²) and T + c₀
-(docs/proofs/second_moment.md).
+in one dimension, and 2T in nuclear norm; one that is added or removed moves the sum by T in either norm
+(docs/proofs/second_moment.md). Where the number of records is protected, vectors have a constant coordinate, whose
+square counts them (`sums.joint_moment`).
 """
 
 from __future__ import annotations
 
-import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 from fractions import Fraction
-from functools import partial
 from typing import Any
 
 import numpy as np
@@ -36,8 +34,6 @@ from dpmanifolds.sums.outer import OuterContribution, finest_factor_exponent
 __all__ = ["MomentNoise", "TangentSquareContribution", "frobenius_steps", "moment_noise", "nuclear_steps"]
 
 _LARGEST_WISHART = 1000
-_GUESS = 0.2
-"""The Frobenius norm of the second moment over R² that c₀ is chosen for; the promise does not depend on it."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -70,26 +66,22 @@ class TangentSquareContribution(OuterContribution):
         return rows, rows, broken
 
 
-def frobenius_steps(dim: int, trace: int, weight: int | None = None) -> int:
-    """How far one record moves Σzzᵀ with tr zzᵀ ≤ trace in Frobenius norm, rounded up; `weight` c₀: added or removed.
+def frobenius_steps(dim: int, trace: int, *, replaced: bool = True) -> int:
+    """How far one record moves Σzzᵀ with tr zzᵀ ≤ trace in Frobenius norm, rounded up; else it is added or removed.
 
-    >>> frobenius_steps(3, 100), frobenius_steps(1, 100), frobenius_steps(3, 100, weight=50)
-    (142, 100, 112)
+    >>> frobenius_steps(3, 100), frobenius_steps(1, 100), frobenius_steps(3, 100, replaced=False)
+    (142, 100, 100)
     """
-    if weight is not None:
-        return root_up(trace * trace + weight * weight)
-    return trace if dim == 1 else root_up(2 * trace * trace)
+    return root_up(2 * trace * trace) if replaced and dim > 1 else trace
 
 
-def nuclear_steps(dim: int, trace: int, weight: int | None = None) -> int:
-    """The same in nuclear norm, with |c₀| added.
+def nuclear_steps(dim: int, trace: int, *, replaced: bool = True) -> int:
+    """The same in nuclear norm.
 
-    >>> nuclear_steps(3, 100), nuclear_steps(1, 100), nuclear_steps(3, 100, weight=50)
-    (200, 100, 150)
+    >>> nuclear_steps(3, 100), nuclear_steps(1, 100), nuclear_steps(3, 100, replaced=False)
+    (200, 100, 100)
     """
-    if weight is not None:
-        return trace + weight
-    return trace if dim == 1 else 2 * trace
+    return 2 * trace if replaced and dim > 1 else trace
 
 
 @dataclass(frozen=True)
@@ -101,8 +93,6 @@ class MomentNoise:
     """How far neighbours are apart, in steps, in the norm of the law."""
     exponent: int
     guarantee: Guarantee
-    weight: int | None = None
-    """c₀, where the number of records is counted."""
 
     @property
     def is_nuclear(self) -> bool:
@@ -130,20 +120,10 @@ class MomentNoise:
         """The standard deviation of an entry off the diagonal, over what one record adds."""
         return self.law.spread / self.steps
 
-    def draw(self, total: Sequence[int], rows: int, rng: Any = None) -> tuple[np.ndarray, float | None]:
-        """The noisy matrix in whole steps, and the noisy number of records. Each call spends the guarantee once."""
+    def draw(self, total: Sequence[int], rng: Any = None) -> np.ndarray:
+        """The noisy matrix in whole steps. Each call spends the guarantee once."""
         dim = self.law.dim
-        matrix = np.array([*total], dtype=object).reshape(dim, dim)
-        if self.weight is None:
-            return self.law.release(matrix, rng), None
-        counted = self.weight * rows
-        if isinstance(self.law, WishartDifference):
-            noisy = self.law.release(matrix, rng)
-            # the same law in one dimension, Laplace noise: losses of independent noise add up
-            count = WishartDifference(1, self.law.scale).release(np.array([[counted]], dtype=object), rng)[0, 0]
-        else:
-            noisy, (count,) = self.law.release_with(matrix, [counted], rng)
-        return noisy, max(1.0, count / self.weight)
+        return self.law.release(np.array([*total], dtype=object).reshape(dim, dim), rng)
 
 
 def moment_noise(dim: int, budget: Budget, unit: str, *, adjacency: str = "replace-one") -> MomentNoise:
@@ -154,49 +134,27 @@ def moment_noise(dim: int, budget: Budget, unit: str, *, adjacency: str = "repla
     exponent = finest_factor_exponent(dim)
     trace = 1 << 2 * exponent
     labels = {"unit": unit, "adjacency": adjacency}
-    counted = adjacency == "add-remove-one"
+    replaced = adjacency == "replace-one"
     found, refusal = [], NotAvailableError(f"no noise for a second moment keeps {budget!r}.")
     try:
         mu = affordable_mu(budget)
-        weight = _weight(dim, trace, nuclear=False) if counted else None
-        moved = frobenius_steps(dim, trace, weight)
-        gaussian = SymmetricGaussian(dim, _scale(moved, mu), int(counted))
-        found.append(MomentNoise(gaussian, moved, exponent, Guarantee.gaussian(mu, **labels), weight))
+        moved = frobenius_steps(dim, trace, replaced=replaced)
+        gaussian = SymmetricGaussian(dim, _scale(moved, mu))
+        found.append(MomentNoise(gaussian, moved, exponent, Guarantee.gaussian(mu, **labels)))
     except NotAvailableError as reason:
         refusal = reason
-    for kind in _pure_kinds(dim, counted):
-        line = dim == 1 and not counted
+    for kind in (SymmetricLaplace, WishartDifference) if 1 < dim <= _LARGEST_WISHART else (SymmetricLaplace,):
+        line = dim == 1
         epsilon = affordable_epsilon(budget, on_the_line=line)
-        nuclear = kind is WishartDifference
-        weight = _weight(dim, trace, nuclear=nuclear) if counted else None
-        moved = (nuclear_steps if nuclear else frobenius_steps)(dim, trace, weight)
+        steps_of = nuclear_steps if kind is WishartDifference else frobenius_steps
+        moved = steps_of(dim, trace, replaced=replaced)
         promise = Guarantee.laplace if line else Guarantee.pure
-        found.append(
-            MomentNoise(kind(dim, _scale(moved, epsilon)), moved, exponent, promise(epsilon, **labels), weight)
-        )
+        found.append(MomentNoise(kind(dim, _scale(moved, epsilon)), moved, exponent, promise(epsilon, **labels)))
     if not found:
         raise refusal
     return min(found, key=lambda noise: noise.spread)
 
 
-def _pure_kinds(dim: int, counted: bool) -> list[Any]:
-    laplace = partial(SymmetricLaplace, others=int(counted))
-    return [laplace, WishartDifference] if 1 < dim <= _LARGEST_WISHART else [laplace]
-
-
 def _scale(moved: int, parameter: float) -> Fraction:
     """Exactly so much that moved/scale is the parameter."""
     return Fraction(moved) / Fraction(parameter)
-
-
-def _weight(dim: int, trace: int, *, nuclear: bool) -> int:
-    """c₀ with the smallest error of M = Σ/n for ‖M‖_F = 0.2·T, as `SumShape.weight` has it for vectors.
-
-    With c = c₀/T the squared error grows as (1 + c²)(D + m²/c²), D = d(d+1)/2, in Frobenius norm, and as
-    (1 + c)²(V + 2m²/c²), V = d(d+1)²/2, in nuclear norm: c = (m²/D)^¼ and (2m²/V)^⅓.
-    """
-    if nuclear:
-        share = math.cbrt(4 * _GUESS**2 / (dim * (dim + 1) ** 2))
-    else:
-        share = math.sqrt(_GUESS * math.sqrt(2 / (dim * (dim + 1))))
-    return max(1, round(trace * share))

@@ -2,10 +2,11 @@
 
 >>> import numpy as np
 >>> from dpmanifolds.records.source import source_of
->>> square = SquareContribution(dimension=2, radius=5.0, exponent=4)
+>>> from dpmanifolds.sums.joint_moment import JointContribution
+>>> square = JointContribution(dimension=2, radius=5.0, constant=0.0, exponent=10)
 >>> total = sum_outer(source_of(None, np.array([[3.0, 4.0], [30.0, 40.0]])), square)
->>> total.integers  # (9, 12)ᵀ(9, 12) twice, in units of 25/256
-[162, 216, 216, 288]
+>>> total.integers  # (613, 817)ᵀ(613, 817) twice: 3/5 and 4/5 of 1024, less a hair
+[751538, 1001642, 1001642, 1334978]
 
 Each record gives two vectors of length at most 1, which become integers with |a|² ≤ 4^e, |b|² ≤ 4^f, each checked
 exactly; so ‖a bᵀ‖ ≤ 2^{e+f} in exact integers, whatever floating point did. Neighbours that replace a record move
@@ -33,9 +34,9 @@ from typing import Any
 import numpy as np
 from array_api_compat import device
 
-from dpmanifolds._arrays import Array, dot, like, namespace, norm, to_numpy
-from dpmanifolds._points import count_records, cut_tile, in_double, leaves, on_host, taken
-from dpmanifolds._validate import hide_records, record_numbers
+from dpmanifolds._arrays import Array, dot, namespace, norm, to_numpy
+from dpmanifolds._points import count_records, cut_tile, leaves, on_host, taken
+from dpmanifolds._validate import hide_records, real_numbers
 from dpmanifolds.errors import ArgumentError
 from dpmanifolds.records.persons import Persons
 from dpmanifolds.records.source import Source
@@ -43,7 +44,6 @@ from dpmanifolds.sums.total import ExactSum, _stays, tile_size
 
 __all__ = [
     "OuterContribution",
-    "SquareContribution",
     "exact_product",
     "finest_factor_exponent",
     "sum_outer",
@@ -106,42 +106,6 @@ class OuterContribution(ABC):
         return None
 
 
-@dataclass(frozen=True, eq=False)
-class SquareContribution(OuterContribution):
-    """x xᵀ/radius² for vectors x less a public centre, shortened to the public radius; not finite breaks rule 1.
-
-    `mends`: such a vector counts as 0, and is not told.
-    """
-
-    dimension: int
-    radius: float
-    exponent: int = 20
-    center: np.ndarray | None = None
-    mends: bool = False
-
-    @property
-    def shape(self) -> tuple[int, int]:  # type: ignore[override]
-        return self.dimension, self.dimension
-
-    @property
-    def exponents(self) -> tuple[int, int]:  # type: ignore[override]
-        return self.exponent, self.exponent
-
-    def form(self, block: Any) -> Array:
-        array = record_numbers("records", block, (self.dimension,))
-        if array.ndim != 2 or array.shape[1] != self.dimension:
-            raise ArgumentError(f"records must have shape (n, {self.dimension}); got {tuple(array.shape)}.")
-        return in_double(array)
-
-    def __call__(self, block: Array) -> tuple[Array, Array, Array]:
-        xp = namespace(block)
-        with np.errstate(all="ignore"):
-            shifted = block if self.center is None else block - like(self.center, block)
-            rows = shifted / self.radius
-            broken = xp.where(xp.all(xp.isfinite(block), axis=-1), 0, 1)
-        return rows, rows, xp.zeros_like(broken) if self.mends else broken
-
-
 @hide_records()
 def sum_outer(
     source: Source, contribution: OuterContribution, persons: Persons | None = None, chosen: np.ndarray | None = None
@@ -201,12 +165,13 @@ def _tiles(
     block = block if _stays(block) else on_host(block)
     parts = leaves(block)
     count, size = int(parts[0].shape[0]), tile_size(parts, contribution.tile_bytes)
-    formed = contribution.form(block) if count else block
+    with np.errstate(all="ignore"):
+        formed = contribution.form(block) if count else block
     for first in range(0, count, size):
         rows = min(size, count - first)
-        a, b, broken = contribution(cut_tile(formed, first, size, contribution.filler, in_rows=True))
         many = None if sizes is None else sizes[first : first + rows]
         with np.errstate(all="ignore"):
+            a, b, broken = contribution(cut_tile(formed, first, size, contribution.filler, in_rows=True))
             left = whole_rows(a[:rows, :], contribution.exponents[0], many)
             right = left if b is a else whole_rows(b[:rows, :], contribution.exponents[1], many)
         yield left, right, to_numpy(broken[:rows])
@@ -224,7 +189,8 @@ def whole_rows(rows: Array, exponent: int, sizes: np.ndarray | None = None) -> A
     [[9.0, 12.0], [4.0, 0.0], [0.0, 0.0]]
     """
     xp = namespace(rows)
-    dim, root, most = int(rows.shape[1]), 1.0, 4.0**exponent
+    # Σz² of complex numbers is no squared length, and the real part of z zᵀ may be negative: twice as far away
+    dim, root, most = int(real_numbers("rows", rows).shape[1]), 1.0, 4.0**exponent
     if sizes is not None:
         root, most = (
             xp.asarray(numbers, dtype=xp.float64, device=device(rows))

@@ -1,0 +1,101 @@
+"""What to make of a noisy symmetric matrix: eigenvalues that fit the eigenvectors which noise left.
+
+>>> import numpy as np
+>>> rng = np.random.default_rng(0)
+>>> truth = np.diag([4.0] + [1.0] * 99)
+>>> noise = rng.standard_normal((100, 100)) * 0.1
+>>> noisy = truth + (noise + noise.T) / np.sqrt(2)
+>>> shrunk = shrink_spectrum(noisy, BulkNoise(0.1))
+>>> bool(np.linalg.norm(shrunk - truth) < 0.25 * np.linalg.norm(noisy - truth))
+True
+
+Noise W of a law that is the same in every orthonormal basis turns eigenvectors and spreads eigenvalues. Among all
+matrices with the eigenvectors of M + W the one that is nearest to M in Frobenius norm has the eigenvalues vᵢᵀMvᵢ, and
+in high dimension these are known without M (Bun, Allez, Bouchaud and Potters 2016): with g(λ) = h + iπρ the limit of
+(1/d)Σ 1/(λ − λ_j − i0) over the noisy eigenvalues, and R the R-transform of the noise,
+
+    ξ(λ) = λ − Re R(g) − Im R(g)·h/(πρ).
+
+Noise of independent Gaussian entries with the standard deviation s off the diagonal has R(g) = s²d·g, so that ξ = λ −
+2s²d·h: for one eigenvalue far out of the bulk that is √(λ² − 4s²d), the shrinkage of Donoho and Gavish. The difference
+of two Wishart matrices has R(g) = 2a²g/(1 − a²g²), a = s√(d/2). Σξ = Σλ: what large eigenvalues lose the bulk gets.
+What is known beyond doubt is put in last: order, no eigenvalue below 0, and a trace of at most `most`. All of this is
+post-processing.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+
+import numpy as np
+from scipy.optimize import isotonic_regression
+
+__all__ = ["BulkNoise", "fit_total", "lift_spectrum", "shrink_spectrum"]
+
+# the width over which eigenvalues repel each other, in standard deviations off the diagonal: in simulations over
+# spectra, dimensions and noise smaller ones are noisy, and larger ones shrink too little
+_WIDTH = 0.3
+_DENSITY_WIDTH = 0.1
+"""The same for the density of eigenvalues, in units of s√d."""
+
+
+@dataclass(frozen=True)
+class BulkNoise:
+    """What noise does to eigenvalues: its standard deviation s off the diagonal, √2·s on it, and its kind."""
+
+    spread: float
+    wishart: bool = False
+    """The difference of two Wishart matrices; else Gaussian."""
+
+    def oracle(self, values: np.ndarray) -> np.ndarray:
+        """ξ for each of these noisy eigenvalues."""
+        dim = len(values)
+        gaps = values[:, None] - values[None, :]
+        width = _WIDTH * self.spread
+        repelled = np.sum(gaps / (gaps * gaps + width * width), axis=1) / dim
+        if not self.wishart:
+            return np.asarray(values - 2 * self.spread**2 * dim * repelled)
+        blur = _DENSITY_WIDTH * self.spread * math.sqrt(dim)
+        density = np.sum(blur / (gaps * gaps + blur * blur), axis=1) / dim
+        seen, squared = repelled + 1j * density, self.spread**2 * dim / 2
+        transform = 2 * squared * seen / (1 - squared * seen * seen)
+        return np.asarray(values - transform.real - transform.imag / density * repelled)
+
+
+def shrink_spectrum(noisy: np.ndarray, noise: BulkNoise, most: float = math.inf) -> np.ndarray:
+    """The positive semidefinite matrix with the eigenvectors of `noisy` that is nearest to what was there before noise.
+
+    Its trace is that of the noisy matrix, cut to [0, most].
+
+    >>> shrink_spectrum(np.array([[2.0]]), BulkNoise(0.5), most=1.5)
+    array([[1.5]])
+    """
+    values, frame = np.linalg.eigh(noisy)
+    likely = isotonic_regression(noise.oracle(values)).x
+    likely = fit_total(likely, min(max(float(np.sum(values)), 0.0), most))
+    return np.asarray((frame * likely) @ frame.T)
+
+
+def fit_total(numbers: np.ndarray, total: float) -> np.ndarray:
+    """The nearest numbers that are not negative and sum to `total`: (number − shift)⁺ for one shift.
+
+    >>> fit_total(np.array([3.0, 1.0, -2.0]), 2.0)
+    array([2., 0., 0.])
+    """
+    falling = np.sort(numbers)[::-1]
+    shifts = (np.cumsum(falling) - total) / np.arange(1, len(numbers) + 1)
+    kept = np.flatnonzero(falling > shifts)
+    return np.maximum(numbers - shifts[kept[-1]], 0.0) if kept.size else np.zeros_like(numbers)
+
+
+def lift_spectrum(matrix: np.ndarray, least: float, most: float) -> np.ndarray:
+    """The nearest symmetric matrix with all eigenvalues in [least, most].
+
+    >>> lift_spectrum(np.array([[1.0, 0.0], [0.0, -1.0]]), 0.25, 2.0)
+    array([[1.  , 0.  ],
+           [0.  , 0.25]])
+    """
+    values, frame = np.linalg.eigh((matrix + matrix.T) / 2)
+    lifted = (frame * np.clip(values, least, most)) @ frame.T
+    return np.asarray((lifted + lifted.T) / 2)
