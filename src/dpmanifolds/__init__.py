@@ -22,6 +22,7 @@ if TYPE_CHECKING:
         ConvergenceError,
         DPManifoldsError,
         LedgerError,
+        NoiseExceedsDomainWarning,
         NotAvailableError,
         NotOnManifoldError,
         PrivacyLeakWarning,
@@ -38,6 +39,7 @@ if TYPE_CHECKING:
         PrivateTangentClassifier,
         PrivateTangentPCA,
         PrivateTangentSpace,
+        UnprotectedModelWarning,
         UnprotectedScoreWarning,
     )
     from dpmanifolds.intrinsic import RiemannianGaussian, RiemannianLaplace, WrappedGaussian, WrappedLaplace
@@ -119,6 +121,7 @@ __all__ = [
     "LedgerError",
     "Manifold",
     "MeanResult",
+    "NoiseExceedsDomainWarning",
     "NotAvailableError",
     "NotOnManifoldError",
     "PlanarShapes",
@@ -145,6 +148,7 @@ __all__ = [
     "SpecialOrthogonal",
     "Sphere",
     "Stiefel",
+    "UnprotectedModelWarning",
     "UnprotectedScoreWarning",
     "WholeSpace",
     "WrappedGaussian",

@@ -11,7 +11,7 @@ from dpmanifolds.errors import ArgumentError
 from dpmanifolds.privacy import Budget
 from dpmanifolds.releases.refine import refined_mean
 from dpmanifolds.releases.release import Release
-from dpmanifolds.releases.statistic import Request, check_request
+from dpmanifolds.releases.statistic import Request, check_request, warn_of_noise
 from dpmanifolds.sums import NUMERICS, TANGENT
 from dpmanifolds.sums.steps import is_flat
 from dpmanifolds.sums.total import RecordSums
@@ -138,6 +138,7 @@ def release_mean(request: Request, records: RecordSums) -> Release:
         # noise is so many lattice steps, whatever n is
         assert plan.laws[-1].exponent == seen.exponent
     law = plan.last
+    warn_of_noise(request.domain, plan.expected_error)
     request.spend("mean", plan.guarantee, n, mechanism=law.name, numerics=law.numerics, domain=request.domain)
     *stages, last = request.release_steps(walk, plan, walk.take(records, plan, first=first))
     return replace(last, guarantee=plan.guarantee, stages=tuple(stages))

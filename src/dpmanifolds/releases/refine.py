@@ -20,7 +20,7 @@ from dpmanifolds.errors import ArgumentError
 from dpmanifolds.manifolds import Euclidean
 from dpmanifolds.privacy import Budget, compose
 from dpmanifolds.releases.release import Release
-from dpmanifolds.releases.statistic import Request, best_cut
+from dpmanifolds.releases.statistic import Request, best_cut, warn_of_noise
 from dpmanifolds.sums import ExpectedError
 from dpmanifolds.sums.counts import PERSON_UNIT, CountsNoise, DistanceBins, counts_noise
 from dpmanifolds.sums.shrink_spectrum import fit_total
@@ -46,6 +46,8 @@ def refined_mean(request: Request, records: RecordSums, rounds: int) -> Release:
     plans = [(request if part is parts[-1] else rough).plan(n, part) for part in parts[1:]]
     promise = compose(noise.guarantee.k_fold(rounds), *(plan.guarantee for plan in plans))
     request.walk().first_look(records, plans[0])
+    # noise and ball shrink together
+    warn_of_noise(domain, plans[-1].expected_error)
     request.spend("refined mean", promise, n, rounds=rounds, domain=domain)
     base, stages = host(domain.center), list[Release]()
     moved = floor = 0.0

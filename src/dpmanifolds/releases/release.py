@@ -25,7 +25,7 @@ from dpmanifolds._validate import choice
 from dpmanifolds.data import DescriptorDomain
 from dpmanifolds.descent.descent import DescentDetails
 from dpmanifolds.domains import Ball, Domain, WholeSpace
-from dpmanifolds.errors import ArgumentError, DPManifoldsError
+from dpmanifolds.errors import ArgumentError, DPManifoldsError, NoiseExceedsDomainWarning
 from dpmanifolds.manifolds import Manifold, manifold_from_json
 from dpmanifolds.privacy import Budget, Guarantee, Sensitivity
 from dpmanifolds.sums import Draw, ExpectedError, Mechanism
@@ -33,6 +33,7 @@ from dpmanifolds.sums import Draw, ExpectedError, Mechanism
 __all__ = ["Release", "release_of"]
 
 _SCHEMA = 2
+_DIRECTIONS = ("second moment", "covariance", "counts", "contrast")
 _DTYPES = ("float64", "complex128", "float32", "complex64")
 _NUMERICS = {
     "rounded": "rounded: exactly rounded noise on a public lattice; the promise holds for the bits that are "
@@ -143,6 +144,16 @@ class Release:
         return (
             f"Every record was clipped onto the public domain ({where}). How many were moved is private and not told."
         )
+
+    @property
+    def noise_warning(self) -> str:
+        """That the noise is as large as the domain, where it is: a function of the expected error and of the domain.
+
+        Numbers are no points of the domain, and single directions can stand out of noise that is longer in all.
+        """
+        error = self.expected_error
+        points = not isinstance(self.value, float) and self.statistic not in _DIRECTIONS
+        return NoiseExceedsDomainWarning.words if points and error is not None and error.exceeds(self.domain) else ""
 
     @property
     def numerics_statement(self) -> str:
@@ -306,6 +317,7 @@ def _summarize(release: Release) -> str:
         stages = f"  Stages before it: {len(release.stages)}; the promise covers all of them together.\n"
     if release.descent is not None:
         stages += f"  By descent: {release.descent}.\n"
+    noise = f"  WARNING: {release.noise_warning}.\n" if release.noise_warning else ""
     warning = ""
     if release.reproducible:
         warning = (
@@ -325,6 +337,7 @@ def _summarize(release: Release) -> str:
         f"  It holds whatever else that someone knows or will learn, and whatever is computed from the release.\n"
         f"\nHow good it is\n"
         f"  Distance to the answer without privacy: {error}.\n"
+        f"{noise}"
         f"  {release.clipping_statement}\n"
         f"\nWhat it rests on\n"
         f"  Mechanism: {release.mechanism}, scale {release.scale:.6g} ({release.reason}).\n"

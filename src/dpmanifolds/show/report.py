@@ -72,6 +72,7 @@ def report_html(release: Release, *, notes: Sequence[str] = ()) -> str:
         _header(release, title),
         _seed_warning(release),
         _advisories(release),
+        _noise_warning(release),
         _cards(release),
         _section("What was released", _released(release, notes)),
         _section("The promise", _promise(release)),
@@ -128,6 +129,12 @@ def _advisories(release: Release) -> str:
         f"<div class='warning' role='alert'><strong>Known faults of version {escape(release.version)}.</strong>"
         f"<ul>{told}</ul></div>"
     )
+
+
+def _noise_warning(release: Release) -> str:
+    if not release.noise_warning:
+        return ""
+    return f"<p class='warning' role='alert'><strong>Little is told.</strong> {escape(release.noise_warning)}.</p>"
 
 
 def _style() -> str:

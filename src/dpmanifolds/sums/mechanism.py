@@ -262,6 +262,10 @@ class ExpectedError:
     simulated: bool = False
     """Whether draws with a fixed seed stand in for an integral that has no one-dimensional form."""
 
+    def exceeds(self, domain: Domain) -> bool:
+        """Whether the noise is as large as the domain, so that a draw says little more than the public centre."""
+        return self.mean >= domain.radius
+
     def __str__(self) -> str:
         edge = ""
         if self.mean_at_edge > 1.05 * self.mean > 0:
