@@ -34,7 +34,6 @@ _N = 20
 _PURE, _GAUSSIAN = PureDP(1.0), GaussianDP(1.0)
 # larger budgets are told apart by fewer draws, where a draw is dear
 _MORE_PURE, _MORE_GAUSSIAN = PureDP(2.0), GaussianDP(2.0)
-_MOST_PURE = PureDP(3.0)
 Data: TypeAlias = tuple[Any, Any]
 """Records, and the labels or the names of persons that go with them."""
 
@@ -235,11 +234,10 @@ def _rows() -> tuple[DoorRow, ...]:
         ("private_variance", _LINE, 1.0, _MORE_GAUSSIAN, reach, _variance, _crowded, 0.075),
         ("private_discriminant", _LINE, 1.0, _MORE_PURE, other_label, _discriminant, same_side, 0.3),
         ("private_discriminant", _S2, 1.0, _MORE_GAUSSIAN, _ACROSS, _discriminant, moved, 0.075),
-        ("private_covariance, radius first", _LINE, 1.0, _MOST_PURE, to_center, _LENGTHS, outwards, 0.3),
         ("private_covariance, radius first", _LINE, 1.0, _MORE_GAUSSIAN, to_center, _LENGTHS, outwards, 0.075),
         ("private_covariance, centre first", _PLANE, 1.0, _MORE_GAUSSIAN, bins_too, _CENTERED, inwards, 0.2),
     ]
-    # noise on more than three numbers under a pure ε shows too little of it to any attack
+    # under a pure ε noise on more than three numbers, or on two sums, shows too little of it to an attack of this size
     several: list[tuple[str, str, Any, Any]] = [
         ("private_covariance, squares and mean", turned, _AT_ONCE, across),
         ("private_covariance, one vector more", one_more, _MORE_VECTORS, _one_vector_more),

@@ -175,8 +175,8 @@ def test_noise_has_its_known_deviation_off_the_diagonal_and_root_two_of_it_on_it
 
 def test_the_mean_that_comes_along_has_the_noise_of_the_theorem():
     """κ = r/2 and L² = r² + κ²: a number of the mean has the deviation L²/(nμκ), one of the squares L²/(nμ) off the
-    diagonal. 300 releases of 3 numbers each: 900 squares are within 0.25 of 1 at a false-alarm rate of 1e−6, and those of
-    30 % less noise at 0.49."""
+    diagonal. 300 releases of 3 numbers each: 900 squares are within 0.25 of 1 at a false-alarm rate of 1e−6; with 30 %
+    less noise they are at 0.49."""
     table, rng = vectors(50, 3, seed=5), np.random.default_rng(8)
     found = np.stack(
         [private_covariance(table, 2.0, GaussianDP(1.0), method="one-shot", rng=rng).coordinates for _ in range(300)]
