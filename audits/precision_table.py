@@ -10,10 +10,10 @@ from typing import Any
 
 import numpy as np
 
+from audits.precision import PrecisionReport, precision_attack
 from dpmanifolds._points import count_records, leaves
 from dpmanifolds.auditing.audit import adds_to_sums, noisy_sums, reached_points, releases, worst_of
 from dpmanifolds.auditing.neighbours import Neighbours, worst_neighbours
-from dpmanifolds.auditing.precision import PrecisionReport, precision_attack
 from dpmanifolds.domains import Ball
 from dpmanifolds.manifolds import Euclidean, Manifold, Sphere
 from dpmanifolds.noise import as_generator

@@ -22,24 +22,27 @@ import numpy as np
 
 from dpmanifolds import SPD, Ball, GaussianDP, Grassmann, Manifold, Sphere
 from dpmanifolds.descent.losses import EigenvectorLoss, FrechetMeanLoss, FrechetMedianLoss, Loss, PCALoss
-from dpmanifolds.records.blocks import map_blocks
+from dpmanifolds.records.blocks import block_size
 from dpmanifolds.releases import private_descent
 
 STEPS = 10
 
 
+def over_blocks(part: Callable[[np.ndarray], Any], records: np.ndarray) -> Callable[[], object]:
+    """The sum of `part` over blocks of records that stay in the cache, over their number."""
+    size = block_size(records[0].nbytes)
+    return lambda: sum(part(records[at : at + size]) for at in range(0, len(records), size)) / len(records)
+
+
 def mean_pass(manifold: Manifold, w: np.ndarray, records: np.ndarray) -> Callable[[], object]:
     """Σ log_w(x)/n by the non-private pass."""
-    weights = np.full(len(records), 1 / len(records))
-    return lambda: sum(
-        part.pull for part in map_blocks(lambda _, x, a: manifold.linearize(w, x, a, False), records, weights)
-    )
+    ones = np.ones(len(records))
+    return over_blocks(lambda x: manifold.linearize(w, x, ones[: len(x)], False).pull, records)
 
 
 def rows_pass(loss: Loss, w: np.ndarray, records: np.ndarray) -> Callable[[], object]:
     """Per-record gradients and their mean, block by block."""
-    blank = np.empty(len(records))
-    return lambda: sum(map_blocks(lambda _, x, __: loss.gradients(w, x).sum(axis=0), records, blank)) / len(records)
+    return over_blocks(lambda x: loss.gradients(w, x).sum(axis=0), records)
 
 
 def second_moment_pass(w: np.ndarray, records: np.ndarray) -> Callable[[], object]:

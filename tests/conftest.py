@@ -11,7 +11,7 @@ import numpy as np
 import pytest
 from hypothesis import settings
 
-from tests.selection import leave_out_absent_libraries, mark_long_cases
+from tests.selection import leave_out_absent_libraries, leave_out_weak_cases, mark_long_cases
 
 # the same examples in every run and no clock, so that neither chance nor a slow machine fails a test;
 # --hypothesis-profile=default looks for other examples
@@ -29,11 +29,11 @@ for _name in (
 @pytest.hookimpl(tryfirst=True)
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
     """Grids are thinned out for the quick run, and an absent library is told of once."""
-    left_out = leave_out_absent_libraries(items)
-    config.hook.pytest_deselected(items=left_out)
-    gone = set(left_out)
+    absent = set(leave_out_absent_libraries(items))
+    mark_long_cases(item for item in items if item not in absent)
+    gone = absent | set(leave_out_weak_cases(items))
+    config.hook.pytest_deselected(items=list(gone))
     items[:] = [item for item in items if item not in gone]
-    mark_long_cases(items)
 
 
 @dataclass(frozen=True)

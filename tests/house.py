@@ -6,6 +6,7 @@ Run it by `python -m tests.house`.
 from __future__ import annotations
 
 import ast
+import subprocess
 import sys
 from collections.abc import Callable, Iterator
 from pathlib import Path
@@ -13,7 +14,7 @@ from types import FrameType
 from typing import Any
 
 HOME = Path(__file__).parents[1] / "src" / "dpmanifolds"
-BUDGETS = {"Budget", "PureDP", "ApproxDP", "ConcentratedDP", "GaussianDP", "RenyiDP"}
+BUDGETS = {"Budget", "PureDP", "ApproxDP", "ZeroConcentratedDP", "GaussianDP", "RenyiDP"}
 
 
 def modules() -> list[Path]:
@@ -115,6 +116,28 @@ def walk_of_a_mean() -> tuple[set[str], int]:
     return walk(mean)
 
 
+def rooms_of_default_releases() -> set[str]:
+    """Rooms that default releases load, in a process of their own."""
+    program = (
+        "import sys, numpy as np, dpmanifolds as dpm;"
+        "ball = dpm.Ball(dpm.Sphere(2), np.array([0.0, 0.0, 1.0]), radius=0.5);"
+        "records, budget = dpm.Sphere(2).random_point(50, rng=0), dpm.PureDP(1.0);"
+        "dpm.private_mean(records, ball, budget);"
+        "dpm.private_median(records, ball, budget);"
+        "dpm.private_variance(records, ball, budget);"
+        "print(*{name.split('.')[1] for name in sys.modules if name.startswith('dpmanifolds.')})"
+    )
+    return set(
+        subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=True).stdout.split()
+    )
+
+
+def files_of_a_new_manifold() -> list[str]:
+    """Files of the worked example of a manifold, which works everywhere (tests/manifolds/test_own_manifold.py)."""
+    here = Path(__file__).parent / "manifolds"
+    return [path.name for path in sorted(here.glob("*.py")) if "class Cylinder(" in path.read_text()]
+
+
 def main() -> None:
     """Print all counts."""
     files, changes = walk_of_a_mean()
@@ -125,7 +148,9 @@ def main() -> None:
     print(f"changes of room on its way: {changes}")
     print(f"isinstance on budgets elsewhere: {len(class_checks(BUDGETS, {'privacy'}))}")
     print(f"isinstance on manifolds elsewhere: {len(class_checks(manifold_classes(), {'manifolds'}))}")
+    print(f"files of a new manifold: {len(files_of_a_new_manifold())}")
     print(f"rooms that import both records and noise: {sorted(rooms_that_import('records', 'noise'))}")
+    print(f"default releases load the wing of idealized laws: {'intrinsic' in rooms_of_default_releases()}")
 
 
 if __name__ == "__main__":

@@ -4,6 +4,8 @@ A test with the mark `grid` has many cases: one for every manifold, library, bud
 many of them that each value of each parameter comes up; manifolds of one family and metric count as one value.
 `grid(at_most=2)` takes two cases; `grid(where=["sphere", "spd"])` takes only these values of that parameter. The other
 cases are given the mark `long`.
+
+`thorough("draws", 300, 1000)` gives a test few draws in the quick run and many in the long one.
 """
 
 from __future__ import annotations
@@ -103,14 +105,31 @@ def mark_long_cases(items: Iterable[Any]) -> None:
                 case.add_marker(pytest.mark.long)
 
 
+def thorough(name: str | tuple[str, ...], quick: Any, full: Any) -> pytest.MarkDecorator:
+    """Run a test with one value of a parameter (or of some) in the quick run and with another in the long run."""
+    few, many = (value if isinstance(name, tuple) else (value,) for value in (quick, full))
+    return pytest.mark.parametrize(
+        name, [pytest.param(*few, marks=pytest.mark.quick), pytest.param(*many, marks=pytest.mark.long)]
+    )
+
+
+def leave_out_weak_cases(items: Iterable[Any]) -> list[Any]:
+    """Return the cases with a quick value that the quick run does not take: the long run has them with the full one."""
+    return [item for item in items if item.get_closest_marker("quick") and item.get_closest_marker("long")]
+
+
 def leave_out_absent_libraries(items: list[Any]) -> list[Any]:
-    """Of the cases that ask for a library which is not installed, leave the first, which says so; return the others."""
+    """Of the cases that ask for a library which is not installed, leave the first, which says so; return the others.
+
+    A case asks for it by the value of a parameter, or by the mark `needs("jax")`.
+    """
     absent = {name for name in LIBRARIES if find_spec(name) is None}
     left_out = []
     told = set()
     for item in items:
         values = item.callspec.params.values() if hasattr(item, "callspec") else ()
-        needed = absent.intersection(value for value in values if isinstance(value, str))
+        named = {value for value in values if isinstance(value, str)}
+        needed = absent & named.union(*(mark.args for mark in item.iter_markers("needs")))
         if needed <= told and needed:
             left_out.append(item)
         told |= needed

@@ -1,7 +1,6 @@
 """The house: what one room asks about another, as `python -m tests.house` counts it.
 
-That the default path never loads the wing `intrinsic` is in tests/test_package.py, that a new manifold is one file in
-tests/manifolds/test_own_manifold.py.
+That a new manifold works everywhere from its one file is in tests/manifolds/test_own_manifold.py.
 """
 
 from tests import house
@@ -21,5 +20,15 @@ def test_a_private_mean_walks_through_few_files_and_changes_room_seldom():
     assert changes <= 110
 
 
-def test_one_room_below_the_front_door_reads_records_and_draws_noise():
-    assert house.rooms_that_import("records", "noise") <= {"sums", "intrinsic", "descent"}
+def test_a_new_manifold_is_one_file():
+    assert len(house.files_of_a_new_manifold()) == 1
+
+
+def test_no_room_but_sums_and_the_wing_of_idealized_laws_reads_records_and_draws_noise():
+    assert house.rooms_that_import("records", "noise") <= {"sums", "intrinsic"}
+
+
+def test_default_releases_never_load_the_wing_of_idealized_laws():
+    loaded = house.rooms_of_default_releases()
+    assert {"releases", "sums"} <= loaded
+    assert "intrinsic" not in loaded

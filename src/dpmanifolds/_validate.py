@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike
 
-from dpmanifolds._arrays import Array, as_array
+from dpmanifolds._arrays import Array, as_array, holds_complex
 from dpmanifolds.errors import ArgumentError, DPManifoldsError
 
 __all__ = [
@@ -30,6 +30,7 @@ __all__ = [
     "positive_integer",
     "positive_number",
     "probability",
+    "real_numbers",
     "record_numbers",
     "shown",
 ]
@@ -54,7 +55,8 @@ def shown(value: Any) -> str:
 def hide_records() -> Iterator[None]:
     """While records are read, errors that are not ours become one with their kind alone: they may quote a record.
 
-    PyTorch numbers the matrix of a batch that it cannot factorise, NumPy prints the text that is no number.
+    PyTorch numbers the matrix of a batch that it cannot factorise, NumPy prints the text that is no number. What a hard
+    record does to floating point is not told either: NumPy warns of a signalling NaN that is only read.
 
     >>> with hide_records():
     ...     float("86420 years")
@@ -64,7 +66,8 @@ def hide_records() -> Iterator[None]:
     it may quote a record. Check them with dpmanifolds.validate.
     """
     try:
-        yield
+        with np.errstate(all="ignore"):
+            yield
     except (DPManifoldsError, MemoryError):
         raise
     except Exception as error:
@@ -179,6 +182,13 @@ def record_numbers(name: str, records: Any, shape: tuple[int, ...] | None = None
     if shape is None or entries.shape[1:] == shape:
         return _each_number(entries, of_complex)
     return each_record(records, shape, of_complex=of_complex)
+
+
+def real_numbers(name: str, array: Array) -> Array:
+    """The array, or an error if it holds complex numbers: its type is public."""
+    if holds_complex(array):
+        raise ArgumentError("must hold real numbers; got complex ones. Take their real part first.", argument=name)
+    return array
 
 
 def each_record(records: Any, shape: tuple[int, ...], *, of_complex: bool = False) -> np.ndarray:

@@ -25,13 +25,14 @@ from dpmanifolds import (
     ZeroConcentratedDP,
     private_mean,
 )
-from dpmanifolds.auditing import audit, hard_neighbours
+from dpmanifolds.auditing import audit
 from dpmanifolds.auditing.audit import noisy_sums, releases
 from dpmanifolds.auditing.front_door import overheard_noise
 from dpmanifolds.auditing.neighbours import worst_neighbours
 from dpmanifolds.data import DescriptorDomain
 from dpmanifolds.privacy import sensitivity_of_mean, sensitivity_of_mean_at_center
 from dpmanifolds.sums import calibrate, mean_facts
+from tests.auditing.hard import hard_neighbours
 from tests.sums.cases import BALLS, INTRINSIC, WRAPPED
 
 SPHERE = Ball(Sphere(2), np.array([0.0, 0.0, 1.0]), math.pi / 8)

@@ -13,9 +13,10 @@ import pytest
 import dpmanifolds as dpm
 from audits.doors import DOORS
 from dpmanifolds import Ball, Euclidean, GaussianDP, Hyperbolic, PureDP, Sphere, ZeroConcentratedDP
-from dpmanifolds.auditing import audit_release, find_difference, hard_neighbours, hard_records
+from dpmanifolds.auditing import audit_release, find_difference
 from dpmanifolds.auditing.front_door import PathError, overheard_noise, remembered_plans
 from dpmanifolds.releases.discriminant import private_discriminant
+from tests.auditing.hard import hard_neighbours, hard_records
 from tests.sums.cases import BALLS
 
 LINE = Ball(Euclidean(1), [0.0], 1.0)
@@ -168,6 +169,17 @@ def test_a_sum_that_one_record_moves_too_far_is_flagged():
     changed[-1] = 1.0
     assert find_difference(released, records, changed) is None
     assert audit_release(released, records, changed, draws=1000, calls=10, rng=0).flagged
+
+
+@pytest.mark.long
+def test_a_thousand_draws_see_two_fifths_of_the_noise():
+    """As in the docstring of `audit_release`, where 300 draws see a fifth of it."""
+    ends = np.array([[0.0], [1.0]]), np.array([[0.0], [-1.0]])
+
+    def released(x, rng):
+        return dpm.private_mean(x, LINE, PURE, rng=rng)
+
+    assert audit_release(released, *ends, draws=1000, noise_factor=0.4, rng=0).flagged
 
 
 def test_calls_that_depend_on_earlier_answers_are_not_cut_short():

@@ -12,7 +12,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from dpmanifolds.data import DescriptorDomain, feature_names, image_descriptors
-from dpmanifolds.data.descriptors import _BLOCK_BYTES
+from dpmanifolds.data.descriptors import BLOCK_BYTES
 from dpmanifolds.errors import ArgumentError, NotOnManifoldError
 
 DATA = Path(__file__).resolve().parents[3] / "shared" / "data"
@@ -76,7 +76,7 @@ def test_the_second_derivative_is_sobel_twice():
 
 
 def test_blocks_and_threads_change_nothing():
-    count = 2 * (_BLOCK_BYTES // (8 * 9 * 16 * 16)) + 3
+    count = 2 * (BLOCK_BYTES // (8 * 9 * 16 * 16)) + 3
     images = np.random.default_rng(1).integers(0, 256, size=(count, 12, 12), dtype=np.uint8)
     whole = image_descriptors(images)
     assert np.array_equal(whole[-5:], image_descriptors(images[-5:]))

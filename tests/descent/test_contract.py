@@ -39,6 +39,7 @@ from dpmanifolds.descent.records import hold_records
 from dpmanifolds.releases import private_descent
 from dpmanifolds.sums.noisy import NoiseSource
 from tests.descent.totals import integers_at, total_of
+from tests.selection import thorough
 
 N = 41
 
@@ -138,8 +139,9 @@ def test_replacing_other_records_changes_no_integer(loss, w, records, others, cl
 
 
 @pytest.mark.grid
+@thorough("every", 3, 1)
 @every_loss
-def test_records_have_the_same_integers_alone_and_in_any_place(loss, w, records, others, clip):
+def test_records_have_the_same_integers_alone_and_in_any_place(loss, w, records, others, clip, every):
     """As persons and added records need it: the number of rows, the order and the cuts are private then."""
     rng = np.random.default_rng(2)
     for given in (records, hard_copies(records, w, rng)):
@@ -149,8 +151,8 @@ def test_records_have_the_same_integers_alone_and_in_any_place(loss, w, records,
         pieces = [integers_at(loss, w, part, clip, moving=True) for part in np.array_split(given, 6)]
         assert np.array_equal(np.concatenate(pieces, axis=1), whole)
         # every third has all the hard kinds among them
-        alone = [integers_at(loss, w, one[None], clip, moving=True) for one in given[::3]]
-        assert np.array_equal(np.concatenate(alone, axis=1), whole[:, ::3])
+        alone = [integers_at(loss, w, one[None], clip, moving=True) for one in given[::every]]
+        assert np.array_equal(np.concatenate(alone, axis=1), whole[:, ::every])
         behind = integers_at(loss, w, np.concatenate([others, given]), clip, moving=True)
         assert np.array_equal(behind[:, N:], whole)
 

@@ -40,6 +40,7 @@ from dpmanifolds.descent.losses import (
 from dpmanifolds.descent.step_sizes import step_sizes
 from dpmanifolds.releases import private_descent
 from tests.descent.totals import total_of
+from tests.selection import thorough
 
 BUDGET = ApproxDP(1.0, 1e-6)
 SPACE = SPD(3)
@@ -147,9 +148,10 @@ def test_a_seed_repeats_a_run_and_marks_it(output):
     assert not np.array_equal(run(output=output).value, one.value) or output == "random"
 
 
-def test_a_random_output_is_one_of_the_iterates_before_the_last():
+@thorough("runs", 25, 60)
+def test_a_random_output_is_one_of_the_iterates_before_the_last(runs):
     chosen = set()
-    for seed in range(25):
+    for seed in range(runs):
         seen = [np.eye(3)]
         point = run(
             records=RECORDS[:50], output="random", steps=3, rng=seed, callback=lambda _, w, seen=seen: seen.append(w)

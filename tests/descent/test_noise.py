@@ -17,6 +17,7 @@ from dpmanifolds.descent.records import hold_records
 from dpmanifolds.releases import private_descent
 from dpmanifolds.sums.noisy import NoiseSource
 from tests.manifolds.cases import MANIFOLDS
+from tests.selection import thorough
 
 SIGMA = 0.37
 
@@ -158,9 +159,10 @@ def test_poisson_batches_hold_each_record_with_the_rate_independently():
 
 
 @pytest.mark.grid(at_most=1)
+@thorough("batches", 800, 2000)
 @pytest.mark.parametrize("sampling", ["poisson", "without-replacement"])
-def test_gradients_of_random_batches_are_unbiased_also_far_from_the_records(sampling):
-    """800 batches of mean size 6 of 30, w at distance 5 from a ball of radius 1: each coordinate within 6 sd."""
+def test_gradients_of_random_batches_are_unbiased_also_far_from_the_records(sampling, batches):
+    """Batches of mean size 6 of 30, w at distance 5 from a ball of radius 1: each coordinate within 6 sd."""
     manifold = SPD(2)
     ball = Ball(manifold, np.eye(2), 1.0)
     loss = FrechetMeanLoss(ball)
@@ -169,9 +171,9 @@ def test_gradients_of_random_batches_are_unbiased_also_far_from_the_records(samp
     source = NoisyGradient(loss, hold_records(loss, records), plan, NoiseSource.of(2))
     w = np.diag([np.exp(4.0), np.exp(-3.0)])
     unit = loss.bound / 2.0**source.exponent / plan.divisor
-    means = np.array([source.total(w).integers for _ in range(800)], dtype=float) * unit + loss.anchor(w)
+    means = np.array([source.total(w).integers for _ in range(batches)], dtype=float) * unit + loss.anchor(w)
     exact = loss.gradients(w, records).mean(axis=0)
-    assert np.all(np.abs(means.mean(axis=0) - exact) < 6 * means.std(axis=0) / math.sqrt(800))
+    assert np.all(np.abs(means.mean(axis=0) - exact) < 6 * means.std(axis=0) / math.sqrt(batches))
 
 
 def test_fixed_batches_have_their_size_and_favour_no_one():

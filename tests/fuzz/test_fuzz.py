@@ -5,15 +5,15 @@ from __future__ import annotations
 import dpmanifolds as dpm
 from tests.fuzz import engine
 from tests.fuzz.calls import TARGETS
+from tests.selection import thorough
 
-CALLS = 1000
 
-
-def test_no_call_ends_in_anything_but_an_answer_or_one_of_our_errors():
-    report = engine.run(CALLS, seed=1)
+@thorough("calls", 1000, 2000)
+def test_no_call_ends_in_anything_but_an_answer_or_one_of_our_errors(calls):
+    report = engine.run(calls, seed=1)
     assert not report.failures, str(report)
-    assert report.outcomes["done"] > CALLS / 5
-    assert report.outcomes["refused"] > CALLS / 5
+    assert report.outcomes["done"] > calls / 5
+    assert report.outcomes["refused"] > calls / 5
 
 
 def test_the_fuzzer_sees_a_crash_and_can_repeat_it(monkeypatch):

@@ -79,8 +79,8 @@ def test_the_envelope_holds_and_draws_lie_in_the_ball(name, sigma):
     assert np.all(np.isfinite(law.log_density_unnormalized(drawn)))
     _, coordinates, _ = ball_proposal(manifold, 0.0, radius).draw(2000, np.random.default_rng(2))
     points = manifold.exp(center, manifold.from_coordinates(center, coordinates))
-    gradient = law._gradient_norm(points)
-    distance = manifold.dist(law._estimate, points)
+    gradient = law.gradient_norm(points)
+    distance = manifold.dist(law.estimate, points)
     assert np.all(gradient - law._lift.at(distance) + law._gradient_at_estimate >= -1e-9)
     assert np.all(np.diff(law._lift.values) <= np.diff(law._lift.ways))
 
@@ -141,9 +141,9 @@ def test_neither_the_estimate_nor_the_kind_of_proposal_changes_the_law(name):
     sigma = radius / 3
     good, off, uniform = (make_law(manifold, center, radius, sigma, count=8) for _ in range(3))
     way = manifold.log(center, off._records[0])
-    off._estimate = manifold.exp(center, 0.999 * radius / manifold.norm(center, way) * way)
-    off._reach = radius + float(manifold.dist(center, off._estimate))
-    off._gradient_at_estimate = float(off._gradient_norm(off._estimate[None])[0])
+    off.estimate = manifold.exp(center, 0.999 * radius / manifold.norm(center, way) * way)
+    off._reach = radius + float(manifold.dist(center, off.estimate))
+    off._gradient_at_estimate = float(off.gradient_norm(off.estimate[None])[0])
     off._lift = off._lift_bound()
     assert off._gradient_at_estimate > 0.1 * sigma
     good._proposals, off._proposals, uniform._proposals = (
@@ -196,7 +196,7 @@ def test_spd_draws_match_a_metropolis_chain(walkers, steps):
     manifold, center, radius, sigma = SPD(2), np.eye(2), 1.0, 0.25
     law = make_law(manifold, center, radius, sigma, count=5)
     rng = np.random.default_rng(4)
-    state = np.broadcast_to(law._estimate, (walkers, 2, 2)).copy()
+    state = np.broadcast_to(law.estimate, (walkers, 2, 2)).copy()
     density = law.log_density_unnormalized(state)
     for _ in range(steps):
         proposal = manifold.exp(state, 0.35 * manifold.random_tangent(state, rng=rng))
@@ -206,7 +206,7 @@ def test_spd_draws_match_a_metropolis_chain(walkers, steps):
         density = np.where(taken, proposed, density)
     drawn = law.sample(COUNT, rng=5)
     wrong = make_law(manifold, center, radius, 1.5 * sigma, count=5).sample(COUNT, rng=5)
-    for witness in (center, law._records[0], law._estimate):
+    for witness in (center, law._records[0], law.estimate):
         chain = manifold.dist(witness, state)
         assert stats.ks_2samp(chain, manifold.dist(witness, drawn)).pvalue > FALSE_ALARM
     assert stats.ks_2samp(chain, manifold.dist(witness, wrong)).pvalue < FALSE_ALARM
@@ -217,7 +217,7 @@ def test_on_flat_spaces_the_law_is_laplace_around_the_mean(name):
     """‖∇F(x)‖ = ρ(x̄,x): for σ ≪ r the distance to the mean is σ·Gamma(d)."""
     manifold, center, radius = CASES[name]
     law = make_law(manifold, center, radius, 0.01)
-    distance = manifold.dist(law._estimate, law.sample(COUNT, rng=1))
+    distance = manifold.dist(law.estimate, law.sample(COUNT, rng=1))
     assert stats.kstest(distance, stats.gamma(manifold.dim, scale=0.01).cdf).pvalue > FALSE_ALARM
     assert stats.kstest(distance, stats.gamma(manifold.dim, scale=0.013).cdf).pvalue < FALSE_ALARM
 
@@ -257,7 +257,7 @@ def test_extreme_scales(name, sigma):
     drawn = law.sample(20, rng=0)
     assert np.all(law.ball.contains(drawn))
     if sigma < 1:
-        assert np.max(manifold.dist(law._estimate, drawn)) < 1e-10
+        assert np.max(manifold.dist(law.estimate, drawn)) < 1e-10
 
 
 def test_the_law_exists_on_a_ball_where_it_does_not_on_the_space():
@@ -308,7 +308,7 @@ def test_shapes_dtypes_densities_and_pickling():
     assert law.sample(rng=0).dtype == np.float32
     outside = law.log_density_unnormalized(np.array([[0.0, 1.0, 0.0], [0.0, 0.0, 1.0]]))
     assert outside[0] == -math.inf
-    assert outside[1] == pytest.approx(-law._gradient_norm(NORTH[None])[0] / 0.1)
+    assert outside[1] == pytest.approx(-law.gradient_norm(NORTH[None])[0] / 0.1)
     again = pickle.loads(pickle.dumps(law))
     assert np.array_equal(again.sample(3, rng=2), law.sample(3, rng=2))
     assert not np.array_equal(law.sample(3), law.sample(3))

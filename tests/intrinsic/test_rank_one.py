@@ -15,7 +15,6 @@ from dpmanifolds.errors import ScaleOutOfRangeError
 from dpmanifolds.intrinsic import (
     RiemannianGaussian,
     RiemannianLaplace,
-    critical_scale,
     gaussian_law,
     laplace_law,
 )
@@ -36,6 +35,11 @@ COMPACT = [*SPHERES, *SHAPES]
 HYPERBOLIC = [Hyperbolic(2), Hyperbolic(3), Hyperbolic(10), Hyperbolic(3, curvature=-4.0)]
 LAWS = pytest.mark.parametrize("make", [laplace_law, gaussian_law], ids=["laplace", "gaussian"])
 RIEMANNIAN = pytest.mark.parametrize("riemannian", [RiemannianLaplace, RiemannianGaussian])
+
+
+def critical_scale(manifold: Hyperbolic) -> float:
+    """1/((d−1)√κ): the Laplace law on Hyperbolic(d, −κ) exists for smaller σ only."""
+    return manifold.scale_length / (manifold.dim - 1)
 
 
 def broad_scale(manifold: Manifold, make) -> float:

@@ -28,7 +28,7 @@ def admitted(standing, release, delta=None):
         return None
     if charged is None:
         return Standing(standing.dataset, whole=True)
-    return standing._with(charged, pure_epsilon(release))
+    return standing.with_charge(charged, pure_epsilon(release))
 
 
 def transcripts(standing, menu, rng, p=1.0, q=1.0, depth=DEPTH):

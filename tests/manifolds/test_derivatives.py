@@ -288,6 +288,7 @@ def test_project_is_differentiable_on_the_manifold(manifold, library):
         assert np.allclose(found, vector, atol=1e-12)
 
 
+@pytest.mark.needs("torch")
 @pytest.mark.parametrize("manifold", KINDS, ids=repr)
 def test_derivatives_map_over_batches_as_one_by_one(manifold):
     """torch.func.vmap of gradients, over either argument; JAX does the same in the tests above, compiled."""
@@ -307,6 +308,7 @@ def test_derivatives_map_over_batches_as_one_by_one(manifold):
     assert np.allclose(moved, -along, rtol=1e-9, atol=1e-11)
 
 
+@pytest.mark.needs("torch")
 def test_backward_and_forward_mode_outside_of_torch_func():
     torch = pytest.importorskip("torch")
     space = SPD(3)

@@ -102,6 +102,7 @@ def test_poincare_coordinates_outside_of_the_ball_are_refused(outside, backend):
     assert np.allclose(backend.numpy(plane.to_poincare(plane.from_poincare(inside))), backend.numpy(inside))
 
 
+@pytest.mark.needs("jax", "torch")
 def test_poincare_coordinates_outside_of_the_ball_are_nan_where_nothing_can_be_raised():
     points = np.array([[0.1, 0.2], [0.8, 0.8]])
     jax, torch = pytest.importorskip("jax"), pytest.importorskip("torch")
@@ -166,6 +167,7 @@ def test_frames_too_far_apart_raise_or_are_nan_where_nothing_can_be_raised(monke
     assert np.isnan(np.asarray(jax.jit(space.log)(jax.numpy.asarray(x), jax.numpy.asarray(y)))).all()
 
 
+@pytest.mark.needs("jax")
 def test_landmarks_without_a_shape_are_nan_where_nothing_can_be_raised():
     jax = pytest.importorskip("jax")
     landmarks = np.random.default_rng(0).standard_normal((2, 4, 2))

@@ -69,6 +69,7 @@ def mean_problem(pymanopt, space, records):
     return pymanopt.Problem(adapted, cost, riemannian_gradient=gradient, riemannian_hessian=hessian)
 
 
+@pytest.mark.needs("pymanopt")
 @pytest.mark.parametrize("solver", ["SteepestDescent", "ConjugateGradient", "TrustRegions"])
 @pytest.mark.parametrize("space", SPACES, ids=repr)
 def test_solvers_of_pymanopt_find_the_frechet_mean(space, solver):
@@ -80,6 +81,7 @@ def test_solvers_of_pymanopt_find_the_frechet_mean(space, solver):
     assert float(space.dist(found, frechet_mean(space, records).point)) < 1e-6
 
 
+@pytest.mark.needs("pymanopt")
 def test_a_product_is_that_of_pymanopt():
     """−a·x + ½|y − b|² on a sphere and positive matrices is least at (a/|a|, b)."""
     pymanopt = pytest.importorskip("pymanopt")
@@ -105,6 +107,7 @@ def test_a_product_is_that_of_pymanopt():
         assert float(space.dist(tuple(found), (a / 3, b))) < 1e-6
 
 
+@pytest.mark.needs("pymanopt")
 def test_frames_of_largest_variance_by_euclidean_derivatives():
     """tr(xᵀAx·diag(p, …, 1)) is largest at the eigenvectors: gradient and Hessian are converted by the manifold."""
     pymanopt = pytest.importorskip("pymanopt")

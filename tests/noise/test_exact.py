@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 from scipy import stats
 
 from dpmanifolds.errors import ArgumentError
-from dpmanifolds.noise import RoundedGaussian, RoundedLaplace, rounded_gaussian, rounded_laplace
+from dpmanifolds.noise import RoundedGaussian, RoundedLaplace
 from dpmanifolds.noise.exact import NormalPair, draw_rounded
 from dpmanifolds.noise.exact_arithmetic import BitStream, minus_log
 from tests.noise.exact_laws import CERTAIN, FALSE_ALARM, fit, gaussian_cells, grid, laplace_marginal, laplace_plane
@@ -115,16 +115,20 @@ def test_a_logarithm_lies_between_its_two_integers(shift, data, precision):
     assert high - low <= (shift + 2) * (2 * precision + 12)
 
 
-def vectors(draw, dim, scale, seed, count=COUNT):
+def noise_of(kind, dim, scale, rng=None):
+    return kind(dim, scale).release(np.zeros(dim, dtype=np.int64), rng)
+
+
+def vectors(kind, dim, scale, seed, count=COUNT):
     generator = np.random.default_rng(seed)
-    return np.stack([draw(dim, scale, generator) for _ in range(count)])
+    return np.stack([noise_of(kind, dim, scale, generator) for _ in range(count)])
 
 
 @pytest.mark.grid(at_most=2)
 @pytest.mark.parametrize(("dim", "scale"), [(1, 1.3), (1, 3.7), (2, 1.3), (3, 1.3)])
 def test_rounded_gaussian_has_the_gaussian_mass_of_every_cell(dim, scale):
     """6,000 vectors, chi-square on joint cells, false alarm 1e−7; a scale off by 30 % has p below 1e−12."""
-    draws, cells = vectors(rounded_gaussian, dim, scale, 10 + dim), grid(int(6 * scale) + 2, dim)
+    draws, cells = vectors(RoundedGaussian, dim, scale, 10 + dim), grid(int(6 * scale) + 2, dim)
     assert fit(draws, cells, gaussian_cells(cells, scale)) > FALSE_ALARM
     for wrong in (0.7, 1.3):
         assert fit(draws, cells, gaussian_cells(cells, wrong * scale)) < CERTAIN
@@ -134,7 +138,7 @@ def test_rounded_gaussian_has_the_gaussian_mass_of_every_cell(dim, scale):
 @pytest.mark.parametrize(("dim", "scale"), [(1, 1.3), (1, 3.7), (3, 1.3)])
 def test_a_coordinate_of_rounded_laplace_has_the_marginal_mass_of_every_cell(dim, scale):
     """6,000 vectors, chi-square of the last coordinate, false alarm 1e−7."""
-    draws, cells = vectors(rounded_laplace, dim, scale, 20 + dim)[:, -1:], grid(int(12 * scale), 1)
+    draws, cells = vectors(RoundedLaplace, dim, scale, 20 + dim)[:, -1:], grid(int(12 * scale), 1)
     assert fit(draws, cells, laplace_marginal(cells, scale, dim)) > FALSE_ALARM
     for wrong in (0.7, 1.3):
         assert fit(draws, cells, laplace_marginal(cells, wrong * scale, dim)) < CERTAIN
@@ -142,7 +146,7 @@ def test_a_coordinate_of_rounded_laplace_has_the_marginal_mass_of_every_cell(dim
 
 def test_rounded_laplace_in_the_plane_has_the_mass_of_every_square():
     """6,000 vectors, chi-square on joint cells, false alarm 1e−7."""
-    draws, cells = vectors(rounded_laplace, 2, 1.3, 30), grid(9, 2)
+    draws, cells = vectors(RoundedLaplace, 2, 1.3, 30), grid(9, 2)
     assert fit(draws, cells, laplace_plane(cells, 1.3)) > FALSE_ALARM
     for wrong in (0.7, 1.3):
         assert fit(draws, cells, laplace_plane(cells, wrong * 1.3)) < CERTAIN
@@ -154,28 +158,28 @@ def test_rounded_laplace_in_the_plane_has_the_mass_of_every_square():
 def test_the_radius_on_a_fine_lattice_is_that_of_the_continuous_law(dim, radial):
     """1,000 vectors at scale 2^30, Kolmogorov–Smirnov against chi and Gamma, false alarm 1e−7."""
     law = stats.gamma(dim) if radial else stats.chi(dim)
-    draws = vectors(rounded_laplace if radial else rounded_gaussian, dim, 2**30, dim, 1000)
+    draws = vectors(RoundedLaplace if radial else RoundedGaussian, dim, 2**30, dim, 1000)
     radii = np.linalg.norm(draws / 2**30, axis=1)
     assert stats.kstest(radii, law.cdf).pvalue > FALSE_ALARM
     for wrong in (0.7, 1.3):
         assert stats.kstest(wrong * radii, law.cdf).pvalue < FALSE_ALARM
 
 
-@pytest.mark.parametrize("draw", [rounded_gaussian, rounded_laplace])
-def test_the_lowest_bits_of_a_release_are_uniform_whatever_the_value(draw):
+@pytest.mark.parametrize("kind", [RoundedGaussian, RoundedLaplace])
+def test_the_lowest_bits_of_a_release_are_uniform_whatever_the_value(kind):
     """20,000 coordinates at scale 2^30 modulo 32, chi-square, false alarm 1e−7: neighbours share every output."""
-    noise = draw(20_000, 2**30, 3)
+    noise = noise_of(kind, 20_000, 2**30, 3)
     for value in (0, 1):
         counts = np.bincount((value + noise) % 32, minlength=32)
         assert stats.chisquare(counts).pvalue > FALSE_ALARM
 
 
-@pytest.mark.parametrize("draw", [rounded_gaussian, rounded_laplace])
-def test_a_seed_repeats_the_draw_and_no_seed_does_not(draw):
-    assert np.array_equal(draw(50, 2**20, 7), draw(50, 2**20, 7))
-    assert not np.array_equal(draw(50, 2**20, 7), draw(50, 2**20, 8))
-    assert not np.array_equal(draw(50, 2**20), draw(50, 2**20))
-    assert draw(5, 2**20).dtype == np.int64
+@pytest.mark.parametrize("kind", [RoundedGaussian, RoundedLaplace])
+def test_a_seed_repeats_the_draw_and_no_seed_does_not(kind):
+    assert np.array_equal(noise_of(kind, 50, 2**20, 7), noise_of(kind, 50, 2**20, 7))
+    assert not np.array_equal(noise_of(kind, 50, 2**20, 7), noise_of(kind, 50, 2**20, 8))
+    assert not np.array_equal(noise_of(kind, 50, 2**20), noise_of(kind, 50, 2**20))
+    assert noise_of(kind, 5, 2**20).dtype == np.int64
 
 
 @pytest.mark.parametrize("kind", [RoundedGaussian, RoundedLaplace])
@@ -189,10 +193,11 @@ def test_release_adds_the_noise_and_stays_within_int64(kind):
 
 
 def test_scales_are_taken_exactly_whatever_their_type():
-    expected = rounded_gaussian(6, 2**40, 1)
+    expected = noise_of(RoundedGaussian, 6, 2**40, 1)
     for scale in (2.0**40, np.float64(2**40), np.int64(2**40), Fraction(2**40)):
-        assert np.array_equal(rounded_gaussian(6, scale, 1), expected)
-    assert np.array_equal(rounded_laplace(np.int64(200), np.int64(2**40), 1), rounded_laplace(200, 2**40, 1))
+        assert np.array_equal(noise_of(RoundedGaussian, 6, scale, 1), expected)
+    expected = noise_of(RoundedLaplace, 200, 2**40, 1)
+    assert np.array_equal(noise_of(RoundedLaplace, np.int64(200), np.int64(2**40), 1), expected)
 
 
 @given(st.floats(0, 1e12), st.floats(1e-12, 2.0**40))
@@ -203,18 +208,18 @@ def test_the_promise_is_the_ratio_rounded_up(steps, scale):
         assert promise <= ratio * (1 + Fraction(1, 2**51)) + Fraction(1, 2**1000)
 
 
-@pytest.mark.parametrize("draw", [rounded_gaussian, rounded_laplace])
+@pytest.mark.parametrize("kind", [RoundedGaussian, RoundedLaplace])
 @pytest.mark.parametrize("scale", [0, -1.0, float("nan"), float("inf"), 2.0**53, None, "one"])
-def test_a_scale_that_is_not_positive_or_too_large_is_refused(draw, scale):
+def test_a_scale_that_is_not_positive_or_too_large_is_refused(kind, scale):
     with pytest.raises(ArgumentError, match="scale must be"):
-        draw(3, scale, 1)
+        noise_of(kind, 3, scale, 1)
 
 
-@pytest.mark.parametrize("draw", [rounded_gaussian, rounded_laplace])
+@pytest.mark.parametrize("kind", [RoundedGaussian, RoundedLaplace])
 @pytest.mark.parametrize("dim", [0, -1, 2.0, None])
-def test_a_dimension_below_one_is_refused(draw, dim):
+def test_a_dimension_below_one_is_refused(kind, dim):
     with pytest.raises(ArgumentError, match="dim must be"):
-        draw(dim, 1.0, 1)
+        noise_of(kind, dim, 1.0, 1)
 
 
 def test_laplace_noise_of_many_dimensions_needs_a_smaller_scale():
@@ -236,11 +241,11 @@ def test_a_sensitivity_that_is_negative_or_infinite_is_refused(steps):
 
 
 @pytest.mark.long
-@pytest.mark.parametrize("draw", [rounded_gaussian, rounded_laplace])
-def test_rounded_noise_in_the_plane_over_many_draws(draw):
+@pytest.mark.parametrize("kind", [RoundedGaussian, RoundedLaplace])
+def test_rounded_noise_in_the_plane_over_many_draws(kind):
     """200,000 vectors of scale 2.2, chi-square on joint cells, false alarm 1e−7; scales off by 5 % are rejected."""
-    masses = gaussian_cells if draw is rounded_gaussian else laplace_plane
-    draws, cells = vectors(draw, 2, 2.2, 40, 200_000), grid(20, 2)
+    masses = gaussian_cells if kind is RoundedGaussian else laplace_plane
+    draws, cells = vectors(kind, 2, 2.2, 40, 200_000), grid(20, 2)
     assert fit(draws, cells, masses(cells, 2.2)) > FALSE_ALARM
     for wrong in (0.95, 1.05):
         assert fit(draws, cells, masses(cells, wrong * 2.2)) < CERTAIN

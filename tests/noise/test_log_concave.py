@@ -76,7 +76,7 @@ def test_draws_follow_the_density_so_finely_that_the_bare_hull_is_seen(name):
     sampler = LogConcaveSampler(log_density, derivative, **options)
     assert cells_p_value(sampler.sample(500_000, np.random.default_rng(1)), law.cdf) > FALSE_ALARM
     with np.errstate(all="ignore"):
-        proposals, _ = sampler._hull.propose(500_000, np.random.default_rng(1))
+        proposals, _ = sampler.hull.propose(500_000, np.random.default_rng(1))
     assert cells_p_value(proposals, law.cdf) < FALSE_ALARM
 
 
@@ -112,7 +112,7 @@ def test_the_hull_lies_above_the_density_everywhere(power, rate, kink, seed):
         return
     sampler = LogConcaveSampler(log_density, derivative, mode=mode, scale=1 / rate)
     sampler.sample(2000, np.random.default_rng(seed))
-    hull = sampler._hull
+    hull = sampler.hull
     grid = np.concatenate([mode * np.linspace(0.01, 10, 2000), np.linspace(0.01, 50, 500) / rate])
     points, values, slopes = hull.tangents
     piece = np.clip(np.searchsorted(hull.edges, grid, side="right") - 1, 0, points.size - 1)

@@ -29,6 +29,7 @@ from dpmanifolds.privacy import (
     sensitivity_of_mean_gradient,
     sensitivity_of_variance,
 )
+from tests.selection import thorough
 
 SPACES = [
     (Sphere(2), math.pi / 8),
@@ -151,13 +152,14 @@ def assert_unbroken(ratios):
 
 
 @pytest.mark.grid
+@thorough(("starts", "steps"), (4, 6), (6, 8))
 @pytest.mark.parametrize(("manifold", "radius"), SPACES, ids=repr)
-def test_no_search_moves_a_statistic_beyond_its_bound(manifold, radius):
+def test_no_search_moves_a_statistic_beyond_its_bound(manifold, radius, starts, steps):
     attack = Attack(manifold, radius)
     rng = np.random.default_rng(0)
     for n in (2, 3, 10, 50):
         assert_unbroken(attack.structured(n))
-    assert_unbroken(attack.searched(rng, starts=4, steps=6))
+    assert_unbroken(attack.searched(rng, starts=starts, steps=steps))
     assert attack.gradient(rng, 3000) <= 1 + 1e-9
 
 

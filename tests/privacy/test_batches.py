@@ -12,11 +12,9 @@ from dp_accounting import (
     NeighboringRelation,
     PoissonSampledDpEvent,
     SelfComposedDpEvent,
-    SingleEpochTreeAggregationDpEvent,
     TruncatedSubsampledGaussianDpEvent,
 )
 from dp_accounting.pld import PLDAccountant
-from dp_accounting.rdp import RdpAccountant
 from scipy import stats
 
 from dpmanifolds.errors import ArgumentError
@@ -28,7 +26,6 @@ from dpmanifolds.privacy import (
     fixed_size_descent,
     full_batch_descent,
     poisson_descent,
-    tree_aggregation,
 )
 from dpmanifolds.privacy.batches import SubsampledLaplaceTerm, TruncatedGaussianTerm
 from tests.redteam.truths import sampled_laplace_delta
@@ -144,7 +141,7 @@ def test_how_often_batches_are_cut_is_above_the_exact_sum_by_little(n, rate, lar
         drawn = [mp.binomial(n - 1, m) * q**m * (1 - q) ** (n - 1 - m) for m in range(n)]
         full = mp.fsum(drawn[largest:])
         kept = mp.fsum(w * q * largest / (m + 1) for m, w in enumerate(drawn) if m >= largest) / full
-        for told, truth in zip((*term._cut, term._plain), (full, kept, 1 - full), strict=True):
+        for told, truth in zip((*term.cut_chances, term.plain_chance), (full, kept, 1 - full), strict=True):
             assert truth <= told <= truth * (1 + mp.mpf("1e-8"))
 
 
@@ -187,36 +184,17 @@ def test_renyi_of_a_cut_step_lies_between_that_of_the_plain_step_and_that_of_all
             assert plain.as_renyi(alpha).epsilon < term.renyi(alpha) <= alpha * 2 / 4 * (1 + 1e-12)
 
 
-@pytest.mark.parametrize("leaves", [1, 2, 3, 4, 7, 8, 1000, [5, 1023, 16]])
-def test_trees_cost_what_dp_accounting_says_at_the_distance_of_one_record(leaves):
-    accountant = RdpAccountant(orders=[8.0], neighboring_relation=NeighboringRelation.REPLACE_SPECIAL)
-    accountant.compose(SingleEpochTreeAggregationDpEvent(3.0, leaves), 2)
-    removed, replaced = (
-        tree_aggregation(leaves=leaves, clip=0.5, sigma=1.5, epochs=2, adjacency=kind)
-        for kind in ("add-remove-one", "replace-one")
-    )
-    assert removed.as_renyi(8.0).epsilon == pytest.approx(accountant.rdp[0], rel=1e-12)
-    assert replaced.as_gaussian().mu == pytest.approx(2 * removed.as_gaussian().mu, rel=1e-12)
-
-
-@pytest.mark.parametrize("leaves", range(1, 40))
-def test_no_leaf_lies_below_more_nodes_than_are_paid_for(leaves):
-    nodes = [(start, size) for size in (1, 2, 4, 8, 16, 32) for start in range(0, leaves - size + 1, size)]
-    most = max(sum(start <= leaf < start + size for start, size in nodes) for leaf in range(leaves))
-    assert tree_aggregation(leaves=leaves, clip=1.0, sigma=1.0).terms[0].count == most
-
-
-def test_batches_and_trees_compose_with_other_promises_for_the_same_neighbours():
-    tree = tree_aggregation(leaves=64, clip=1.0, sigma=20.0, adjacency="add-remove-one")
+def test_batches_compose_with_other_promises_for_the_same_neighbours():
+    plain = Guarantee.gaussian(0.13, adjacency="add-remove-one")
     common = {"n": 100, "rate": 0.1, "steps": 5, "clip": 1.0, "adjacency": "add-remove-one"}
     cut = poisson_descent(**common, sigma=0.3, largest_batch=30, n_cap=200)
     laplace = poisson_descent(**common, sigma=0.5, law="laplace")
-    together = compose(tree, cut, laplace)
-    assert max(each.epsilon(1e-6) for each in (tree, cut, laplace)) < together.epsilon(1e-6)
-    assert together.epsilon(3e-6) < sum(each.epsilon(1e-6) for each in (tree, cut, laplace))
+    together = compose(plain, cut, laplace)
+    assert max(each.epsilon(1e-6) for each in (plain, cut, laplace)) < together.epsilon(1e-6)
+    assert together.epsilon(3e-6) < sum(each.epsilon(1e-6) for each in (plain, cut, laplace))
     assert Guarantee.from_json(together.to_json()) == together
     with pytest.raises(ArgumentError, match="adjacency and unit agree"):
-        compose(tree, poisson_descent(n=100, rate=0.1, steps=5, clip=1.0, sigma=0.5, law="laplace"))
+        compose(plain, poisson_descent(n=100, rate=0.1, steps=5, clip=1.0, sigma=0.5, law="laplace"))
     with pytest.raises(ArgumentError, match="'replace-one' neighbours; got adjacency"):
         Guarantee((SubsampledLaplaceTerm(sampling="fixed-size", rate=0.1, noise_multiplier=1.0),), "add-remove-one")
 
@@ -233,10 +211,6 @@ BASE = {"n": 100, "rate": 0.1, "steps": 5, "clip": 1.0, "sigma": 1.0}
         (lambda: poisson_descent(**BASE, largest_batch=20, n_cap=100), "n_cap is for"),
         (lambda: poisson_descent(**BASE, n_cap=100, adjacency="add-remove-one"), "n_cap is for"),
         (lambda: poisson_descent(**BASE, largest_batch=20, adjacency="add-remove-one"), "needs n_cap"),
-        (lambda: tree_aggregation(leaves=[], clip=1.0, sigma=1.0), "leaves must be"),
-        (lambda: tree_aggregation(leaves=0, clip=1.0, sigma=1.0), "leaves must be"),
-        (lambda: tree_aggregation(leaves=3, clip=1.0, sigma=1.0, epochs=0), "epochs must be"),
-        (lambda: tree_aggregation(leaves=3, clip=1.0, sigma=0.0), "sigma must be"),
     ],
 )
 def test_bad_arguments_are_named(call, message):

@@ -33,8 +33,9 @@ from dpmanifolds.privacy import (
     mu_of_pure,
     split,
 )
-from dpmanifolds.privacy.conversions import _relative_error, log_gaussian_delta
+from dpmanifolds.privacy.conversions import log_gaussian_delta, relative_error
 from dpmanifolds.privacy.rounding import float_above, float_below, root_above, root_below
+from tests.selection import thorough
 
 
 def exact_log_delta(mu: float, epsilon: float) -> mp.mpf:
@@ -57,29 +58,37 @@ PROFILE_CASES = [
 @pytest.mark.parametrize(("mu", "epsilon"), PROFILE_CASES)
 def test_profile_is_accurate_in_relative_terms_and_its_error_bound_holds(mu, epsilon):
     error = abs(float(mp.mpf(float(log_gaussian_delta(mu, np.asarray(epsilon)))) - exact_log_delta(mu, epsilon)))
-    bound = float(_relative_error(mu, np.asarray(epsilon)))
+    bound = float(relative_error(mu, np.asarray(epsilon)))
     assert error <= bound / 2
     assert bound < 1e-11
 
 
-@settings(max_examples=20, deadline=None)
-@given(st.floats(-6, 2.4), st.floats(-300, -0.01))
-def test_mu_for_is_below_the_truth_by_less_than_1e_12(log_epsilon, log_delta):
-    epsilon, delta = 10**log_epsilon, 10**log_delta
-    mu = mu_for(epsilon, delta)
-    assert exact_log_delta(mu, epsilon) <= mp.log(mp.mpf(delta))
-    assert exact_log_delta(mu * (1 + 1e-12), epsilon) > mp.log(mp.mpf(delta))
+@thorough("examples", 20, 40)
+def test_mu_for_is_below_the_truth_by_less_than_1e_12(examples):
+    @settings(max_examples=examples)
+    @given(st.floats(-6, 2.4), st.floats(-300, -0.01))
+    def holds(log_epsilon, log_delta):
+        epsilon, delta = 10**log_epsilon, 10**log_delta
+        mu = mu_for(epsilon, delta)
+        assert exact_log_delta(mu, epsilon) <= mp.log(mp.mpf(delta))
+        assert exact_log_delta(mu * (1 + 1e-12), epsilon) > mp.log(mp.mpf(delta))
+
+    holds()
 
 
-@settings(max_examples=20, deadline=None)
-@given(st.floats(-4, 1), st.floats(-300, -0.5))
-def test_epsilon_of_mu_is_above_the_truth_by_less_than_1e_12(log_mu, log_delta):
-    mu, delta = 10**log_mu, 10**log_delta
-    epsilon = epsilon_of_mu(mu, delta)
-    assert exact_log_delta(mu, epsilon) <= mp.log(mp.mpf(delta))
-    lower = epsilon * (1 - 1e-12) - 1e-12 * mu
-    if lower > 0:
-        assert exact_log_delta(mu, lower) > mp.log(mp.mpf(delta))
+@thorough("examples", 20, 40)
+def test_epsilon_of_mu_is_above_the_truth_by_less_than_1e_12(examples):
+    @settings(max_examples=examples)
+    @given(st.floats(-4, 1), st.floats(-300, -0.5))
+    def holds(log_mu, log_delta):
+        mu, delta = 10**log_mu, 10**log_delta
+        epsilon = epsilon_of_mu(mu, delta)
+        assert exact_log_delta(mu, epsilon) <= mp.log(mp.mpf(delta))
+        lower = epsilon * (1 - 1e-12) - 1e-12 * mu
+        if lower > 0:
+            assert exact_log_delta(mu, lower) > mp.log(mp.mpf(delta))
+
+    holds()
 
 
 def test_values_of_the_design():

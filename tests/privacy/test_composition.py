@@ -23,7 +23,7 @@ from dpmanifolds.privacy import (
     riemannian_gaussian,
 )
 from dpmanifolds.privacy.accounts import composed_grid
-from dpmanifolds.privacy.loss_grid import _convolve, compose_grids, from_profile, power
+from dpmanifolds.privacy.loss_grid import compose_grids, convolve, from_profile, power
 from dpmanifolds.privacy.terms import GaussianTerm, PureTerm
 from dpmanifolds.privacy.tilted_grid import TailLaw
 
@@ -215,17 +215,17 @@ def test_what_the_fft_loses_is_less_than_what_is_charged(size, sharp):
     exact = np.convolve(first, second)
     assert exact.max() < 2.0**53
     first, second, exact = first * 2.0**-40, second * 2.0**-40, exact * 2.0**-80
-    result, error = _convolve(first, second)
+    result, error = convolve(first, second)
     lost = np.sum(np.maximum(exact - result, 0.0))
     assert lost <= error
     assert np.sum(np.abs(result - exact)) <= error + 2e-15 * np.sum(exact)
-    assert np.array_equal(_convolve(first, first)[0], _convolve(first, first.copy())[0])
+    assert np.array_equal(convolve(first, first)[0], convolve(first, first.copy())[0])
 
 
 def test_the_charge_covers_long_flat_masses():
     """Σ of n equal masses with themselves is a triangle; ‖f‖₂‖g‖₂ alone would be too little to charge here."""
     size = 300_000
-    result, error = _convolve(np.full(size, 2.0**-19), np.full(size, 2.0**-19))
+    result, error = convolve(np.full(size, 2.0**-19), np.full(size, 2.0**-19))
     rising = np.arange(1, size + 1) * 2.0**-38
     assert np.sum(np.maximum(np.concatenate([rising, rising[-2::-1]]) - result, 0.0)) <= error < 1e-13
 

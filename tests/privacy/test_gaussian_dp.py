@@ -103,7 +103,7 @@ def test_profile_agrees_with_mpmath_within_the_stated_error(case):
     assert profile.error < 4e-12
     assert abs(profile.delta(case["epsilon"]) - delta) <= min(profile.error * 2 * power, 1e-13)
     assert delta <= profile.delta_upper(case["epsilon"]) <= delta + 1e-11 * power
-    tails = profile._pair.tails(np.array([case["epsilon"]]))
+    tails = profile.pair.tails(np.array([case["epsilon"]]))
     np.testing.assert_allclose(np.exp(tails.above_first[0]), power, rtol=2e-13)
     np.testing.assert_allclose(np.exp(tails.above_second[0]), float(case["second"]), rtol=2e-13)
 
@@ -167,7 +167,7 @@ def tail_p_values(manifold: Manifold, sigma: float, delta: float, count: int, cl
     """Binomial tests of P₁(L ≥ ε) at four ε, under the profile of scale `claimed`."""
     loss = losses(manifold, sigma, delta, count)
     ratio = delta / sigma
-    pair = RiemannianGaussianProfile(manifold, claimed, delta)._pair
+    pair = RiemannianGaussianProfile(manifold, claimed, delta).pair
     thresholds = np.array([0.0, 0.3, 1.0, 2.0]) * ratio
     # the event {d₂² − d₁² ≥ q} is the same for both scales
     shares = np.exp(pair.tails(thresholds * (sigma / claimed) ** 2).above_first)
@@ -245,9 +245,9 @@ def test_mu_is_certified_to_one_part_in_a_hundred_million(manifold, sigma, delta
 
 def test_the_supremum_is_not_always_at_zero():
     profile = RiemannianGaussianProfile(Hyperbolic(2), 1.0, 4.0)
-    assert profile.mu - profile._pair.at_zero > 8e-4
+    assert profile.mu - profile.pair.at_zero > 8e-4
     epsilon = np.linspace(0, 30, 2000)
-    assert np.any(profile.delta(epsilon) > delta_of_mu(profile._pair.at_zero, epsilon))
+    assert np.any(profile.delta(epsilon) > delta_of_mu(profile.pair.at_zero, epsilon))
 
 
 def test_mu_at_zero_is_a_breach_on_hyperbolic_spaces_with_a_large_sensitivity():
@@ -255,9 +255,9 @@ def test_mu_at_zero_is_a_breach_on_hyperbolic_spaces_with_a_large_sensitivity():
     profile = RiemannianGaussianProfile(Hyperbolic(2), 2.2758682638032357, 20.0)
     epsilon = 52.611092141114106
     assert profile.delta(epsilon) == pytest.approx(0.491677284214, abs=1e-12)
-    assert delta_of_mu(profile._pair.at_zero, epsilon) < 0.32
+    assert delta_of_mu(profile.pair.at_zero, epsilon) < 0.32
     assert 0.4916772 < delta_of_mu(profile.mu, epsilon) < 0.4917
-    assert profile.mu > 1.045 * profile._pair.at_zero
+    assert profile.mu > 1.045 * profile.pair.at_zero
 
 
 @pytest.mark.parametrize(
@@ -266,7 +266,7 @@ def test_mu_at_zero_is_a_breach_on_hyperbolic_spaces_with_a_large_sensitivity():
 )
 def test_by_how_much_the_supremum_exceeds_the_value_at_zero(dim, delta, sigma, excess):
     profile = RiemannianGaussianProfile(Hyperbolic(dim), sigma, delta)
-    assert profile.mu / profile._pair.at_zero - 1 == pytest.approx(excess, rel=0.03)
+    assert profile.mu / profile.pair.at_zero - 1 == pytest.approx(excess, rel=0.03)
 
 
 @pytest.mark.grid(at_most=1)
@@ -275,7 +275,7 @@ def test_the_supremum_leaves_zero_between_sensitivities_2_8_and_3(dim, excess):
     def largest(delta):
         scales = np.geomspace(0.15, 0.35, 7) / math.sqrt(dim - 1)
         profiles = [RiemannianGaussianProfile(Hyperbolic(dim), sigma, delta) for sigma in scales]
-        return max(profile.mu / profile._pair.at_zero - 1 for profile in profiles)
+        return max(profile.mu / profile.pair.at_zero - 1 for profile in profiles)
 
     assert largest(2.8) < 1e-8
     assert 0.5 * excess < largest(3.0) < 1.2 * excess
@@ -347,7 +347,7 @@ def test_hyperbolic_floor_is_named(dim, floor):
 
 def test_the_floor_is_the_limit_of_large_sigma():
     for dim, delta in [(2, 1.0), (5, 0.3), (30, 2.0)]:
-        limit = supremum(HyperbolicLimitPair(dim, delta)).upper
+        limit = supremum(HyperbolicLimitPair(dim, delta))
         assert gaussian_dp_mu(Hyperbolic(dim), 300.0 / dim, delta) == pytest.approx(limit, rel=1e-7)
         thresholds = np.linspace(0, 0.99, 20) * (dim - 1) * delta
         tails = HyperbolicPair(dim, 1000.0 / dim, delta).tails(thresholds)
@@ -384,7 +384,7 @@ def test_triangles_are_the_sphere_of_curvature_four():
     # the same loss, drawn on the shape space itself
     loss = losses(shapes, 0.4, 0.6, 40_000)
     for epsilon, share in zip([0.0, 1.0], [np.mean(loss >= 0.0), np.mean(loss >= 1.0)], strict=True):
-        exact = float(np.exp(RiemannianGaussianProfile(sphere, 0.4, 0.6)._pair.tails(np.array([epsilon]))[0][0]))
+        exact = float(np.exp(RiemannianGaussianProfile(sphere, 0.4, 0.6).pair.tails(np.array([epsilon]))[0][0]))
         assert abs(share - exact) < math.sqrt(math.log(2 / LEVEL) / 80_000)
 
 
@@ -570,7 +570,7 @@ def test_log_normal_interval_keeps_its_digits():
 )
 def test_the_two_integrals_belong_to_one_loss(space, sigma, delta, threshold):
     # dP₁ = e^t dP₂ on the level sets of the loss: P₂(L ≥ t) = e^{−t}P₁(L ≥ t) − ∫_t^∞ e^{−u}P₁(L ≥ u) du
-    pair = RiemannianGaussianProfile(space, sigma, delta)._pair
+    pair = RiemannianGaussianProfile(space, sigma, delta).pair
     nodes, weights = np.polynomial.legendre.leggauss(24)
     edges = np.linspace(threshold, min(pair.largest, threshold + 100), 60)
     half = np.diff(edges)[:, None] / 2
@@ -628,7 +628,7 @@ def test_delta_upper_is_above_mpmath_where_float64_has_the_hardest_time(case):
     space = (Sphere if case["manifold"] == "sphere" else Hyperbolic)(case["dim"])
     profile = RiemannianGaussianProfile(space, case["sigma"], case["sensitivity"])
     delta, power = float(case["delta"]), float(case["first"])
-    tails = profile._tails(np.array([case["epsilon"]]))
+    tails = profile.tails(np.array([case["epsilon"]]))
     error = tails.error[0] + 4e-15 * abs(math.log(power))
     assert abs(profile.delta(case["epsilon"]) - delta) <= error * power
     assert delta <= profile.delta_upper(case["epsilon"]) <= delta * (1 + 1e-9) + 3 * error * power

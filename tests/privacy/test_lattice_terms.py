@@ -15,14 +15,16 @@ from dpmanifolds.errors import ArgumentError
 from dpmanifolds.privacy import ApproxDP, GaussianDP, Guarantee, PureDP, ZeroConcentratedDP, compose, delta_of_mu
 from dpmanifolds.sums import calibrate, mean_facts
 from tests.redteam.truths import discrete_gaussian_delta, discrete_laplace_delta
+from tests.selection import thorough
 
 LINE = Ball(Euclidean(1), np.zeros(1), 1.0)
 
 
-def test_the_discrete_gaussian_on_the_line_has_its_exact_profile():
+@thorough("cases", 15, 40)
+def test_the_discrete_gaussian_on_the_line_has_its_exact_profile(cases):
     rng = np.random.default_rng(1)
     with mp.workdps(50):
-        for _ in range(15):
+        for _ in range(cases):
             sigma = math.exp(rng.uniform(math.log(0.3), math.log(20)))
             shift = int(rng.integers(1, max(2, int(3 * sigma))))
             epsilon = rng.uniform(0, 6) * shift / sigma

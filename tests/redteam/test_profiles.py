@@ -11,6 +11,7 @@ import pytest
 from dpmanifolds.privacy import Guarantee, poisson_descent
 from tests.redteam import truths
 from tests.redteam.profiles import ADVERSARIAL, DIGITS, KINDS, Report, run
+from tests.selection import thorough
 
 B6 = [
     (2, 1.7, 0.3, "0.37864357138896"),
@@ -23,16 +24,18 @@ B6 = [
 ]
 
 
-def test_no_promise_is_below_the_truth():
-    report = run(60, seed=1)
+@thorough("comparisons", 60, 120)
+def test_no_promise_is_below_the_truth(comparisons):
+    report = run(comparisons, seed=1)
     assert report.below == []
-    assert sum(report.counts.values()) == 60 + len(ADVERSARIAL)
+    assert sum(report.counts.values()) == comparisons + len(ADVERSARIAL)
 
 
+@thorough("comparisons", 2, 3)
 @pytest.mark.parametrize("name", KINDS)
-def test_no_promise_of_any_kind_is_below_the_truth(name):
+def test_no_promise_of_any_kind_is_below_the_truth(name, comparisons):
     report = Report()
-    for number in range(2):
+    for number in range(comparisons):
         with mp.workdps(DIGITS):
             report.add(name, number, KINDS[name][0](np.random.default_rng([2, number])), 0.0)
     assert report.below == []

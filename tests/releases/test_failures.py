@@ -10,20 +10,22 @@ import pytest
 import dpmanifolds as dpm
 from dpmanifolds import SPD, Ball, Euclidean, Hyperbolic, NotAvailableError, PureDP, Sphere
 from dpmanifolds.sums import calibrate, value_facts
+from tests.selection import thorough
 
 IDEALIZED = {"mechanism": "k-norm-gradient", "numerics": "idealized"}
 
 
 @pytest.mark.grid(at_most=1)
+@thorough("releases", 5, 20)
 @pytest.mark.parametrize("across", [False, True])
-def test_the_k_norm_gradient_draws_for_records_at_one_point_of_the_edge(across):
+def test_the_k_norm_gradient_draws_for_records_at_one_point_of_the_edge(across, releases):
     """Each release failed, and none of the neighbour with one record across, after ε = 1.1 had been charged."""
     space, edge = Euclidean(60), np.eye(60)[0]
     records = np.tile(edge, (20, 1))
     if across:
         records[0] = -edge
     ball, budget = Ball(space, np.zeros(60), 1.0), PureDP(1.1)
-    for number in range(5):
+    for number in range(releases):
         release = dpm.private_mean(records, ball, budget, **IDEALIZED, rng=number)
         assert bool(ball.contains(release.value))
 

@@ -187,6 +187,7 @@ def test_no_error_quotes_a_record_or_counts_up_to_it(name):
     assert error.__suppress_context__ or error.__context__ is None
 
 
+@pytest.mark.needs("torch")
 @pytest.mark.parametrize("metric", ["affine-invariant", "log-cholesky"])
 def test_no_batch_element_of_pytorch_is_heard_of(metric):
     """`linalg.cholesky: (Batch element 37)` is a record's number."""
@@ -305,6 +306,16 @@ def test_no_element_decides_whether_a_list_is_one_of_blocks():
             records[row] = blocks[row] = strange
             assert np.allclose(mean_of(records, CAP), mean_of(odd, CAP), atol=1e-12)
             assert np.allclose(mean_of(blocks, CAP), mean_of(odd, CAP), atol=1e-12)
+
+
+@pytest.mark.parametrize("precision", [np.float32, np.float64])
+def test_one_odd_element_among_blocks_of_landmarks_is_a_malformed_record(precision):
+    shapes = PlanarShapes(4).random_point(40, rng=0)
+    landmarks = np.stack([shapes.real, shapes.imag], axis=-1).astype(precision)
+    blocks = [landmarks[:10], landmarks[10:39]]
+    told = mean_of([*blocks, np.full((1, 4, 2), np.nan, dtype=precision)], SHAPES)
+    for strange in (None, "x", np.zeros(7), np.full(4, np.nan + 0j), np.full((1, 4), np.nan + 0j)):
+        assert np.array_equal(mean_of([*blocks, strange], SHAPES), told)
 
 
 def test_a_stream_that_can_be_read_once_takes_one_step_where_its_number_is_protected():

@@ -99,11 +99,10 @@ def test_few_rotations_finish_for_every_shape_of_matrix():
     assert log_sums(records) is not None
 
 
+@pytest.mark.parametrize("backend", ["array_api_strict", "torch", "jax"], indirect=True)
 @pytest.mark.parametrize("metric", ["log-euclidean", "affine-invariant"])
 @pytest.mark.usefixtures("everywhere")
 def test_means_and_releases_on_other_libraries_take_the_kernels(metric, backend):
-    if backend.name not in ("torch", "jax", "array_api_strict"):
-        pytest.skip("NumPy has its own path")
     space, records = SPD(3, metric), matrices(3, 3000, 100.0)
     ball = Ball(space, np.eye(3) * 3, 2.0)
     expected = frechet_mean(space, records)
@@ -123,6 +122,7 @@ def test_sums_stay_short_for_any_number_of_records():
         assert longest_device_sum(count) <= min(count, 32768) + -(-count // 32768) + 64
 
 
+@pytest.mark.needs("jax")
 @pytest.mark.parametrize("k", [1, 2, 3])
 def test_the_pallas_kernel_computes_the_formulas(k):
     """Interpreted here; compiled on an accelerator."""

@@ -98,6 +98,7 @@ def test_tables_without_rows_are_released():
         moment(lambda: iter(()))
 
 
+@pytest.mark.needs("dask")
 def test_dask_tables_without_rows_are_released():
     da = pytest.importorskip("dask.array")
     none = np.empty((0, 3))

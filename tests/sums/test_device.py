@@ -47,8 +47,6 @@ def on_library(pull, put):
 
 def small_cases(backend):
     """JAX compiles for seconds for every size of matrix; one will do."""
-    if backend.name == "numpy":
-        pytest.skip("NumPy has its own path")
     return [2] if backend.name == "jax" else [1, 2, 3]
 
 
@@ -57,6 +55,7 @@ def has_no_clear_rule(name):
     return "normal" in name or name in ("singular", "condition 1e16")
 
 
+@pytest.mark.parametrize("backend", ["array_api_strict", "torch", "jax"], indirect=True)
 @pytest.mark.parametrize("metric", METRICS)
 @pytest.mark.usefixtures("everywhere")
 def test_integers_are_those_of_the_host_up_to_two_steps(metric, backend):
@@ -71,15 +70,15 @@ def test_integers_are_those_of_the_host_up_to_two_steps(metric, backend):
             assert not broken.any()
 
 
+@pytest.mark.parametrize("backend", ["torch", "jax"], indirect=True)
 @pytest.mark.parametrize("metric", METRICS)
 @pytest.mark.usefixtures("everywhere")
 def test_a_record_has_the_same_integers_in_any_company_place_and_cut(metric, backend):
-    if backend.name == "array_api_strict":
-        pytest.skip("NumPy in disguise, and slow")
     for k in small_cases(backend):
         assert breaches(on_library(pull_at(k, metric, exponent=30), backend.array), k, 30) == []
 
 
+@pytest.mark.parametrize("backend", ["array_api_strict", "torch", "jax"], indirect=True)
 @pytest.mark.parametrize("metric", METRICS)
 @pytest.mark.usefixtures("everywhere")
 def test_sums_are_those_of_the_integers_and_rules_those_of_the_host(metric, backend):
@@ -139,10 +138,9 @@ def _limit(pull):
     return shortened_length(pull.dim, pull.exponent)
 
 
+@pytest.mark.parametrize("backend", ["torch"], indirect=True)
 @pytest.mark.usefixtures("everywhere")
 def test_what_has_no_kernel_takes_the_general_path(backend):
-    if backend.name != "torch":
-        pytest.skip("a stand-in for an accelerator")
     records = ordinary_records(2, 40)
     for pull in (pull_at(2, "log-cholesky"), pull_at(2, "log-euclidean", exponent=31)):
         assert pull.sum_on_device(backend.array(records)) is None
@@ -153,11 +151,10 @@ def test_what_has_no_kernel_takes_the_general_path(backend):
     assert (empty.rows, empty.integers) == (0, [0, 0, 0])
 
 
+@pytest.mark.parametrize("backend", ["torch", "jax"], indirect=True)
 @pytest.mark.parametrize(("k", "metric"), [(4, "log-euclidean"), (7, "affine-invariant")])
 @pytest.mark.usefixtures("everywhere")
 def test_larger_matrices_by_products_on_the_device_and_hard_ones_on_the_host(k, metric, backend):
-    if backend.name not in ("torch", "jax"):
-        pytest.skip("a stand-in for an accelerator")
     pull = pull_at(k, metric)
     rare = 4 if backend.name == "torch" else 16
     assert breaches(on_library(pull, backend.array), k, 26, every_nth=rare) == []
@@ -172,6 +169,7 @@ def test_larger_matrices_by_products_on_the_device_and_hard_ones_on_the_host(k, 
     assert (np.abs(expected).max(axis=0) > 0)[len(names) :].all()
 
 
+@pytest.mark.needs("torch")
 def test_products_on_a_device_are_for_well_conditioned_matrices_only():
     torch = pytest.importorskip("torch")
     from dpmanifolds.manifolds._logarithms import logs_by_products, matrix_logs
@@ -183,6 +181,7 @@ def test_products_on_a_device_are_for_well_conditioned_matrices_only():
     assert np.allclose(logs.numpy()[:50], matrix_logs(records[:50])[0], atol=1e-13)
 
 
+@pytest.mark.needs("jax")
 @pytest.mark.parametrize(("k", "whiten"), [(1, False), (2, True)])
 def test_the_pallas_kernels_compute_the_formulas(k, whiten):
     """Interpreted here; compiled on an accelerator."""
@@ -207,6 +206,7 @@ def test_the_pallas_kernels_compute_the_formulas(k, whiten):
     assert totals[-3:].tolist() == np.bincount(broken, minlength=4)[1:].tolist()
 
 
+@pytest.mark.needs("jax")
 @pytest.mark.parametrize("dtype", [np.float32, np.float64])
 @pytest.mark.parametrize("each", [False, True])
 @pytest.mark.parametrize("k", [1, 2, 3])
@@ -271,6 +271,7 @@ print("kept")
 """
 
 
+@pytest.mark.needs("torch")
 def test_the_triton_kernels_compute_the_formulas():
     """Interpreted, in a process of its own: Triton asks at import whether it is to be."""
     pytest.importorskip("triton")

@@ -5,8 +5,6 @@ opposite one, wherever the others stand. For the Fréchet mean: in a plane of th
 records stand at ±r·e₂, and the last one moves from r·e₁ to −r·e₁, which attains Theorem S1 as n grows. Where κ ≤ 0 the
 mean moves by the full 2r/n when the others stand at the centre. Laws that live on the ball alone are worst off with the
 mean near its edge. Which plane is the worst is not asked of a theorem: axes, diagonals and random directions are tried.
-`hard_neighbours` are records at which formulas change: at the edge and beyond it, off the manifold by 1e−7, nearly
-singular, equal to the centre.
 """
 
 from __future__ import annotations
@@ -15,31 +13,28 @@ import math
 from collections.abc import Iterator
 from dataclasses import dataclass
 from functools import cached_property
-from itertools import combinations
 from typing import Any
 
 import numpy as np
 
 from dpmanifolds._arrays import Array
-from dpmanifolds._points import as_block, host, join, map_parts, stack
+from dpmanifolds._points import host
 from dpmanifolds._validate import positive_integer
 from dpmanifolds.domains import Ball
-from dpmanifolds.errors import ArgumentError, ScaleOutOfRangeError
+from dpmanifolds.errors import ArgumentError
 from dpmanifolds.noise import as_generator
 from dpmanifolds.statistics import frechet_mean
 from dpmanifolds.sums.total import read_records
 from dpmanifolds.sums.walk import Walk
 from dpmanifolds.sums.wrapped import WrappedMechanism
 
-__all__ = ["Neighbours", "hard_neighbours", "hard_records", "worst_neighbours"]
+__all__ = ["Neighbours", "worst_neighbours"]
 
 _INSIDE = 1 - 1e-12
 _PLANES, _NARROWINGS = 200, 12
+_RANDOM_PAIRS = 4
 _ONE_SIDE = np.array([1.0])
 _BOTH_SIDES = np.array([1.0, -1.0])
-# matrices there are nearly singular, and at the larger distances are so to all but their last digits
-_FAR = (6.0, 12.0, 20.0, 34.0)
-_OFF = 1e-7
 
 
 @dataclass(frozen=True, eq=False)
@@ -83,7 +78,7 @@ class Neighbours:
         return float(self.ball.manifold.dist(*self.means))
 
 
-def worst_neighbours(ball: Ball, n: int, *, random_pairs: int = 4, rng: Any = None) -> list[Neighbours]:
+def worst_neighbours(ball: Ball, n: int, *, rng: Any = None) -> list[Neighbours]:
     """Candidates for the worst pair; the same whatever mechanism is attacked.
 
     >>> import numpy as np
@@ -98,12 +93,12 @@ def worst_neighbours(ball: Ball, n: int, *, random_pairs: int = 4, rng: Any = No
     n = positive_integer("n", n, at_least=2)
     return [
         _pair(ball, n, along, others, signs, description)
-        for along, others, signs, description in _directions(ball, as_generator(rng), random_pairs)
+        for along, others, signs, description in _directions(ball, as_generator(rng))
     ]
 
 
 def _directions(
-    ball: Ball, rng: np.random.Generator, random_pairs: int
+    ball: Ball, rng: np.random.Generator
 ) -> Iterator[tuple[np.ndarray, np.ndarray | None, np.ndarray, str]]:
     """Unit vectors: where the record moves along, where the others stand (None: at the centre) with which signs."""
     dim, curved = ball.manifold.dim, ball.manifold.curvature_bounds[1] > 0
@@ -125,7 +120,7 @@ def _directions(
         folded = np.where(np.arange(dim) % 2 == 0, 1.0, -1.0) / math.sqrt(dim)
         across = folded - (folded @ diagonal) * diagonal
         yield diagonal, across / np.linalg.norm(across), _BOTH_SIDES, "the others across, one moves along the diagonal"
-    for number in range(random_pairs):
+    for number in range(_RANDOM_PAIRS):
         frame, _ = np.linalg.qr(rng.standard_normal((dim, 2)))
         yield frame[:, 0], frame[:, 1] if curved else None, _BOTH_SIDES, f"random directions, number {number + 1}"
 
@@ -155,56 +150,3 @@ def _pair(
         coordinates = ball.radius * _INSIDE * np.concatenate([rest, side * along[None]])
         sets.append(ball.clip(ball.manifold.move(host(ball.center), coordinates)))
     return Neighbours(ball, sets[0], sets[1], description)
-
-
-def hard_records(ball: Ball, rng: Any = 0) -> dict[str, Array]:
-    """Records of the manifold, or off it by rounding, where formulas, branches and clipping change; by name.
-
-    >>> import numpy as np
-    >>> import dpmanifolds as dpm
-    >>> from dpmanifolds.auditing import hard_records
-    >>> sorted(hard_records(dpm.Ball(dpm.Sphere(2), [0.0, 0.0, 1.0], radius=0.5)))[:4]
-    ['at the centre', 'at the edge', 'beyond the edge', 'off the manifold']
-    """
-    manifold, center, source = ball.manifold, host(ball.center), as_generator(rng)
-    axis, other = np.eye(manifold.dim)[0], source.standard_normal(manifold.dim)
-    beyond = min(1.5 * ball.radius, (ball.radius + manifold.injectivity_radius) / 2)
-    places = {
-        "ordinary": 0.3 * ball.radius * other / np.linalg.norm(other),
-        "at the edge": ball.radius * axis,
-        "opposite": -ball.radius * axis,
-        "beyond the edge": beyond * axis,
-        "opposite and beyond": -beyond * axis,
-    }
-    places |= {f"at distance {far:g}": far * axis for far in _FAR if far < manifold.injectivity_radius}
-    found = {}
-    for name, place in places.items():
-        try:
-            with np.errstate(all="ignore"):
-                found[name] = manifold.move(center, place)
-        except ScaleOutOfRangeError:
-            continue
-    return found | {"at the centre": center, "off the manifold": _moved_off(found["ordinary"], source)}
-
-
-def _moved_off(point: Array, rng: np.random.Generator) -> Array:
-    return map_parts(lambda part: part + _OFF * np.max(np.abs(part)) * rng.uniform(-1, 1, size=part.shape), point)
-
-
-def hard_neighbours(ball: Ball, n: int, rng: Any = 0) -> Iterator[Neighbours]:
-    """Every pair of hard records, in the company of ordinary ones and of hard ones.
-
-    >>> import numpy as np
-    >>> import dpmanifolds as dpm
-    >>> from dpmanifolds.auditing import hard_neighbours
-    >>> pairs = list(hard_neighbours(dpm.Ball(dpm.Euclidean(1), [0.0], radius=1.0), n=10))
-    >>> len(pairs), pairs[0].first.shape
-    (55, (10, 1))
-    """
-    n = positive_integer("n", n, at_least=2)
-    source = as_generator(rng)
-    records = hard_records(ball, source)
-    company = stack(*(records[name] for name in source.choice(list(records), size=n - 1)))
-    for (name, one), (other_name, other) in combinations(records.items(), 2):
-        told = f"one record moves from {name} to {other_name}"
-        yield Neighbours(ball, join(company, as_block(one)), join(company, as_block(other)), told)

@@ -35,7 +35,7 @@ __all__ = [
 ]
 
 # the features of one block: small enough for the cache, large enough for threads to pay
-_BLOCK_BYTES = 1 << 22
+BLOCK_BYTES = 1 << 22
 
 
 def feature_names(channels: int = 1) -> tuple[str, ...]:
@@ -93,7 +93,7 @@ def covariance_descriptors(images: Array, channels: int, scale: float, eta: floa
     """R_η of images that `image_array` has checked, with intensities divided by `scale`."""
     count, height, width = images.shape[:3]
     k = len(feature_names(channels))
-    size = min(count, max(1, _BLOCK_BYTES // (8 * k * (height + 4) * (width + 4))))
+    size = min(count, max(1, BLOCK_BYTES // (8 * k * (height + 4) * (width + 4))))
     result = np.empty((count, k, k))
 
     def run(starts: range) -> None:

@@ -180,7 +180,8 @@ class _Prepare:
     loss: Loss
 
     def __call__(self, raw: Any) -> tuple[Array, Array]:
-        formed = self.loss.form(raw if _stays(raw) else on_host(raw))
+        with np.errstate(all="ignore"):
+            formed = self.loss.form(raw if _stays(raw) else on_host(raw))
         parts = leaves(formed)
         count, size = int(parts[0].shape[0]), tile_size(parts, _TILE_BYTES)
         pieces = []

@@ -26,7 +26,7 @@ from sklearn.base import ClassNamePrefixFeaturesOutMixin, TransformerMixin
 from sklearn.utils.validation import check_is_fitted
 
 from dpmanifolds._arrays import Array, to_numpy
-from dpmanifolds._validate import choice, positive_integer, positive_number, record_numbers
+from dpmanifolds._validate import choice, hide_records, positive_integer, positive_number, real_numbers, record_numbers
 from dpmanifolds.descent import StepRule
 from dpmanifolds.descent.losses import PCALoss
 from dpmanifolds.domains import Ball, Domain
@@ -120,7 +120,9 @@ class PrivatePCA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Asked):  # t
         choice("solver", self.solver, ("auto", "covariance", "descent"))
         choice("on_invalid", self.on_invalid, ON_INVALID)
         radius = positive_number("radius", self.radius)
-        table = np.asarray(to_numpy(record_numbers("X", X)), dtype=np.float64)
+        wanted = None if self.center is None else np.shape(self.center)
+        with hide_records():
+            table = np.asarray(to_numpy(real_numbers("X", record_numbers("X", X, wanted))), dtype=np.float64)
         if table.ndim != 2 or table.shape[1] < 2:
             raise ArgumentError(f"X must be a table of shape (n, p) with p ≥ 2; got {table.shape}.")
         features = table.shape[1]
@@ -169,9 +171,11 @@ class PrivatePCA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Asked):  # t
         default = _PURE_STEPS if self.budget.bounded_loss else _STEPS
         # any public start will do, as long as no principal direction is likely to be orthogonal to it
         start = space.project(np.random.default_rng(0).standard_normal(space.point_shape))
+        with hide_records():
+            shifted = table - self.mean_
         self.release_ = private_descent(
             PCALoss(space, radius),
-            table - self.mean_,
+            shifted,
             space,
             self.budget,
             start=start,

@@ -19,7 +19,6 @@ from dpmanifolds.intrinsic.mechanisms import (
     RiemannianGaussianMechanism,
     RiemannianLaplaceMechanism,
 )
-from dpmanifolds.intrinsic.rank_one import critical_scale
 from dpmanifolds.intrinsic.riemannian import (
     ProductGaussian,
     RiemannianGaussian,
@@ -51,7 +50,6 @@ __all__ = [
     "WrappedGaussian",
     "WrappedLaplace",
     "WrappedLaw",
-    "critical_scale",
     "frechet_facts",
     "gaussian_law",
     "laplace_law",

@@ -85,8 +85,8 @@ class KNormGradientLaw:
         self._center = _host(self.center)
         if not clipped:
             self._check(records, estimate)
-        self._estimate, self._records = _host(estimate), _host(records)
-        self._reach = self.radius + float(manifold.dist(self._center, self._estimate))
+        self.estimate, self._records = _host(estimate), _host(records)
+        self._reach = self.radius + float(manifold.dist(self._center, self.estimate))
         self._polish()
         self._lift = self._lift_bound()
         self._proposals = self._make_proposals()
@@ -110,7 +110,7 @@ class KNormGradientLaw:
             return lift_by(lambda _: 1.0, self._reach)
         root = math.sqrt(upper)
         everywhere = float(np.mean(x_cot_x(root * (self.radius + self.manifold.dist(self._center, self._records)))))
-        from_estimate = root * self.manifold.dist(self._estimate, self._records)
+        from_estimate = root * self.manifold.dist(self.estimate, self._records)
 
         def hessian(way: float) -> float:
             angles = from_estimate + root * way
@@ -119,7 +119,7 @@ class KNormGradientLaw:
 
         return lift_by(hessian, self._reach)
 
-    def _gradient_norm(self, points: np.ndarray) -> np.ndarray:
+    def gradient_norm(self, points: np.ndarray) -> np.ndarray:
         """‖∇F‖ at points (m, *point_shape), in blocks of bounded memory.
 
         A record whose logarithm floating point does not hold counts as one at the point itself.
@@ -136,15 +136,15 @@ class KNormGradientLaw:
 
     def _polish(self) -> None:
         """Karcher steps from the estimate, as long as they stay in the ball and shrink the gradient by a tenth."""
-        size = float(self._gradient_norm(self._estimate[None])[0])
+        size = float(self.gradient_norm(self.estimate[None])[0])
         for _ in range(_POLISHING_STEPS):
-            step = np.mean(self.manifold.log(self._estimate[None], self._records), axis=0)
-            candidate = np.asarray(self.manifold.exp(self._estimate, step))
-            smaller = float(self._gradient_norm(candidate[None])[0])
+            step = np.mean(self.manifold.log(self.estimate[None], self._records), axis=0)
+            candidate = np.asarray(self.manifold.exp(self.estimate, step))
+            smaller = float(self.gradient_norm(candidate[None])[0])
             distance = float(self.manifold.dist(self._center, candidate))
             if not (smaller < 0.9 * size and distance <= self.radius):
                 break
-            self._estimate, size, self._reach = candidate, smaller, self.radius + distance
+            self.estimate, size, self._reach = candidate, smaller, self.radius + distance
         self._gradient_at_estimate = size
 
     def _make_proposals(self) -> list[_Proposals]:
@@ -155,12 +155,12 @@ class KNormGradientLaw:
         around = ball_proposal(self.manifold, self._lift.slope / self.sigma, self._reach)
         lens = LensProposal(around, self._reach - self.radius, self.radius, partial(self._lift.bend, self.sigma))
         offset = self._gradient_at_estimate + ROUNDING * (1 + 2 * self.radius)
-        return [uniform, _Proposals(self._estimate, partial(lens.draw, self._axis()), self._lift.at, offset)]
+        return [uniform, _Proposals(self.estimate, partial(lens.draw, self._axis()), self._lift.at, offset)]
 
     def _axis(self) -> np.ndarray:
         """The direction from the estimate to the centre; any where they are one point."""
         manifold = self.manifold
-        way = np.asarray(manifold.to_coordinates(self._estimate, manifold.log(self._estimate, self._center)))
+        way = np.asarray(manifold.to_coordinates(self.estimate, manifold.log(self.estimate, self._center)))
         length = np.linalg.norm(way)
         return np.asarray(way / length) if length > 0 else np.eye(manifold.dim)[0]
 
@@ -172,7 +172,7 @@ class KNormGradientLaw:
         points = np.asarray(self.manifold.exp(kind.base, vectors))
         open_rows = (patience >= 0) & (self.manifold.dist(self._center, points) <= self.radius)
         rows = np.flatnonzero(open_rows)
-        gradient = self._gradient_norm(points[rows])
+        gradient = self.gradient_norm(points[rows])
         open_rows[rows] = patience[rows] * self.sigma >= gradient - kind.lift(distance[rows]) + kind.offset
         return points, open_rows
 
@@ -193,7 +193,7 @@ class KNormGradientLaw:
         """−‖∇F(x)‖/σ at points (..., *point_shape) of the ball, minus infinity outside."""
         given = self.manifold.as_points(points)
         flat = _host(given).reshape((-1, *self.manifold.point_shape))
-        value = np.where(self.ball.contains(flat), -self._gradient_norm(flat) / self.sigma, -math.inf)
+        value = np.where(self.ball.contains(flat), -self.gradient_norm(flat) / self.sigma, -math.inf)
         return like(value.reshape(self.manifold.batch_shape(given)), given)
 
 

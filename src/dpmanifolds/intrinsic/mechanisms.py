@@ -315,7 +315,7 @@ class KNormGradientMechanism(_IdealizedMechanism):
 
     def log_likelihood(self, released: Array, statistic: Array, *, records: Array | None = None) -> np.ndarray:
         inside = self.facts.domain.clip(released)
-        return -np.asarray(self._law(records, statistic)._gradient_norm(inside)) / self.scale
+        return -np.asarray(self._law(records, statistic).gradient_norm(inside)) / self.scale
 
     def _law(self, records: Array | None, estimate: Array) -> KNormGradientLaw:
         """The estimate centres the proposals only, and any point of the ball will do."""

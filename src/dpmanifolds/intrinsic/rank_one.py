@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 from fractions import Fraction
 from typing import Any
 
@@ -12,11 +11,11 @@ from numpy.typing import ArrayLike
 from dpmanifolds._validate import checked_order, positive_number
 from dpmanifolds.errors import ScaleOutOfRangeError
 from dpmanifolds.intrinsic.law import TangentLaw, log_sphere_area
-from dpmanifolds.manifolds import Hyperbolic, Manifold
+from dpmanifolds.manifolds import Manifold
 from dpmanifolds.noise import uniform_directions
 from dpmanifolds.privacy.radial import ExponentialKernel, RadialDensity, gaussian_radius, polar_roots
 
-__all__ = ["RadialLaw", "critical_scale", "radial_gaussian", "radial_laplace"]
+__all__ = ["RadialLaw", "radial_gaussian", "radial_laplace"]
 
 
 class RadialLaw(TangentLaw):
@@ -53,17 +52,6 @@ class RadialLaw(TangentLaw):
 
     def distance_quantile(self, probability: ArrayLike) -> Any:
         return self.radius.integral.quantile(probability)
-
-
-def critical_scale(manifold: Hyperbolic) -> float:
-    """1/((d−1)√κ): the Laplace law on Hyperbolic(d, −κ) exists for smaller σ only.
-
-    >>> from dpmanifolds import Hyperbolic
-    >>> from dpmanifolds.intrinsic.rank_one import critical_scale
-    >>> critical_scale(Hyperbolic(3))
-    0.5
-    """
-    return manifold.scale_length / (manifold.dim - 1) if manifold.dim > 1 else math.inf
 
 
 def radial_laplace(manifold: Manifold, sigma: float) -> RadialLaw:

@@ -114,18 +114,6 @@ class WrappedLaw(PointLaw):
             return density
         return density - self.manifold.log_volume_density(self.footpoint, self.manifold.log(self.footpoint, points))
 
-    def norm_moment(self, order: float) -> float:
-        """E|c|^order, order ≥ 0."""
-        return self.tangent_law.distance_moment(order)
-
-    def norm_cdf(self, radius: ArrayLike) -> Any:
-        """P(|c| ≤ radius)."""
-        return self.tangent_law.distance_cdf(radius)
-
-    def norm_quantile(self, probability: ArrayLike) -> Any:
-        """The radius with P(|c| ≤ radius) = probability."""
-        return self.tangent_law.distance_quantile(probability)
-
 
 class WrappedGaussian(WrappedLaw):
     """exp_footpoint of a tangent vector with coordinates N(0, σ²I).
@@ -136,7 +124,7 @@ class WrappedGaussian(WrappedLaw):
     >>> law = WrappedGaussian(SPD(3), np.eye(3), sigma=0.2)
     >>> law.sample(10, rng=0).shape
     (10, 3, 3)
-    >>> round(law.norm_moment(2), 9)
+    >>> round(law.tangent_law.distance_moment(2), 9)
     0.24
     """
 
@@ -156,7 +144,7 @@ class WrappedLaplace(WrappedLaw):
     >>> law = WrappedLaplace(space, space.random_point(rng=0), sigma=0.1)
     >>> bool(space.belongs(law.sample(rng=1)))
     True
-    >>> round(law.norm_quantile(0.5), 6)
+    >>> round(law.tangent_law.distance_quantile(0.5), 6)
     0.666964
     """
 

@@ -151,9 +151,10 @@ class Standing:
         charged = entry.charged
         if charged is None:
             return Standing(self.dataset, self.sums, self.pure, self.whole or entry.takes_whole)
-        return self._with(charged, entry.details["pure"])
+        return self.with_charge(charged, entry.details["pure"])
 
-    def _with(self, charged: Budget, pure: float | None) -> Standing:
+    def with_charge(self, charged: Budget, pure: float | None) -> Standing:
+        """The standing after one more charge; `pure` is its ε, where it has one."""
         both = None if self.pure is None or pure is None else self.pure + Fraction(pure)
         return Standing(self.dataset, add(self.sums, charged.cost), both, self.whole)
 
@@ -223,7 +224,7 @@ class Standing:
             return None
         except ArgumentError as error:
             too_much = f"what no budget holds ({error})"
-        if asked is not None and not self.whole and self._with(asked, pure_epsilon(guarantee)).sound:
+        if asked is not None and not self.whole and self.with_charge(asked, pure_epsilon(guarantee)).sound:
             return asked
         # a release that is the only one needs no filter: that it is the first was decided before any output was seen
         if self.untouched and guarantee.fits(dataset.budget):

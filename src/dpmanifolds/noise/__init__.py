@@ -8,7 +8,7 @@ True
 """
 
 from dpmanifolds.noise.directions import uniform_directions
-from dpmanifolds.noise.exact import RoundedGaussian, RoundedLaplace, rounded_gaussian, rounded_laplace
+from dpmanifolds.noise.exact import RoundedGaussian, RoundedLaplace
 from dpmanifolds.noise.generators import as_generator, secure_generator
 from dpmanifolds.noise.lattice import LatticeGaussian, LatticeLaplace
 from dpmanifolds.noise.log_concave import LogConcaveSampler
@@ -20,8 +20,6 @@ __all__ = [
     "RoundedGaussian",
     "RoundedLaplace",
     "as_generator",
-    "rounded_gaussian",
-    "rounded_laplace",
     "secure_generator",
     "uniform_directions",
 ]

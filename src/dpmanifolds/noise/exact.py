@@ -1,11 +1,10 @@
 """Continuous noise rounded to whole lattice steps, with no error at all in its law.
 
->>> from dpmanifolds.noise.exact import RoundedGaussian, rounded_laplace
->>> noise = rounded_laplace(3, scale=2**30, rng=7)
->>> noise.shape, noise.dtype.name
-((3,), 'int64')
+>>> from dpmanifolds.noise.exact import RoundedGaussian
 >>> gaussian = RoundedGaussian(dim=3, scale=2**30)
 >>> released = gaussian.release([10, -20, 30])  # in steps of a public lattice
+>>> released.shape, released.dtype.name
+((3,), 'int64')
 >>> round(gaussian.mu(l2_steps=2**30), 12)
 1.0
 
@@ -39,8 +38,6 @@ __all__ = [
     "exact_scale",
     "ratio_up",
     "rational",
-    "rounded_gaussian",
-    "rounded_laplace",
     "saturated_sum",
     "whole_steps",
 ]
@@ -54,38 +51,13 @@ _LARGEST_SCALE = 2**52
 _INT64 = np.iinfo(np.int64)
 
 
-def rounded_gaussian(dim: int, scale: Scale, rng: Any = None) -> np.ndarray:
-    """round(y), y ~ N(0, scale²·I) on R^dim: int64, in lattice steps, exactly distributed.
-
-    `scale` is the standard deviation in steps, at most 2^52, taken as the exact rational it is. An entry beyond int64
-    (more than 2000 standard deviations) is set to the nearest int64; `RoundedGaussian.release` does so after adding.
-
-    >>> from dpmanifolds.noise.exact import rounded_gaussian
-    >>> rounded_gaussian(4, scale=0.01).tolist()
-    [0, 0, 0, 0]
-    """
-    return RoundedGaussian(dim, scale).release(np.zeros(dim, dtype=np.int64), rng)
-
-
-def rounded_laplace(dim: int, scale: Scale, rng: Any = None) -> np.ndarray:
-    """round(y), y of density ∝ exp(−|y|₂/scale) on R^dim: int64, in lattice steps, exactly distributed.
-
-    scale·√dim is at most 2^52. An entry beyond int64 is set to the nearest int64; `RoundedLaplace.release` does so
-    after adding.
-
-    >>> from dpmanifolds.noise.exact import rounded_laplace
-    >>> rounded_laplace(4, scale=0.001).tolist()
-    [0, 0, 0, 0]
-    """
-    return RoundedLaplace(dim, scale).release(np.zeros(dim, dtype=np.int64), rng)
-
-
 @dataclass(frozen=True)
 class _RoundedNoise:
     """values + round(y) = round(values + y), in lattice steps; sums beyond int64 are set to the nearest int64."""
 
     dim: int
     scale: Scale
+    """In steps: at most 2^52 (the Laplace: scale·√dim), taken as the exact rational that it is."""
     radial: ClassVar[bool] = False
     """Whether the law is the ℓ2-Laplace, and not the Gaussian."""
 

@@ -58,12 +58,12 @@ class LogConcaveSampler:
         start = [np.array([mode])]
         start += [falls(log_density, mode, end, scale, np.array([0.5, 2.0])) for end in (lower, upper)]
         with np.errstate(all="ignore"):
-            self._hull = self._refine(self._tangents(np.concatenate(start)))
+            self.hull = self._refine(self._tangents(np.concatenate(start)))
 
     @property
     def acceptance(self) -> float:
         """A lower bound of the probability that a proposal is accepted."""
-        return self._hull.efficiency
+        return self.hull.efficiency
 
     def sample(self, count: int, rng: np.random.Generator) -> np.ndarray:
         """`count` independent draws (float64)."""
@@ -73,7 +73,7 @@ class LogConcaveSampler:
             if not open_slots.size:
                 return draws
             with np.errstate(all="ignore"):
-                proposals, heights = self._hull.propose(open_slots.size, rng)
+                proposals, heights = self.hull.propose(open_slots.size, rng)
                 excess = heights + _SLACK - self._log_density(proposals)
             if not np.all(excess >= 0):
                 raise ConvergenceError(

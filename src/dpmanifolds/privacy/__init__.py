@@ -18,20 +18,16 @@ from dpmanifolds.privacy.guarantee import Guarantee, compose
 from dpmanifolds.privacy.riemannian_gaussian import RiemannianGaussianProfile, gaussian_dp_mu, sigma_for_mu
 from dpmanifolds.privacy.sensitivity import (
     Sensitivity,
-    sensitivity_of_clipped_gradient,
     sensitivity_of_flat_mean,
     sensitivity_of_mean,
     sensitivity_of_mean_at_center,
     sensitivity_of_mean_gradient,
-    sensitivity_of_median_gradient,
-    sensitivity_of_unclipped_gradient,
     sensitivity_of_variance,
 )
 from dpmanifolds.privacy.subsampling import (
     fixed_size_descent,
     full_batch_descent,
     poisson_descent,
-    tree_aggregation,
 )
 
 __all__ = [
@@ -61,15 +57,11 @@ __all__ = [
     "mu_for",
     "mu_of_pure",
     "poisson_descent",
-    "sensitivity_of_clipped_gradient",
     "sensitivity_of_flat_mean",
     "sensitivity_of_mean",
     "sensitivity_of_mean_at_center",
     "sensitivity_of_mean_gradient",
-    "sensitivity_of_median_gradient",
-    "sensitivity_of_unclipped_gradient",
     "sensitivity_of_variance",
     "sigma_for_mu",
     "split",
-    "tree_aggregation",
 ]

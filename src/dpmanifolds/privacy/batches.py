@@ -361,7 +361,7 @@ class TruncatedGaussianTerm(_BatchTerm):
             raise ArgumentError(f"largest_batch must be below the {self.records} records; got {self.largest_batch}.")
 
     @property
-    def _cut(self) -> tuple[float, float]:
+    def cut_chances(self) -> tuple[float, float]:
         """The probability that the others alone fill a batch, and that the record is then in it; rounded up."""
         limit, others = self.largest_batch, self.records - 1
         full = float(special.bdtrc(limit - 1, others, self.rate))
@@ -372,7 +372,7 @@ class TruncatedGaussianTerm(_BatchTerm):
         return min(up(full, 30) + 1e-300, 1.0), up(most)
 
     @property
-    def _plain(self) -> float:
+    def plain_chance(self) -> float:
         """The probability that nothing can be cut, rounded up; at most 1 where the number of records is not known."""
         if not self.is_symmetric:
             return 1.0
@@ -385,8 +385,8 @@ class TruncatedGaussianTerm(_BatchTerm):
         return float_above(2 / Fraction(self.noise_multiplier))
 
     def renyi(self, alpha: float) -> float:
-        full, kept = self._cut
-        log_plain = math.log(max(self._plain, 1e-300))
+        full, kept = self.cut_chances
+        log_plain = math.log(max(self.plain_chance, 1e-300))
 
         def log_profile(epsilon: np.ndarray) -> np.ndarray:
             plain = log_plain + log_profile_upper(self.sampling, self.rate, self.noise_multiplier, epsilon)
@@ -396,10 +396,10 @@ class TruncatedGaussianTerm(_BatchTerm):
         return subsampled_renyi(log_profile, self.noise_multiplier, min(2 * self.rate, 1.0), alpha)
 
     def directed(self, epsilon: np.ndarray, *, backward: bool) -> np.ndarray:
-        (full, kept), noise = self._cut, self.noise_multiplier
+        (full, kept), noise = self.cut_chances, self.noise_multiplier
         if self.is_symmetric:
             plain, cut = poisson_profile(self.rate, noise, epsilon), fixed_size_profile(kept, noise, epsilon)
-            return np.asarray(np.minimum(up(self._plain * plain + full * cut), 1.0))
+            return np.asarray(np.minimum(up(self.plain_chance * plain + full * cut), 1.0))
         law = add_profile if backward else remove_profile
         plain, cut = law(self.rate, noise, epsilon), law(kept, noise / 2, epsilon)
         return np.asarray(np.minimum(up(plain + full * np.maximum(cut - plain, 0.0)), 1.0))

@@ -45,6 +45,7 @@ __all__ = [
     "mu_of_pure",
     "mu_of_pure_copies",
     "pure_renyi",
+    "relative_error",
     "renyi_of_rho",
     "renyi_within",
     "rho_of_mu",
@@ -88,7 +89,7 @@ def _mills_drop(t: np.ndarray, mu: float) -> np.ndarray:
 
 
 def log_gaussian_delta(mu: float, epsilon: np.ndarray) -> np.ndarray:
-    """log δ_μ(ε) for ε ≥ 0, to a relative error in δ of at most `_relative_error`."""
+    """log δ_μ(ε) for ε ≥ 0, to a relative error in δ of at most `relative_error`."""
     with np.errstate(over="ignore", divide="ignore", under="ignore", invalid="ignore"):
         t = epsilon / mu - mu / 2
         log_density = -t * t / 2 - _LOG_ROOT_TWO_PI
@@ -98,7 +99,7 @@ def log_gaussian_delta(mu: float, epsilon: np.ndarray) -> np.ndarray:
     return np.asarray(np.where(np.isposinf(t), -np.inf, result))
 
 
-def _relative_error(mu: float, epsilon: np.ndarray) -> np.ndarray:
+def relative_error(mu: float, epsilon: np.ndarray) -> np.ndarray:
     """A bound on the relative error of δ: the rounding of t enters t²/2 multiplied by |t|."""
     with np.errstate(over="ignore", invalid="ignore"):
         ratio = epsilon / mu
@@ -108,7 +109,7 @@ def _relative_error(mu: float, epsilon: np.ndarray) -> np.ndarray:
 
 def log_delta_upper(mu: float, epsilon: np.ndarray) -> np.ndarray:
     """An upper bound on log δ_μ(ε), at most 0: the computed value plus its rounding error."""
-    return np.asarray(np.minimum(log_gaussian_delta(mu, epsilon) + _relative_error(mu, epsilon), 0.0))
+    return np.asarray(np.minimum(log_gaussian_delta(mu, epsilon) + relative_error(mu, epsilon), 0.0))
 
 
 def delta_of_mu(mu: float, epsilon: ArrayLike) -> Any:

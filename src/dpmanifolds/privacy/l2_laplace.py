@@ -102,7 +102,7 @@ class L2LaplacePair(LossPair):
     @cached_property
     def mu(self) -> float:
         """The smallest μ of Gaussian DP, rounded up."""
-        return supremum(self).upper
+        return supremum(self)
 
     def renyi(self, alpha: float) -> float:
         """D_α, rounded up by 1e−9 of itself."""

@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable
-from typing import NamedTuple
 
 import numpy as np
 from scipy.special import log_ndtr
@@ -17,7 +16,7 @@ from scipy.special import log_ndtr
 from dpmanifolds.errors import ConvergenceError
 from dpmanifolds.privacy.loss_pair import LossPair, probit_of_log, probits, shrink
 
-__all__ = ["Supremum", "certified_supremum", "renyi_divergence", "supremum"]
+__all__ = ["certified_supremum", "renyi_divergence", "supremum"]
 
 _Function = Callable[[np.ndarray], np.ndarray]
 _DEGREE = 20
@@ -43,14 +42,6 @@ _RENYI_TOLERANCE = 1e-12
 _RENYI_SCAN = 65
 _DEPTH = 50.0
 _SHRINKS = 6
-
-
-class Supremum(NamedTuple):
-    """An upper bound of sup m, a value that m attains, and the bound of the numerical error inside the first."""
-
-    upper: float
-    attained: float
-    error: float
 
 
 def _between(y: np.ndarray, z: np.ndarray, t: np.ndarray) -> np.ndarray:
@@ -130,8 +121,8 @@ def _peak(coefficients: np.ndarray, best: float) -> tuple[float, float]:
     raise ConvergenceError("the supremum of a polynomial was not found.")
 
 
-def supremum(pair: LossPair, floor: float = 0.0) -> Supremum:
-    """sup over t ≥ 0 of m(t), or `floor` where that is larger.
+def supremum(pair: LossPair, floor: float = 0.0) -> float:
+    """An upper bound of m(t) over all t ≥ 0, or of `floor` where that is larger.
 
     A panel of thresholds is settled if the values at five of its nodes prove by `_between` that m stays below a value
     attained elsewhere, or else if its Chebyshev series of degree 20 has converged to 1e−11 (then the series is bounded
@@ -152,7 +143,7 @@ def supremum(pair: LossPair, floor: float = 0.0) -> Supremum:
             left, right = left[still_open], right[still_open]
         if not left.size:
             error = _PROBIT_SLOPE * _CHARGED * pair.error + truncation
-            return Supremum(max(upper, best) + error, best, error)
+            return max(upper, best) + error
         y, z = _fill(pair, left, right, y[still_open], z[still_open])
         best = max(best, float(np.max(y - z)))
         coefficients = (y - z) @ _TO_COEFFICIENTS
@@ -196,7 +187,7 @@ def _fill(
     return whole[0], whole[1]
 
 
-def certified_supremum(pair: LossPair, tolerance: float, floor: float = 0.0) -> Supremum:
+def certified_supremum(pair: LossPair, tolerance: float, floor: float = 0.0) -> float:
     """As `supremum`, without any series: cells are halved until `_between` alone proves the bound.
 
     Slow (tens of thousands of thresholds): about √(μ/8·tolerance) cells per unit of the probit.
@@ -208,7 +199,7 @@ def certified_supremum(pair: LossPair, tolerance: float, floor: float = 0.0) -> 
     error = _PROBIT_SLOPE * _CHARGED * pair.error
     for _ in range(_ROUNDS):
         if not left.size:
-            return Supremum(max(upper, best) + error, best, error)
+            return max(upper, best) + error
         t = np.linspace(left, right, 9, axis=1)
         y, z = _safe_probits(pair, t)
         best = max(best, float(np.max(y - z)))

@@ -33,6 +33,7 @@ __all__ = [
     "LossGrid",
     "compose_grids",
     "connect_dots",
+    "convolve",
     "first_below",
     "from_profile",
     "nodes_around",
@@ -166,7 +167,7 @@ def compose_grids(first: LossGrid, second: LossGrid, *, tail: float) -> LossGrid
     """The law of the sum of two independent losses on the same grid, from above."""
     if first.interval != second.interval:
         raise ValueError(f"grids of different intervals: {first.interval} and {second.interval}.")
-    masses, error = _convolve(first.masses, second.masses)
+    masses, error = convolve(first.masses, second.masses)
     totals = [grid.infinity + float(np.sum(grid.masses)) for grid in (first, second)]
     infinity = first.infinity * totals[1] + second.infinity * totals[0] - first.infinity * second.infinity
     below, above = np.cumsum(masses), np.cumsum(masses[::-1])
@@ -180,7 +181,7 @@ def compose_grids(first: LossGrid, second: LossGrid, *, tail: float) -> LossGrid
     return LossGrid(first.interval, first.lower + second.lower + start, kept, min(infinity * (1 + 8 * ULP), 1.0))
 
 
-def _convolve(first: np.ndarray, second: np.ndarray) -> tuple[np.ndarray, float]:
+def convolve(first: np.ndarray, second: np.ndarray) -> tuple[np.ndarray, float]:
     """Non-negative convolution and a bound on its ℓ1 error; exact to relative rounding when one factor is sparse.
 
     A transform of length N is off by at most 3.4·log₂N units of its ℓ2 norm (Higham 2002, theorem 24.2), and no

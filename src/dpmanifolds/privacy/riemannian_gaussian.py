@@ -41,7 +41,7 @@ from dpmanifolds.errors import ArgumentError, ConvergenceError, ScaleOutOfRangeE
 from dpmanifolds.manifolds import Hyperbolic, Manifold, Sphere
 from dpmanifolds.privacy.conversions import log_delta_upper, log_gaussian_delta
 from dpmanifolds.privacy.curved_pairs import HyperbolicLimitPair, ModelSpace, model_space
-from dpmanifolds.privacy.loss_bounds import Supremum, certified_supremum, renyi_divergence, supremum
+from dpmanifolds.privacy.loss_bounds import certified_supremum, renyi_divergence, supremum
 from dpmanifolds.privacy.loss_grid import where_below
 from dpmanifolds.privacy.loss_pair import FlatPair, LossPair, LossTails
 from dpmanifolds.privacy.rounding import float_above, up
@@ -85,20 +85,21 @@ class RiemannianGaussianProfile:
     def __post_init__(self) -> None:
         object.__setattr__(self, "sigma", positive_number("sigma", self.sigma))
         object.__setattr__(self, "sensitivity", positive_number("sensitivity", self.sensitivity))
-        _ = self._pair
+        _ = self.pair
 
     @cached_property
     def _space(self) -> ModelSpace:
         return model_space(self.manifold)
 
     @cached_property
-    def _pair(self) -> LossPair:
+    def pair(self) -> LossPair:
+        """The two laws, in units of their model space."""
         return self._space.pair(self.sigma, self.sensitivity)
 
     @property
     def largest_loss(self) -> float:
         """The supremum of the privacy loss: Δ(2π/√κ − Δ)/2σ² on spheres, infinite elsewhere."""
-        return self._pair.largest
+        return self.pair.largest
 
     @property
     def error(self) -> float:
@@ -107,16 +108,17 @@ class RiemannianGaussianProfile:
         `delta_upper` has its own e at every ε: the quadrature's, by the Legendre coefficients of each integrand, and
         that of rounding (docs/proofs/gaussian_dp.md, section 7); in the far tail 4e−15·|log P₁(A)| is added.
         """
-        return self._pair.error
+        return self.pair.error
 
-    def _tails(self, epsilon: np.ndarray) -> LossTails:
-        inside = np.where(epsilon < self._pair.largest, epsilon, 0.0)
-        return self._pair.tails(np.where(np.isfinite(inside), inside, 0.0))
+    def tails(self, epsilon: np.ndarray) -> LossTails:
+        """P₁ and P₂ of a loss above ε, with their error; those at 0 from the largest loss on."""
+        inside = np.where(epsilon < self.pair.largest, epsilon, 0.0)
+        return self.pair.tails(np.where(np.isfinite(inside), inside, 0.0))
 
     def _delta(self, epsilon: np.ndarray, *, upper: bool) -> np.ndarray:
-        if isinstance(self._pair, FlatPair):
+        if isinstance(self.pair, FlatPair):
             return np.asarray(np.exp((log_delta_upper if upper else log_gaussian_delta)(self.mu, epsilon)))
-        tails = self._tails(epsilon)
+        tails = self.tails(epsilon)
         with np.errstate(invalid="ignore"):
             gap = np.minimum(epsilon + tails.above_second - tails.above_first, 0.0)
             power = np.exp(tails.above_first)
@@ -124,7 +126,7 @@ class RiemannianGaussianProfile:
             if upper:
                 error = tails.error + _LOG_ROUNDING * np.abs(tails.above_first)
                 values = np.clip(values + error * power * (1 + np.exp(gap)), _LEAST, 1.0)
-        return np.where((epsilon >= self._pair.largest) | np.isinf(epsilon), 0.0, values)
+        return np.where((epsilon >= self.pair.largest) | np.isinf(epsilon), 0.0, values)
 
     def delta(self, epsilon: ArrayLike) -> Any:
         """δ(ε), the smallest δ for which the release is (ε, δ)-DP: a float for a number, an array for an array."""
@@ -141,9 +143,9 @@ class RiemannianGaussianProfile:
         delta = probability("delta", delta)
         if self.delta_upper(0.0) <= delta:
             return 0.0
-        low, high = 0.0, min(max(1.0, self.sensitivity / self.sigma), self._pair.largest)
+        low, high = 0.0, min(max(1.0, self.sensitivity / self.sigma), self.pair.largest)
         while self.delta_upper(high) > delta:
-            low, high = high, min(2 * high, self._pair.largest * (1 + 1e-12))
+            low, high = high, min(2 * high, self.pair.largest * (1 + 1e-12))
         while high - low > 1e-12 * high:
             grid = np.linspace(low, high, _SECTIONS)
             first = int(np.argmax(self.delta_upper(grid) <= delta))
@@ -158,30 +160,20 @@ class RiemannianGaussianProfile:
             raise ArgumentError(f"alpha must be a number of at least 1; got {alpha!r}.") from None
         if not order >= 1:
             raise ArgumentError(f"alpha must be at least 1; got {order}.")
-        if isinstance(self._pair, FlatPair) or math.isinf(order):
-            return order * (self.sensitivity / self.sigma) ** 2 / 2 if math.isfinite(order) else self._pair.largest
-        return renyi_divergence(self._pair, order)
+        if isinstance(self.pair, FlatPair) or math.isinf(order):
+            return order * (self.sensitivity / self.sigma) ** 2 / 2 if math.isfinite(order) else self.pair.largest
+        return renyi_divergence(self.pair, order)
 
-    @property
+    @cached_property
     def mu(self) -> float:
         """The smallest μ of Gaussian DP, rounded up: δ(ε) ≤ δ_μ(ε) for all ε ≥ 0.
 
-        Above the supremum over all ε by about 1e−11·max(μ, 1) plus the numerical error (`mu_error`), and by up to
-        1e−8·μ where curvature matters less than that (then a proven bound of nearly flat spaces is returned).
+        Above the supremum over all ε by about 1e−11·max(μ, 1) plus the numerical error, and by up to 1e−8·μ
+        where curvature matters less than that (then a proven bound of nearly flat spaces is returned).
         """
-        return self._supremum.upper
-
-    @property
-    def mu_error(self) -> float:
-        """The numerical error that `mu` includes."""
-        return self._supremum.error
-
-    @cached_property
-    def _supremum(self) -> Supremum:
-        if isinstance(self._pair, FlatPair):
-            ratio = float_above(Fraction(self.sensitivity) / Fraction(self.sigma))
-            return Supremum(ratio, ratio, 0.0)
-        return supremum(self._pair, self._floor())
+        if isinstance(self.pair, FlatPair):
+            return float_above(Fraction(self.sensitivity) / Fraction(self.sigma))
+        return supremum(self.pair, self._floor())
 
     def certified_mu(self, tolerance: float = 1e-6) -> float:
         """As `mu`, proven from values of the profile alone, cell by cell, within `tolerance` of the supremum.
@@ -190,13 +182,13 @@ class RiemannianGaussianProfile:
         test is a concave function of its level). Takes seconds where `mu` takes milliseconds.
         """
         tolerance = positive_number("tolerance", tolerance)
-        if isinstance(self._pair, FlatPair):
+        if isinstance(self.pair, FlatPair):
             return self.mu
-        return certified_supremum(self._pair, tolerance, self._floor()).upper
+        return certified_supremum(self.pair, tolerance, self._floor())
 
     def _floor(self) -> float:
         """A value at most 1e−8 relative above the supremum, at which the tail bound of nearly flat spaces holds."""
-        ratio, start = self.sensitivity / self.sigma, self._pair.at_zero
+        ratio, start = self.sensitivity / self.sigma, self.pair.at_zero
         if start < _SMALLEST_MU:
             raise ScaleOutOfRangeError(
                 f"sigma = {self.sigma:g} on {self.manifold!r} gives mu below {_SMALLEST_MU:g}, less than float64 "
@@ -260,7 +252,7 @@ def sigma_for_mu(manifold: Manifold, mu: float, sensitivity: float) -> float:
 
 
 def _check_floor(space: ModelSpace, mu: float, sensitivity: float) -> None:
-    floor = supremum(HyperbolicLimitPair(space.dim, space.root * sensitivity)).upper
+    floor = supremum(HyperbolicLimitPair(space.dim, space.root * sensitivity))
     if mu <= floor * (1 + _AT_FLOOR):
         raise ScaleOutOfRangeError(
             f"= {mu:g} cannot be reached on {space.manifold!r} with sensitivity {sensitivity:g}: as sigma grows, mu "

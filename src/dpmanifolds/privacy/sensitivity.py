@@ -1,9 +1,8 @@
 """How far a statistic can move when one record is replaced: numbers with their theorems.
 
 Every bound is for replace-one neighbours with the same public n, and for records inside the public domain (clip them
-first). Where one record is added or removed n is no public number: `adjacency="add-remove-one"` has a bound for sums of
-bounded gradients over a public divisor, and is refused for statistics of n records. The proofs are in `docs/proofs/`;
-the bounds are computed a few units in the last place upwards.
+first). Where one record is added or removed n is no public number, and a statistic of n records has no bound. The
+proofs are in `docs/proofs/`; the bounds are computed a few units in the last place upwards.
 
 >>> import numpy as np
 >>> from dpmanifolds import Ball, Sphere
@@ -20,24 +19,20 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
-from fractions import Fraction
 from typing import Any
 
 from dpmanifolds._validate import choice, positive_integer, positive_number, shown
 from dpmanifolds.domains import Ball, Domain
 from dpmanifolds.errors import ArgumentError, RadiusTooLargeError
-from dpmanifolds.privacy.guarantee import ADJACENCIES, records_moved
-from dpmanifolds.privacy.rounding import float_above, up
+from dpmanifolds.privacy.guarantee import ADJACENCIES
+from dpmanifolds.privacy.rounding import up
 
 __all__ = [
     "Sensitivity",
-    "sensitivity_of_clipped_gradient",
     "sensitivity_of_flat_mean",
     "sensitivity_of_mean",
     "sensitivity_of_mean_at_center",
     "sensitivity_of_mean_gradient",
-    "sensitivity_of_median_gradient",
-    "sensitivity_of_unclipped_gradient",
     "sensitivity_of_variance",
 ]
 
@@ -75,9 +70,7 @@ class Sensitivity:
         return self.value
 
 
-def sensitivity_of_mean(
-    ball: Ball, n: int, *, solver_tolerance: float = 0.0, rounding: float = 0.0, adjacency: str = "replace-one"
-) -> Sensitivity:
+def sensitivity_of_mean(ball: Ball, n: int, *, solver_tolerance: float = 0.0, rounding: float = 0.0) -> Sensitivity:
     """The largest distance between the Fréchet means of neighbours in a ball (Theorem S1).
 
     Curvature ≤ κ: Δ = 2·tan(√κ r)/(√κ n) for κ > 0, Δ = 2r/n for κ ≤ 0 (Hadamard manifolds, and flat or negatively
@@ -93,7 +86,6 @@ def sensitivity_of_mean(
     >>> round(float(sensitivity_of_mean(ball, 1000)), 9)
     0.003
     """
-    _replaced_only(adjacency)
     root, angle = _scaled_radius(ball)
     value = _mean_bound(ball, root, angle, positive_integer("n", n))
     extra = 2 * _error_bound("solver_tolerance", solver_tolerance) + 2 * _error_bound("rounding", rounding)
@@ -101,7 +93,7 @@ def sensitivity_of_mean(
 
 
 def sensitivity_of_mean_at_center(
-    ball: Ball, n: int, *, solver_tolerance: float = 0.0, rounding: float = 0.0, adjacency: str = "replace-one"
+    ball: Ball, n: int, *, solver_tolerance: float = 0.0, rounding: float = 0.0
 ) -> Sensitivity:
     """The largest ‖log_m₀(x̄) − log_m₀(x̄')‖ in the tangent space at the public centre m₀ (Theorem S1w).
 
@@ -114,7 +106,6 @@ def sensitivity_of_mean_at_center(
     >>> round(float(sensitivity_of_mean_at_center(ball, 100)), 8)
     0.00828427
     """
-    _replaced_only(adjacency)
     root, angle = _scaled_radius(ball)
     value = _mean_bound(ball, root, angle, positive_integer("n", n))
     delta, e = _error_bound("solver_tolerance", solver_tolerance), _error_bound("rounding", rounding)
@@ -125,7 +116,7 @@ def sensitivity_of_mean_at_center(
     return Sensitivity(up(value, _BITS), "S1w", *_mean_statement(root))
 
 
-def sensitivity_of_mean_gradient(ball: Ball, n: int, *, adjacency: str = "replace-one") -> Sensitivity:
+def sensitivity_of_mean_gradient(ball: Ball, n: int) -> Sensitivity:
     """The largest change of ∇F(x) = −(1/n)Σ log_x(x_i) at any x of the ball (Theorem S2).
 
     κ > 0: L(√κr)/(√κn), L(a) = max_ψ 2(s/sin s)·sin a·sin ψ, cos s = cos²a − sin²a·cos ψ; it fails for x outside the
@@ -137,7 +128,6 @@ def sensitivity_of_mean_gradient(ball: Ball, n: int, *, adjacency: str = "replac
     >>> round(float(sensitivity_of_mean_gradient(ball, 1)), 4)
     0.8062
     """
-    _replaced_only(adjacency)
     root, angle = _scaled_radius(ball)
     n = positive_integer("n", n)
     if root == 0:
@@ -147,60 +137,8 @@ def sensitivity_of_mean_gradient(ball: Ball, n: int, *, adjacency: str = "replac
     return Sensitivity(up(value, _BITS), "S2", _PROVEN, "L(√κr)/(√κn) where the curvature is at most κ, x in the ball")
 
 
-def sensitivity_of_median_gradient(n: int, *, adjacency: str = "replace-one") -> Sensitivity:
-    """The largest change of the gradient of (1/n)Σρ(x, x_i), on any manifold and at any x: 2/n (Theorem S3).
-
-    1/n where one record is added or removed and n is the public number that the sum is divided by.
-
-    >>> float(sensitivity_of_median_gradient(8)), float(sensitivity_of_median_gradient(8, adjacency="add-remove-one"))
-    (0.25, 0.125)
-    """
-    moved = records_moved(adjacency)
-    value = float_above(Fraction(moved, positive_integer("n", n)))
-    statement = f"{moved}/n: each term has a gradient of length ≤ 1"
-    return Sensitivity(value, "S3", _PROVEN, statement, adjacency)
-
-
-def sensitivity_of_clipped_gradient(clip: float, n: int, *, adjacency: str = "replace-one") -> Sensitivity:
-    """The largest change of a mean of n per-record gradients, each clipped to the norm C: 2C/n (Theorem S4).
-
-    C/n where one record is added or removed and n is the public number that the sum is divided by.
-
-    >>> round(float(sensitivity_of_clipped_gradient(0.5, 10)), 15)
-    0.1
-    """
-    moved = records_moved(adjacency)
-    value = float_above(moved * Fraction(positive_number("clip", clip)) / positive_integer("n", n))
-    statement = f"{'2C' if moved == 2 else 'C'}/n for per-record gradients clipped to the norm C"
-    return Sensitivity(value, "S4", _PROVEN, statement, adjacency)
-
-
-def sensitivity_of_unclipped_gradient(domain: Domain, n: int, *, adjacency: str = "replace-one") -> Sensitivity:
-    """The largest change of the gradient of (1/2n)Σρ²(w, x_i), at any w of a Hadamard manifold: diam/n (Theorem S4).
-
-    No clipping is needed with the full batch or batches of a fixed size n. Under Poisson sampling the gradients of
-    single records must be bounded instead: clip them there.
-
-    >>> import numpy as np
-    >>> from dpmanifolds import SPD, Ball
-    >>> round(float(sensitivity_of_unclipped_gradient(Ball(SPD(2), np.eye(2), 1.0), 10)), 9)
-    0.2
-    """
-    _replaced_only(adjacency)
-    diameter = _diameter(domain)
-    if not domain.manifold.is_hadamard:
-        raise ArgumentError(
-            f"unclipped gradients are bounded on Hadamard manifolds only; got {domain.manifold!r}. Clip the gradients "
-            "and use sensitivity_of_clipped_gradient."
-        )
-    value = diameter / positive_integer("n", n)
-    return Sensitivity(
-        up(value, _BITS), "S4", _PROVEN, "diam/n for ½ρ² on a Hadamard manifold, batches of a fixed size"
-    )
-
-
 def sensitivity_of_flat_mean(
-    domain: Domain, n: int, *, solver_tolerance: float = 0.0, rounding: float = 0.0, adjacency: str = "replace-one"
+    domain: Domain, n: int, *, solver_tolerance: float = 0.0, rounding: float = 0.0
 ) -> Sensitivity:
     """The largest move of the mean over any domain of a flat space: diam/n (Theorem S1d).
 
@@ -210,7 +148,6 @@ def sensitivity_of_flat_mean(
     >>> round(float(sensitivity_of_flat_mean(Ball(Euclidean(2), [0.0, 0.0], 5.0), 100)), 9)
     0.1
     """
-    _replaced_only(adjacency)
     diameter = _diameter(domain)
     if not _is_euclidean(domain):
         raise ArgumentError(
@@ -222,9 +159,7 @@ def sensitivity_of_flat_mean(
     return Sensitivity(up(value, _BITS), "S1d", _PROVEN, "diam/n in a flat space isometric to R^d")
 
 
-def sensitivity_of_variance(
-    ball: Ball, n: int, *, solver_tolerance: float = 0.0, rounding: float = 0.0, adjacency: str = "replace-one"
-) -> Sensitivity:
+def sensitivity_of_variance(ball: Ball, n: int, *, solver_tolerance: float = 0.0, rounding: float = 0.0) -> Sensitivity:
     """The largest change of the Fréchet variance min_x (1/n)Σρ²(x, x_i), n ≥ 2 (Theorem S1v).
 
     Δ = (4r²/n)·(n−1)H/((n−1)H + 1), where H = 1 if the curvature is nowhere negative and H = a·coth(a),
@@ -237,7 +172,6 @@ def sensitivity_of_variance(
     >>> round(float(sensitivity_of_variance(Ball(Euclidean(2), [0.0, 0.0], 1.0), 10)), 9)
     0.36
     """
-    _replaced_only(adjacency)
     _scaled_radius(ball)
     n = positive_integer("n", n)
     if n == 1:
@@ -251,14 +185,6 @@ def sensitivity_of_variance(
     value = diameter * diameter / n * share + steepness * delta * delta + 2 * e
     statement = "(4r²/n)·(n−1)H/((n−1)H+1), H = 1 or 2r√|κ₋|·coth(2r√|κ₋|), where r < ½·min(inj, π/√κ)"
     return Sensitivity(up(value, _BITS), "S1v", _PROVEN, statement)
-
-
-def _replaced_only(adjacency: str) -> None:
-    if records_moved(adjacency) == 1:
-        raise ArgumentError(
-            "a statistic of n records has no bound where one may be added or removed: n is not public then. Use "
-            "private_mean(…, adjacency='add-remove-one', n_guess=…), which counts the records too, or 'replace-one'."
-        )
 
 
 def _scaled_radius(ball: Ball) -> tuple[float, float]:

@@ -14,7 +14,6 @@ Under `adjacency="add-remove-one"` n is no fact about the records but the public
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from fractions import Fraction
 
 from dpmanifolds._validate import choice, positive_integer, positive_number
@@ -24,7 +23,7 @@ from dpmanifolds.privacy.guarantee import Guarantee, records_moved
 from dpmanifolds.privacy.rounding import down, float_above, up
 from dpmanifolds.privacy.terms import GaussianTerm, LaplaceTerm, Term
 
-__all__ = ["fixed_size_descent", "full_batch_descent", "poisson_descent", "tree_aggregation"]
+__all__ = ["fixed_size_descent", "full_batch_descent", "poisson_descent"]
 
 _LAWS = ("gaussian", "laplace")
 
@@ -126,34 +125,6 @@ def fixed_size_descent(
         raise ArgumentError(f"batch is at most n = {n}; got {batch}.")
     noise = positive_number("sigma", sigma) * batch / positive_number("clip", clip)
     return Guarantee((_step(law, "fixed-size", batch / n, noise, steps),), unit=unit)
-
-
-def tree_aggregation(
-    *,
-    leaves: int | Sequence[int],
-    clip: float,
-    sigma: float,
-    epochs: int = 1,
-    adjacency: str = "replace-one",
-    unit: str = "record",
-) -> Guarantee:
-    """Prefix sums by binary trees: every complete node is a sum of the leaves below it with its own noise N(0, σ²I).
-
-    `leaves` of one tree, or of each of several; in an epoch a record adds a vector of at most C to at most one leaf
-    of one of them, and which one does not depend on other records. It is then in at most ⌊log₂ leaves⌋ + 1 nodes:
-    μ = 2C/σ·√(nodes·epochs), half of that where a record is added or removed (Kairouz et al. 2021).
-
-    >>> from dpmanifolds.privacy import tree_aggregation
-    >>> round(tree_aggregation(leaves=1000, clip=1.0, sigma=20.0).as_gaussian().mu, 6)
-    0.316228
-    """
-    each = [positive_integer("leaves", tree) for tree in (leaves if isinstance(leaves, Sequence) else [leaves])]
-    if not each:
-        raise ArgumentError("leaves must be the number of leaves of one tree, or of each of several; got none.")
-    moved = records_moved(adjacency) * Fraction(positive_number("clip", clip))
-    mu = float_above(moved / Fraction(positive_number("sigma", sigma)))
-    nodes = max(each).bit_length() * positive_integer("epochs", epochs)
-    return Guarantee((GaussianTerm(mu=mu, count=nodes),), adjacency, unit)
 
 
 def _records(n: int, n_cap: int | None, adjacency: str, largest_batch: int | None) -> int | None:

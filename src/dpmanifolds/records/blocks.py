@@ -46,15 +46,21 @@ def ordered_map(
     `tiny`: so little work that limiting the threads of the linear algebra would cost more than it gains.
     """
     _keep_freed_pages()
+
+    def run(item: Item) -> Partial:
+        # each thread has its own settings: what a hard record does to floating point is told by none
+        with np.errstate(all="ignore"):
+            return function(item)
+
     if threads <= 1:
         with nullcontext() if tiny else _one_inner_thread():
-            yield from map(function, items)
+            yield from map(run, items)
         return
     with _one_inner_thread(), ThreadPoolExecutor(threads) as pool:
         ahead: deque[Future[Partial]] = deque()
         try:
             for item in items:
-                ahead.append(pool.submit(function, item))
+                ahead.append(pool.submit(run, item))
                 if len(ahead) > 2 * threads:
                     yield ahead.popleft().result()
             while ahead:

@@ -247,7 +247,7 @@ def source_of(
 
     Blocks of records that are no points may also be tuples of arrays; those come as a tuple of Dask arrays only. Points
     of a product come as a tuple of arrays. `allow_empty`: to have no records is no mistake; what is no point then needs
-    the public `shape` of a record where it comes in blocks, of which there may be none.
+    the public `shape` of a record where it comes in blocks, or in a list, of which there may be none.
     """
     if manifold is not None and manifold.has_parts:
         return ArraySource(record_form(manifold, points, allow_empty))
@@ -280,7 +280,7 @@ def source_of(
         return blocks(lambda: iter(points), None, once=False)
     mapped = isinstance(points, np.memmap)
     mapping = points._mmap if mapped and points.mode == "r" else None
-    return ArraySource(record_form(manifold, points, allow_empty), mapped=mapped, mapping=mapping)
+    return ArraySource(record_form(manifold, points, allow_empty, shape), mapped=mapped, mapping=mapping)
 
 
 def _no_records(manifold: Manifold | None, shape: tuple[int, ...] | None) -> np.ndarray | None:
@@ -309,10 +309,15 @@ def is_dask_bag(points: Any) -> bool:
     return hasattr(points, "__dask_graph__") and type(points).__module__.startswith("dask.bag")
 
 
-def record_form(manifold: Manifold | None, points: Any, allow_empty: bool = False) -> Array:
-    """`points` as one array with records along its first axis, or a tuple of them; no number is looked at."""
+def record_form(
+    manifold: Manifold | None, points: Any, allow_empty: bool = False, shape: tuple[int, ...] | None = None
+) -> Array:
+    """`points` as one array with records along its first axis, or a tuple of them; no number is looked at.
+
+    Of records in a list that are no points, those of another than the public `shape` become NaN.
+    """
     if not hasattr(points, "shape") or not hasattr(points, "dtype"):
-        points = record_numbers("points", points) if manifold is None else manifold.take_form(points)
+        points = record_numbers("points", points, shape) if manifold is None else manifold.take_form(points)
     if is_numpy(points):
         # a memory map and other subclasses as what they are below
         points = np.asarray(points)
@@ -349,7 +354,10 @@ def _checked_block(manifold: Manifold | None, block: Any) -> Array:
             "something else. Stack the records of a block into one array.",
             argument="points",
         )
-    return np.asarray(block) if is_numpy(block) else block
+    if not is_numpy(block):
+        return block
+    # one form, that blocks of complex numbers and of landmarks can be joined in
+    return manifold.take_form(block) if manifold is not None and manifold.is_complex else np.asarray(block)
 
 
 def _is_list_of_blocks(manifold: Manifold | None, points: Any) -> bool:
@@ -370,7 +378,10 @@ def _as_blocks(manifold: Manifold | None, points: Sequence[Any]) -> list[Any]:
     """The blocks of a list, a single record as one of them; what is neither is one malformed record."""
     if manifold is None:
         return list(points)
-    odd = np.full((1, *manifold.point_shape), math.nan, dtype=np.complex128 if manifold.is_complex else np.float64)
+    # as long in bytes as the others: it must not change where blocks are cut
+    block = next(each for each in points if _is_block(manifold, each))
+    dtype = block.dtype if is_numpy(block) and block.dtype.kind in "fc" else np.float64
+    odd = np.full((1, *block.shape[1:]), math.nan, dtype=dtype)
     return [
         each
         if _is_block(manifold, each)

@@ -223,7 +223,8 @@ def _listed(labels: Any) -> list[Any]:
 def _looked_up(table: dict[Any, int], label: Any) -> int:
     try:
         return table.get(label.item() if hasattr(label, "item") else label, -1)
-    except (TypeError, ValueError):
+    except Exception:
+        # whatever a label does when it is compared, it is none of them
         return -1
 
 

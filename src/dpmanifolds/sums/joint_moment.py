@@ -28,7 +28,7 @@ import numpy as np
 
 from dpmanifolds._arrays import Array, like, namespace, norm
 from dpmanifolds._points import in_double
-from dpmanifolds._validate import record_numbers
+from dpmanifolds._validate import real_numbers, record_numbers
 from dpmanifolds.errors import ArgumentError
 from dpmanifolds.sums.outer import OuterContribution
 
@@ -77,10 +77,10 @@ class JointContribution(OuterContribution):
         return np.zeros(self.dimension)
 
     def form(self, block: Array) -> Array:
-        array = record_numbers("vectors", block)
+        array = record_numbers("vectors", block, (self.dimension,))
         if array.ndim != 2 or array.shape[1] != self.dimension:
             raise ArgumentError(f"records must have shape (n, {self.dimension}); got {tuple(array.shape)}.")
-        return in_double(array)
+        return in_double(real_numbers("vectors", array))
 
     @property
     def reach(self) -> float:

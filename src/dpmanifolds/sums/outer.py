@@ -36,7 +36,7 @@ from array_api_compat import device
 
 from dpmanifolds._arrays import Array, dot, namespace, norm, to_numpy
 from dpmanifolds._points import count_records, cut_tile, leaves, on_host, taken
-from dpmanifolds._validate import hide_records
+from dpmanifolds._validate import hide_records, real_numbers
 from dpmanifolds.errors import ArgumentError
 from dpmanifolds.records.persons import Persons
 from dpmanifolds.records.source import Source
@@ -165,12 +165,13 @@ def _tiles(
     block = block if _stays(block) else on_host(block)
     parts = leaves(block)
     count, size = int(parts[0].shape[0]), tile_size(parts, contribution.tile_bytes)
-    formed = contribution.form(block) if count else block
+    with np.errstate(all="ignore"):
+        formed = contribution.form(block) if count else block
     for first in range(0, count, size):
         rows = min(size, count - first)
-        a, b, broken = contribution(cut_tile(formed, first, size, contribution.filler, in_rows=True))
         many = None if sizes is None else sizes[first : first + rows]
         with np.errstate(all="ignore"):
+            a, b, broken = contribution(cut_tile(formed, first, size, contribution.filler, in_rows=True))
             left = whole_rows(a[:rows, :], contribution.exponents[0], many)
             right = left if b is a else whole_rows(b[:rows, :], contribution.exponents[1], many)
         yield left, right, to_numpy(broken[:rows])
@@ -188,7 +189,8 @@ def whole_rows(rows: Array, exponent: int, sizes: np.ndarray | None = None) -> A
     [[9.0, 12.0], [4.0, 0.0], [0.0, 0.0]]
     """
     xp = namespace(rows)
-    dim, root, most = int(rows.shape[1]), 1.0, 4.0**exponent
+    # Σz² of complex numbers is no squared length, and the real part of z zᵀ may be negative: twice as far away
+    dim, root, most = int(real_numbers("rows", rows).shape[1]), 1.0, 4.0**exponent
     if sizes is not None:
         root, most = (
             xp.asarray(numbers, dtype=xp.float64, device=device(rows))

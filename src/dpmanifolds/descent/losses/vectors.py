@@ -25,7 +25,7 @@ import numpy as np
 
 from dpmanifolds._arrays import Array, eye, namespace, norm, transpose
 from dpmanifolds._points import has_parts
-from dpmanifolds._validate import positive_integer, positive_number
+from dpmanifolds._validate import positive_integer, positive_number, real_numbers
 from dpmanifolds.descent.losses.loss import Loss, OuterLoss, clip_factors, like_point, row_product
 from dpmanifolds.errors import ArgumentError
 from dpmanifolds.manifolds import Grassmann, Manifold, SPDAffineInvariant, Sphere, Stiefel
@@ -52,7 +52,7 @@ class _VectorLoss(Loss):
         array = super().form(records)
         if has_parts(array) or array.ndim != 2 or array.shape[1] != self.width:
             raise ArgumentError(f"records must have shape (n, {self.width}).")
-        return array
+        return real_numbers("records", array)
 
 
 class _SecondMomentLoss(_VectorLoss, OuterLoss):

@@ -63,26 +63,23 @@ def log_sums(
     points: Array,
     weights: Array | None = None,
     *,
-    share: float | None = None,
     whitener: np.ndarray | None = None,
     center: np.ndarray | None = None,
     radius: float = math.inf,
     hessian: bool = False,
-    careful: bool = True,
 ) -> LogSums | None:
     """The sums for y = log(M x Mᵀ); None where a record is malformed or needs more care than the kernel takes.
 
-    Without `weights` every record has the weight `share`, or one over their number. `whitener`: M. `careful` False
-    takes what the kernel makes of such records: something of its own for each of them, inside of the ball.
+    Without `weights` every record has the weight one over their number. `whitener`: M.
     """
     count, k = int(points.shape[0]), int(points.shape[-1])
     d = k * (k + 1) // 2
     matrix = np.eye(k) if whitener is None else to_numpy(whitener).astype(np.float64)
     middle = np.zeros(d) if center is None else np.asarray(center, dtype=np.float64)
     call = _Call(k, eps(points), weights is not None, whitener is not None, hessian)
-    given = _Given(matrix, middle, radius, 1 / count if share is None else share)
+    given = _Given(matrix, middle, radius, 1 / count)
     sums, peaks = _on_best_path(call, points, weights, given)
-    if careful and peaks[1] != 0:
+    if peaks[1] != 0:
         return None
     rounded = partial(np.asarray, dtype=np.float32 if eps(points) > 1e-10 else np.float64)
     return LogSums(

@@ -5,9 +5,9 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
+from audits.precision import precision_attack
 from audits.precision_table import attack_mechanism, attack_numpy, attack_opendp, numbers_of
 from dpmanifolds import ApproxDP, ArgumentError, Euclidean, PureDP, Sphere
-from dpmanifolds.auditing import precision_attack
 
 PURE, APPROX = PureDP(1.0), ApproxDP(1.0, 1e-6)
 SAFE = [

@@ -8,8 +8,8 @@ import numpy as np
 import pytest
 from scipy import stats
 
+from audits.canaries import audit_descent, one_run_bound
 from dpmanifolds import ApproxDP, ArgumentError, PureDP
-from dpmanifolds.auditing import audit_descent, one_run_bound
 
 BUDGET = ApproxDP(4.0, 1e-5)
 

@@ -36,7 +36,7 @@ class CanaryReport:
     """What one run of descent gave away about its canaries.
 
     >>> from dpmanifolds import ApproxDP
-    >>> from dpmanifolds.auditing import audit_descent
+    >>> from audits.canaries import audit_descent
     >>> report = audit_descent(ApproxDP(4.0, 1e-5), steps=3, canaries=200, rng=0)
     >>> report.canaries, report.guesses, report.flagged
     (200, 20, False)
@@ -121,7 +121,7 @@ def audit_descent(
     The noise is what the budget asks for, times `noise_factor`. A tenth of the coins is guessed unless told otherwise.
 
     >>> from dpmanifolds import ApproxDP
-    >>> from dpmanifolds.auditing import audit_descent
+    >>> from audits.canaries import audit_descent
     >>> audit_descent(ApproxDP(4.0, 1e-5), steps=3, canaries=200, rng=0).flagged
     False
     """

@@ -31,7 +31,7 @@ class PrecisionReport:
     """The best event about low-order bits.
 
     >>> import numpy as np
-    >>> from dpmanifolds.auditing import precision_attack
+    >>> from audits.precision import precision_attack
     >>> rng = np.random.default_rng(0)
     >>> whole = [mean + rng.geometric(0.3, size=(4000, 1)) - rng.geometric(0.3, size=(4000, 1)) for mean in (0, 1)]
     >>> precision_attack(*whole, epsilon=1.0, offsets=(0, 1)).separated  # integers have no low-order bits to tell
@@ -65,7 +65,7 @@ def precision_attack(
     `offsets` are numbers (or rows of them) that the attacker subtracts first: the two statistics without noise.
 
     >>> import numpy as np
-    >>> from dpmanifolds.auditing import precision_attack
+    >>> from audits.precision import precision_attack
     >>> rng = np.random.default_rng(0)
     >>> naive = [mean + rng.laplace(scale=0.1, size=(4000, 1)) for mean in (0.0, 0.1)]
     >>> precision_attack(*naive, epsilon=1.0, offsets=(0.0, 0.1)).separated  # floats tell them apart
