@@ -22,8 +22,8 @@ import numpy as np
 from dpmanifolds._points import host
 from dpmanifolds.auditing.front_door import Door, audit_release, find_difference
 from dpmanifolds.auditing.report import AuditReport
-from dpmanifolds.domains import Ball
-from dpmanifolds.manifolds import SPD, Euclidean, Hyperbolic, Manifold, Sphere
+from dpmanifolds.domains import Ball, WholeSpace
+from dpmanifolds.manifolds import SPD, Euclidean, Grassmann, Hyperbolic, Manifold, SpecialOrthogonal, Sphere
 from dpmanifolds.privacy import Budget, GaussianDP, PureDP
 from dpmanifolds.releases import private_class_means, private_covariance, private_mean, private_variance
 from dpmanifolds.releases.discriminant import private_discriminant
@@ -98,7 +98,9 @@ def _called(call: Any, ball: Ball, budget: Budget, data: Data, rng: Any) -> Any:
 
 def _center(manifold: Manifold) -> Any:
     """The natural one, or a pole."""
-    return np.eye(manifold.dim + 1)[-1] if manifold.natural_center is None else manifold.natural_center
+    if manifold.natural_center is not None:
+        return manifold.natural_center
+    return np.eye(manifold.dim + 1)[-1].reshape(manifold.point_shape)
 
 
 def _at(ball: Ball, *shares: float) -> np.ndarray:
@@ -158,6 +160,10 @@ def _mean(ball: Ball, budget: Budget, data: Data, rng: Any, **options: Any) -> A
     return private_mean(data[0], ball, budget, rng=rng, **options)
 
 
+def _mean_anywhere(ball: Ball, budget: Budget, data: Data, rng: Any) -> Any:
+    return private_mean(data[0], WholeSpace(ball.manifold, ball.center), budget, kind="extrinsic", rng=rng)
+
+
 def _grouped_mean(ball: Ball, budget: Budget, data: Data, rng: Any, **options: Any) -> Any:
     return private_mean(data[0], ball, budget, group_by=data[1], rng=rng, **options)
 
@@ -180,6 +186,7 @@ def _covariance(ball: Ball, budget: Budget, data: Data, rng: Any, **options: Any
 
 _ONE, _TWO = partial(_mean, steps=1), partial(_mean, steps=2)
 _ADDED = partial(_mean, steps=1, adjacency="add-remove-one", n_guess=_N)
+_EXTRINSIC, _ANYWHERE = partial(_mean, kind="extrinsic"), _mean_anywhere
 _REFINED = partial(_mean, steps=1, refine=1)
 _PRIVATE = partial(_class_means, steps=1, classes=[0, 1], private_labels=True)
 _ACROSS = "from beyond the edge to the opposite side"
@@ -192,6 +199,7 @@ _LENGTHS = partial(_covariance, about="origin", method="radius")
 _MORE_VECTORS = partial(_AT_ONCE, adjacency="add-remove-one", n_guess=_N)
 _CENTERED = partial(_covariance, method="center")
 _S1, _S2, _LINE, _SPD, _PLANE = Sphere(1), Sphere(2), Euclidean(1), SPD(2), Euclidean(2)
+_LINES = Grassmann(3, 1)
 
 
 def _rows() -> tuple[DoorRow, ...]:
@@ -211,11 +219,17 @@ def _rows() -> tuple[DoorRow, ...]:
     orthogonal, turned = "from beyond the edge to a right angle there", "from beyond the edge to a cosine of −1/4 there"
     bins_too, to_center = "the same, into another bin of the counts", "from beyond the edge to the centre"
     right_and_up, across, inwards = (partial(_pair_of_vectors, end=end) for end in (_UP, _TURNED, _INSIDE))
+    edges = "from one side of the edge to the other"
+    sides, poles, lines = (
+        partial(_ends, first=first, second=second) for first, second in ((1, -1), (0, np.pi), (0, np.pi / 2))
+    )
     # how it is called, where a pure and where a Gaussian promise is attacked, on which neighbours, how often
     fixed: list[tuple[str, Manifold, Manifold, str, Any, Any, float]] = [
         ("private_mean, one step", _S2, _SPD, _ACROSS, _ONE, _ends, 1.0),
         ("private_mean, one record more", _S1, _S2, one_more, _ADDED, _one_more, 1.0),
         ("private_mean, group_by", _S2, _S2, persons, grouped, _persons, 1.0),
+        ("private_mean, extrinsic", _S1, SpecialOrthogonal(2), edges, _EXTRINSIC, sides, 1.5),
+        ("private_mean, extrinsic, anywhere", _S1, _S2, "from one pole to the other", _ANYWHERE, poles, 1.5),
         ("private_class_means, public labels", _S2, _S2, _ACROSS, public, moved, 1.5),
         ("private_class_means, private labels", _LINE, _S2, _ACROSS, _PRIVATE, moved, 3.0),
         ("private_class_means, private labels, label changed", _LINE, _S2, other_label, _PRIVATE, relabelled, 3.0),
@@ -249,6 +263,11 @@ def _rows() -> tuple[DoorRow, ...]:
         made.append(DoorRow(name, gaussian, 1.0, _GAUSSIAN, told, call, pair, 0.5))
     for name, told, call, pair in several:
         made.append(DoorRow(name, _PLANE, 1.0, _GAUSSIAN, told, call, pair, 0.5))
+    apart = "from a line to one across"
+    made += [
+        DoorRow("private_mean, extrinsic, lines", _LINES, 1.0, budget, apart, _ANYWHERE, lines, effort)
+        for budget, effort in ((_MORE_PURE, 4.0), (_GAUSSIAN, 0.5))
+    ]
     return (*made, *(DoorRow(*row, adaptive=True) for row in adaptive))
 
 

@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     from dpmanifolds.auditing.audit import audit
     from dpmanifolds.data import DescriptorDomain, image_descriptors, read_points
     from dpmanifolds.descent import losses
-    from dpmanifolds.domains import Ball, Domain, validate
+    from dpmanifolds.domains import Ball, Domain, WholeSpace, validate
     from dpmanifolds.errors import (
         ArgumentError,
         BudgetExceededError,
@@ -44,6 +44,7 @@ if TYPE_CHECKING:
     from dpmanifolds.ledger import Ledger
     from dpmanifolds.manifolds import (
         SPD,
+        Correlation,
         Euclidean,
         Grassmann,
         Hyperbolic,
@@ -51,6 +52,7 @@ if TYPE_CHECKING:
         PlanarShapes,
         Power,
         Product,
+        SmoothMaps,
         SpecialOrthogonal,
         Sphere,
         Stiefel,
@@ -103,6 +105,7 @@ __all__ = [
     "ConfidenceRegion",
     "Congruence",
     "ConvergenceError",
+    "Correlation",
     "DPManifoldsError",
     "DescriptorDomain",
     "Domain",
@@ -138,10 +141,12 @@ __all__ = [
     "ScaleOutOfRangeError",
     "Sensitivity",
     "SharedRecordsWarning",
+    "SmoothMaps",
     "SpecialOrthogonal",
     "Sphere",
     "Stiefel",
     "UnprotectedScoreWarning",
+    "WholeSpace",
     "WrappedGaussian",
     "WrappedLaplace",
     "ZeroConcentratedDP",

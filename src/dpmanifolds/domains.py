@@ -23,7 +23,6 @@ from dpmanifolds._validate import hide_records, number_between, positive_number,
 from dpmanifolds.errors import ArgumentError, NotOnManifoldError, RadiusTooLargeError
 from dpmanifolds.manifolds import Euclidean, Manifold, Sphere
 from dpmanifolds.manifolds.base import check_manifold
-from dpmanifolds.manifolds.spd import SPDBase
 
 __all__ = ["Ball", "Domain", "ValidationReport", "WholeSpace", "validate"]
 
@@ -152,13 +151,13 @@ class Ball(Domain):
         >>> round(Ball.from_eigenvalues(SPD(3), 1e-4, 3e-3).radius, 4)
         2.9455
         """
-        if not isinstance(manifold, SPDBase):
-            raise ArgumentError(f"from_eigenvalues needs an SPD manifold; got {shown(manifold)}.")
         low, high = positive_number("smallest", smallest), positive_number("largest", largest)
         if low >= high:
             raise ArgumentError(f"must be below largest; got {low} and {high}.", argument="smallest")
-        center = math.sqrt(low) * math.sqrt(high) * np.eye(manifold.k)
-        return cls(manifold, center, manifold.eigenvalue_radius(low, high) * (1 + 1e-12))
+        check_manifold(manifold)
+        radius = manifold.eigenvalue_radius(low, high)
+        center = math.sqrt(low) * math.sqrt(high) * np.asarray(manifold.natural_center)
+        return cls(manifold, center, radius * (1 + 1e-12))
 
     @classmethod
     def from_bounds(cls, manifold: Manifold, lower: Any, upper: Any) -> Ball:

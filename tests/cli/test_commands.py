@@ -275,6 +275,7 @@ def test_every_command_has_help(typed, name):
     ("text", "manifold"),
     [
         ("spd:3", dpm.SPD(3)),
+        ("correlation:5", dpm.Correlation(5)),
         ("sphere:2", dpm.Sphere(2)),
         ("hyperbolic:2", dpm.Hyperbolic(2)),
         ("shapes:12", dpm.PlanarShapes(12)),
@@ -282,7 +283,7 @@ def test_every_command_has_help(typed, name):
         ("rotations:3", dpm.SpecialOrthogonal(3)),
         ("grassmann:5,2", dpm.Grassmann(5, 2)),
     ],
-    ids=["spd", "sphere", "hyperbolic", "shapes", "euclidean", "rotations", "grassmann"],
+    ids=["spd", "correlation", "sphere", "hyperbolic", "shapes", "euclidean", "rotations", "grassmann"],
 )
 def test_manifolds_are_named(text, manifold):
     assert manifold_from_name(text) == manifold

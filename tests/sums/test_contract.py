@@ -10,7 +10,18 @@ import os
 import numpy as np
 import pytest
 
-from dpmanifolds import SPD, Euclidean, Grassmann, Hyperbolic, Manifold, PlanarShapes, Power, Product, Sphere
+from dpmanifolds import (
+    SPD,
+    Correlation,
+    Euclidean,
+    Grassmann,
+    Hyperbolic,
+    Manifold,
+    PlanarShapes,
+    Power,
+    Product,
+    Sphere,
+)
 from dpmanifolds._points import host, taken
 from dpmanifolds.records.source import source_of
 from dpmanifolds.sums import contribution as integers
@@ -30,11 +41,20 @@ from tests.sums.hard import hard_records
 
 FULL = "DPMANIFOLDS_CONTRACT" in os.environ
 COUNT = int(os.environ.get("DPMANIFOLDS_CONTRACT", "40"))
-SOME = [SPD(10), SPD(6, "log-euclidean"), SPD(5, "log-cholesky"), Sphere(50), PlanarShapes(20), Hyperbolic(20)]
+SOME = [
+    SPD(10),
+    SPD(6, "log-euclidean"),
+    SPD(5, "log-cholesky"),
+    Correlation(6),
+    Sphere(50),
+    PlanarShapes(20),
+    Hyperbolic(20),
+]
 LARGE = [
     SPD(10),
     SPD(10, "log-euclidean"),
     SPD(10, "log-cholesky"),
+    Correlation(28),
     SPD(30),
     SPD(64),
     Sphere(50),

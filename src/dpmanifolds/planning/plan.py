@@ -18,12 +18,13 @@ from __future__ import annotations
 
 import csv
 import io
-from collections.abc import Iterable, Sequence
+import math
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
 from dpmanifolds._validate import choice, positive_integer, shown
-from dpmanifolds.domains import Domain
+from dpmanifolds.domains import Ball, Domain
 from dpmanifolds.errors import ArgumentError, DPManifoldsError, NotAvailableError
 from dpmanifolds.planning.inverse import budget_for
 from dpmanifolds.privacy import Budget, PureDP, Sensitivity, split
@@ -38,7 +39,9 @@ from dpmanifolds.sums import (
     mean_facts,
     numerics_of,
 )
+from dpmanifolds.sums.ambient import AmbientBody, body_of
 from dpmanifolds.sums.steps import plan_steps
+from dpmanifolds.sums.wrapped import WrappedMechanism
 
 __all__ = ["Plan", "PlanRow", "plan", "split_plan"]
 
@@ -50,6 +53,7 @@ _KINDS = {
     "all": ("rounded", "lattice", "idealized"),
 }
 _HEADINGS = ("budget", "mechanism", "sensitivity", "scale", "mean", "90 %", "at edge", "price", "note")
+_WORTH_TELLING = 0.8
 _USUAL_BUDGETS = (PureDP(0.1), PureDP(0.3), PureDP(1.0), PureDP(3.0))
 
 
@@ -103,6 +107,8 @@ class Plan:
     domain: Domain
     n: int
     rows: tuple[PlanRow, ...]
+    kind: str = "frechet"
+    """Of the mean that is planned: see `private_mean`."""
 
     @property
     def budgets(self) -> tuple[Budget, ...]:
@@ -136,8 +142,8 @@ class Plan:
 
     @property
     def remarks(self) -> list[str]:
-        """What the numbers do not say: curvature, and what is not available, each reason once."""
-        found = []
+        """What the numbers do not say: other targets, curvature, and what is not available, each reason once."""
+        found = list(_other_target(self))
         stretch = max(
             (row.error.mean_at_edge / row.error.mean for row in self.rows if row.error is not None), default=1.0
         )
@@ -162,7 +168,8 @@ class Plan:
     def __str__(self) -> str:
         lines = [_HEADINGS, *(_cells(row) for row in self.rows if row.available)]
         widths = [max(map(len, column)) for column in zip(*lines, strict=True)]
-        title = f"Expected error of the private mean of {self.n} records in {self.domain!r}"
+        kind = "" if self.kind == "frechet" else f"{self.kind} "
+        title = f"Expected error of the private {kind}mean of {self.n} records in {self.domain!r}"
         table = ["  ".join(map(str.ljust, line, widths)).rstrip() for line in lines]
         return "\n".join([title, *table, *self.remarks])
 
@@ -176,14 +183,16 @@ def plan(
     mechanisms: str | Iterable[str] = "all",
     numerics: str = "safe",
     steps: int | str = 1,
+    kind: str = "frechet",
     dtype: Any = "float64",
 ) -> Plan:
     """What `private_mean` of n records in the domain would err, for every mechanism and budget. No data is touched.
 
     `errors` adds, for each, the smallest pure ε that brings the expected error down to it. Without budgets or errors,
     ε = 0.1, 0.3, 1 and 3 are planned. `numerics` is one that `private_mean` knows, or "all"; `steps` as there, one
-    unless said otherwise. Expected errors are of noise before projection to the domain; what a mechanism cannot do is
-    listed with the reason. Some idealized laws are simulated, with a fixed seed, which takes seconds in high dimension.
+    unless said otherwise; `kind` as there, with errors for records that lie close together. Expected errors are of
+    noise before projection to the domain; what a mechanism cannot do is listed with the reason. Some idealized laws
+    are simulated, with a fixed seed, which takes seconds in high dimension.
 
     >>> import numpy as np
     >>> from dpmanifolds import SPD, Ball
@@ -195,7 +204,12 @@ def plan(
     n = positive_integer("n", n)
     names = _names(mechanisms)
     kinds = _KINDS[choice("numerics", numerics, tuple(_KINDS))]
-    facts = mean_facts(domain, n, dtype)
+    body = None
+    if choice("kind", kind, ("frechet", "extrinsic")) == "extrinsic":
+        if errors is not None or steps != 1:
+            raise ArgumentError("an extrinsic mean is planned for budgets and one step: leave errors and steps out.")
+        body, names = body_of(domain), tuple(name for name in names if name in TANGENT)
+    facts = mean_facts(domain, n, dtype) if body is None else body.facts(n)
     planned = _budgets(budgets) if budgets is not None else []
     if errors is not None:
         wanted = errors if isinstance(errors, Iterable) else [errors]
@@ -210,8 +224,9 @@ def plan(
         planned = list(_USUAL_BUDGETS)
     rows: list[PlanRow] = []
     for budget in dict.fromkeys(planned):
-        rows += _marked([row for name in names for row in _rows(name, kinds, facts, budget, steps)], numerics)
-    return Plan(domain, n, tuple(rows))
+        found = [row for name in names for row in _rows(name, kinds, facts, budget, steps, body)]
+        rows += _marked(found, numerics)
+    return Plan(domain, n, tuple(rows), kind)
 
 
 def split_plan(
@@ -290,21 +305,48 @@ def _budgets(budgets: Budget | Iterable[Budget]) -> list[Budget]:
     return [budget for budget in found if budget is not None]
 
 
-def _rows(name: str, kinds: Sequence[str], facts: Facts, budget: Budget, steps: int | str) -> list[PlanRow]:
+def _other_target(planned: Plan) -> Iterator[str]:
+    """That the extrinsic mean would have less noise, where it has: σ as the radii of the bodies, in units of distance.
+
+    Noise across the manifold is lost when the nearest point is taken. Gaussian noise has one size in all directions; in
+    each of D dimensions ℓ2-Laplace noise of one scale has the size √(D + 1).
+    """
+    domain, manifold = planned.domain, planned.domain.manifold
+    if planned.kind != "frechet" or not isinstance(domain, Ball) or not manifold.ambient_dim:
+        return
+    short = 1e-6 * manifold.injectivity_radius
+    body = body_of(domain)
+    moved = float(body.facts(planned.n).at_center) * planned.n / 2
+    ratio = moved * short / manifold.chord(short) / domain.radius
+    spread = math.sqrt((manifold.ambient_dim + 1) / (manifold.dim + 1))
+    shares = [ratio * (spread if "laplace" in row.mechanism else 1.0) for row in planned.rows if row.chosen]
+    if shares and min(shares) <= _WORTH_TELLING:
+        yield (
+            f"Another target: the extrinsic mean (kind='extrinsic') has {min(shares):.2g} times this error where "
+            "records lie close together; where they spread, it is another point than the Fréchet mean."
+        )
+
+
+def _rows(
+    name: str, kinds: Sequence[str], facts: Facts, budget: Budget, steps: int | str, body: AmbientBody | None
+) -> list[PlanRow]:
     """The mechanism with each of the numerics asked for that it has, or the reason why it is left out."""
     offered = [kind for kind in kinds if kind in numerics_of(name)]
     if offered:
-        return [_row(name, kind, facts, budget, steps) for kind in offered]
+        return [_row(name, kind, facts, budget, steps, body) for kind in offered]
     own = numerics_of(name)[0]
     return [PlanRow(name, own, budget, note=f"offered with numerics {own!r} only: plan with numerics='all' to see it.")]
 
 
-def _row(name: str, kind: str, facts: Facts, budget: Budget, steps: int | str) -> PlanRow:
+def _row(name: str, kind: str, facts: Facts, budget: Budget, steps: int | str, body: AmbientBody | None) -> PlanRow:
     try:
         if name in TANGENT and steps != 1:
             return _stepped_row(name, kind, facts, budget, steps)
         mechanism = calibrate(name, facts, budget, kind)
         error = mechanism.expected_error
+        if body is not None:
+            assert isinstance(mechanism, WrappedMechanism)
+            error = body.expected_error(mechanism)
     except DPManifoldsError as reason:
         return PlanRow(name, kind, budget, note=str(reason))
     return PlanRow(name, kind, budget, mechanism.scale, mechanism.sensitivity, error, note=_note(mechanism))

@@ -134,6 +134,11 @@ class Release:
                 f"The gradient of every record was shortened to the public norm {self.descent.clip_norm:.4g}. How many "
                 "were is private and not told."
             )
+        if self.statistic == "extrinsic mean":
+            return (
+                "Every record was embedded in the flat space around the manifold, and shortened to the public body "
+                "that holds the domain there. How many were is private and not told."
+            )
         where = f"within {self.domain.radius:.4g} of the public centre" if isinstance(self.domain, Ball) else "domain"
         return (
             f"Every record was clipped onto the public domain ({where}). How many were moved is private and not told."

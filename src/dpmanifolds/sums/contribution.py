@@ -116,11 +116,15 @@ class AtPoint(Contribution):
         A record that keeps the cheap rules and has no coordinates is malformed if it is not on the manifold, and
         otherwise merely out of reach: it counts as 0.
         """
-        rows, broken = self._looked(block)
+        rows, broken = self.look_at(block)
         xp = namespace(rows)
         return xp.where((broken > 0)[:, None], xp.full_like(rows, math.nan), rows), broken
 
-    def _looked(self, block: Array) -> tuple[Array, Array]:
+    def coordinates(self, base: Array, points: Array) -> Array:
+        """What is looked at of a record: log at the base."""
+        return self.manifold.log_coordinates(base, points)
+
+    def look_at(self, block: Array) -> tuple[Array, Array]:
         """The same, with any numbers for a record that breaks a rule."""
         manifold, base = self.manifold, like_parts(self.base, block)
         with np.errstate(all="ignore"):
@@ -128,13 +132,13 @@ class AtPoint(Contribution):
             xp = namespace(broken)
             if manifold.log_can_fail:
                 block = replace_rows(block, base, broken > 0)
-            rows = manifold.log_coordinates(base, block)
+            rows = self.coordinates(base, block)
             lost = (broken == 0) & ~xp.all(xp.isfinite(rows), axis=-1)
             broken = xp.where(lost, self._judged(block, lost), broken)
             if self.substitute is None:
                 return rows, broken
             middle = like_parts(self.substitute, block)
-            own = manifold.log_coordinates(base, as_block(middle))
+            own = self.coordinates(base, as_block(middle))
             return xp.where((broken > 0)[:, None], own, rows), xp.zeros_like(broken)
 
     def _judged(self, block: Array, lost: Array) -> Array:
@@ -202,7 +206,7 @@ class TangentContribution(AtPoint):
         return length_fits(whole, self.exponent)
 
     def __call__(self, block: Array) -> tuple[Array, Array]:
-        rows, broken = self._looked(block)
+        rows, broken = self.look_at(block)
         with np.errstate(all="ignore"):
             if self.offset is not None:
                 rows = rows - like(self.offset, rows)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from abc import ABC, abstractmethod
 from dataclasses import dataclass, field, replace
+from fractions import Fraction
 from functools import cached_property
 from typing import Any, ClassVar, NamedTuple, Self
 
@@ -85,7 +86,7 @@ class SumShape:
     With R = 2^exponent the integers are those of a ball of radius R in R^dim, one more is c₀ for every record where the
     number of records is paid for. How far one record moves the sum (docs/proofs/sums.md, theorems 2 and 3):
 
-    - replaced: 2R, the count does not move;
+    - replaced: 2R, or what else the body says (`chord`), the count does not move;
     - added or removed: √(R² + c₀²);
     - replaced, where the sum has a part for each class and the class is the record's own secret: 2R within a class,
       √2·√(R² + c₀²) between two in ℓ2, which c₀ = R keeps at 2R; for noise drawn class by class the lengths of both
@@ -105,6 +106,8 @@ class SumShape:
     adjacency: str = "replace-one"
     labelled: bool = False
     """Whether the sum has a part for each class, and which one a record adds to is secret."""
+    chord: float = 2.0
+    """The integers of two records are at most chord·R apart."""
 
     @property
     def counted(self) -> bool:
@@ -133,7 +136,7 @@ class SumShape:
         if self.adjacency == "add-remove-one":
             return root_up(squared)
         if not self.labelled:
-            return 2 * radius
+            return math.ceil(Fraction(self.chord) * radius)
         return max(2 * radius, root_up((2 if gaussian else 4) * squared))
 
     def step(self, exponent: int) -> float:
@@ -174,6 +177,12 @@ def mean_facts(
         )
     n = positive_integer("n", n)
     choice("adjacency", adjacency, ADJACENCIES)
+    if domain.radius == math.inf:
+        raise ArgumentError(
+            f"must be bounded, such as a Ball; got {domain!r}. Means of records that may lie anywhere are extrinsic "
+            "ones: private_mean(..., kind='extrinsic').",
+            argument="domain",
+        )
     shape = SumShape(domain.manifold.dim, domain.radius, n, adjacency, labelled)
     finest = shape.finest
     moved = Sensitivity(
