@@ -272,11 +272,10 @@ def _rows() -> tuple[DoorRow, ...]:
         ("private_variance", _LINE, 1.0, _MORE_GAUSSIAN, reach, _variance, _crowded, 0.075),
         ("private_discriminant", _LINE, 1.0, _MORE_PURE, _ACROSS, _discriminant, moved, 0.6),
         ("private_discriminant", _S2, 1.0, _MORE_GAUSSIAN, _ACROSS, _discriminant, moved, 0.075),
-        ("private_covariance, radius first", _LINE, 1.0, _MORE_PURE, to_center, _LENGTHS, outwards, 0.4),
         ("private_covariance, radius first", _LINE, 1.0, _MORE_GAUSSIAN, to_center, _LENGTHS, outwards, 0.075),
         ("private_covariance, centre first", _PLANE, 1.0, _MORE_GAUSSIAN, bins_too, _CENTERED, inwards, 0.2),
     ]
-    # noise on more than three numbers under a pure ε shows too little of it to any attack
+    # under a pure ε noise on more than three numbers, or on two sums, shows too little of it to an attack of this size
     several: list[tuple[str, str, Any, Any]] = [
         ("private_covariance, squares and mean", turned, _AT_ONCE, across),
         ("private_covariance, one vector more", one_more, _MORE_VECTORS, _one_vector_more),
