@@ -88,7 +88,13 @@ class Walk:
         manifold = self.domain.manifold
         offset = self._offset(base) if manifold.is_hadamard else None
         return TangentContribution(
-            manifold, base, self.substitute, radius=self.domain.radius, offset=offset, exponent=law.exponent
+            manifold,
+            base,
+            self.substitute,
+            radius=self.domain.radius,
+            offset=offset,
+            exponent=law.exponent,
+            axes=self.domain.body,
         )
 
     def _offset(self, base: Array) -> np.ndarray | None:
@@ -125,13 +131,14 @@ class Walk:
             rule, total = first or (self.look(base, law), None)
             total, first = total or records.total(rule), None
             noisy = law.noisy_mean(total.integers, total.rows, self.rng)
-            drawn = noisy if rule.offset is None else noisy + rule.offset
+            noisy = noisy if rule.offset is None else noisy + rule.offset
+            drawn = law.coordinates_of(noisy)
             if number:
                 back = manifold.log_coordinates(base, behind)
                 point = self.reach(base, drawn * share_of_step(drawn, back, length, plan, number))
                 point = self._settle(law, point, plan.noises[number])
             else:
-                step = drawn if law.is_coordinatewise else law.shrink(drawn)
+                step = drawn if law.is_coordinatewise else law.coordinates_of(law.shrink(noisy))
                 point = self.reach(base, plan.gains[0] * step)
             shape = law.facts.shape
             count = None if shape is None or shape.counted else shape.count
