@@ -81,7 +81,7 @@ class PublicSample:
         noisy = law.noisy_mean(look.total.integers, look.total.rows, request.account.rng)
         guess = self._correct(body.manifold, fit.guess(noisy / body.radius))
         point = Walk(request.domain).reach(self.center, guess)
-        return self._told(request, plan, fit, body, Draw(point, law.coordinates_of(noisy)))
+        return self._told(request, plan, fit, body, Draw(point, body.body.restore(noisy)))
 
     def _fit(self, request: Request, n: int) -> SampleFit:
         manifold = request.domain.manifold

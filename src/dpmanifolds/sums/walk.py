@@ -132,13 +132,14 @@ class Walk:
             total, first = total or records.total(rule), None
             noisy = law.noisy_mean(total.integers, total.rows, self.rng)
             noisy = noisy if rule.offset is None else noisy + rule.offset
-            drawn = law.coordinates_of(noisy)
+            drawn = noisy if rule.axes is None else rule.axes.restore(noisy)
             if number:
                 back = manifold.log_coordinates(base, behind)
                 point = self.reach(base, drawn * share_of_step(drawn, back, length, plan, number))
                 point = self._settle(law, point, plan.noises[number])
             else:
-                step = drawn if law.is_coordinatewise else law.coordinates_of(law.shrink(noisy))
+                guess = noisy if law.is_coordinatewise else law.shrink(noisy)
+                step = guess if rule.axes is None else rule.axes.restore(guess)
                 point = self.reach(base, plan.gains[0] * step)
             shape = law.facts.shape
             count = None if shape is None or shape.counted else shape.count

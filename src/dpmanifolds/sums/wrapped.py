@@ -116,7 +116,10 @@ class WrappedMechanism(Mechanism):
         return self._noisy(np.array([min(max(value, low), high) for value in total], dtype=np.int64), rng)
 
     def noisy_mean(self, total: Sequence[int], rows: int, rng: Any = None) -> np.ndarray:
-        """Coordinates of the mean: an exact sum over `rows` records, over the public or the noisy number of them."""
+        """Coordinates of the mean: an exact sum over `rows` records, over the public or the noisy number of them.
+
+        Whitened ones where the body is an ellipsoid: its axes restore the others.
+        """
         shape, exponent = self.facts.shape, self.exponent
         if shape is None or exponent is None:
             raise ArgumentError("this mechanism was made for another statistic than a sum of integers.")
@@ -126,11 +129,6 @@ class WrappedMechanism(Mechanism):
         noisy = self.add_noise([*total, weight * rows], rng)
         count = max(1.0, float(noisy[-1]) / weight)
         return np.asarray(noisy[:-1] * (self.step * (shape.count / count)))
-
-    def coordinates_of(self, noisy: np.ndarray) -> np.ndarray:
-        """Tangent coordinates of a noisy mean, which is whitened where the body is an ellipsoid."""
-        shape = self.facts.shape
-        return noisy if shape is None or shape.axes is None else shape.axes.restore(noisy)
 
     def shrink(self, coordinates: np.ndarray) -> np.ndarray:
         """The best guess of coordinates in the ball of the domain: post-processing, see `sums.estimate`."""
