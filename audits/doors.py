@@ -22,7 +22,7 @@ import numpy as np
 from dpmanifolds._points import host
 from dpmanifolds.auditing.front_door import Door, audit_release, find_difference
 from dpmanifolds.auditing.report import AuditReport
-from dpmanifolds.domains import Ball, WholeSpace
+from dpmanifolds.domains import Ball, Ellipsoid, WholeSpace
 from dpmanifolds.manifolds import SPD, Euclidean, Grassmann, Hyperbolic, Manifold, SpecialOrthogonal, Sphere
 from dpmanifolds.privacy import Budget, GaussianDP, PureDP
 from dpmanifolds.releases import private_class_means, private_covariance, private_mean, private_variance
@@ -178,6 +178,20 @@ def _mean_anywhere(ball: Ball, budget: Budget, data: Data, rng: Any) -> Any:
     return private_mean(data[0], WholeSpace(ball.manifold, ball.center), budget, kind="extrinsic", rng=rng)
 
 
+def _shaped_mean(ball: Ball, budget: Budget, data: Data, rng: Any) -> Any:
+    """In an ellipsoid whose longest axis is the ball's radius, along the first coordinate."""
+    body = Ellipsoid(ball.manifold, ball.center, ball.radius * np.geomspace(1.0, 0.2, ball.manifold.dim))
+    return private_mean(data[0], body, budget, rng=rng)
+
+
+def _sampled_mean(ball: Ball, budget: Budget, data: Data, rng: Any) -> Any:
+    """With a public sample of pairs at opposite sides of the centre, the widest along the first coordinate."""
+    dim = ball.manifold.dim
+    ways = ball.radius * np.geomspace(0.3, 0.05, dim)[:, None] * np.eye(dim)
+    sample = ball.manifold.move(host(ball.center), np.concatenate([ways, -ways, 0.5 * ways, -0.5 * ways]))
+    return private_mean(data[0], ball, budget, public_sample=sample, rng=rng)
+
+
 def _grouped_mean(ball: Ball, budget: Budget, data: Data, rng: Any, **options: Any) -> Any:
     return private_mean(data[0], ball, budget, group_by=data[1], rng=rng, **options)
 
@@ -248,6 +262,8 @@ def _rows() -> tuple[DoorRow, ...]:
     fixed: list[tuple[str, Manifold, Manifold, str, Any, Any, float]] = [
         ("private_mean, one step", _S2, _SPD, _ACROSS, _ONE, _ends, 1.0),
         ("private_mean, one record more", _S1, _S2, one_more, _ADDED, _one_more, 1.0),
+        ("private_mean, in an ellipsoid", _S2, _SPD, _ACROSS, _shaped_mean, _ends, 1.0),
+        ("private_mean, with a public sample", _S2, _SPD, _ACROSS, _sampled_mean, _ends, 1.0),
         ("private_mean, group_by", _S2, _S2, persons, grouped, _persons, 1.0),
         ("private_mean, extrinsic", _S1, SpecialOrthogonal(2), edges, _EXTRINSIC, sides, 1.5),
         ("private_mean, extrinsic, anywhere", _S1, _S2, "from one pole to the other", _ANYWHERE, poles, 1.5),

@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     from dpmanifolds.auditing.audit import audit
     from dpmanifolds.data import DescriptorDomain, image_descriptors, read_points
     from dpmanifolds.descent import losses
-    from dpmanifolds.domains import Ball, Domain, WholeSpace, validate
+    from dpmanifolds.domains import Ball, Domain, Ellipsoid, WholeSpace, validate
     from dpmanifolds.errors import (
         ArgumentError,
         BudgetExceededError,
@@ -111,6 +111,7 @@ __all__ = [
     "DPManifoldsError",
     "DescriptorDomain",
     "Domain",
+    "Ellipsoid",
     "Euclidean",
     "ExpectedError",
     "GaussianDP",

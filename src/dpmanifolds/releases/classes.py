@@ -112,6 +112,7 @@ def private_class_means(
     request = check_request(
         domain,
         budget,
+        shaped=True,
         mechanism=mechanism,
         numerics=numerics,
         steps=steps,

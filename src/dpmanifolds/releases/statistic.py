@@ -218,10 +218,15 @@ def check_request(
     steps: int | str = "auto",
     kinds: tuple[str, ...] = SAFE,
     ball_for: str | None = None,
+    shaped: bool = False,
     **terms: Any,
 ) -> Request:
-    """The arguments of a mean by sums, or of what is built on one; `kinds` of numerics that it has."""
-    check_domain(domain, ball_for=ball_for)
+    """The arguments of a mean by sums, or of what is built on one.
+
+    `kinds` of numerics that it has; `shaped`: whether an ellipsoid will do.
+    """
+    if check_domain(domain, ball_for=ball_for).body is not None and not shaped:
+        raise ArgumentError(f"domain must be a Ball here, an ellipsoid is for means; got {domain!r}.")
     known = check_terms(budget, **terms)
     choice("numerics", numerics, kinds)
     choice("mechanism", mechanism, TANGENT)

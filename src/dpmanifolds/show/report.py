@@ -234,6 +234,8 @@ def _accuracy(release: Release) -> str:
         text = f"Distance to the answer without privacy: {error}."
     region = known_region(release, _LEVEL)
     parts = [_paragraph(text), _paragraph(release.clipping_statement)]
+    if release.public is not None:
+        parts.append(_paragraph(str(release.public)))
     if region is not None:
         how = {
             "coordinates": "measured in tangent coordinates at the public centre",
