@@ -47,7 +47,7 @@ class PrivateFrechetMean(_OneRelease):
 
     mechanism: str
     numerics: str
-    refine: int
+    refine: int | str
     mean_: Array
 
     def __init__(
@@ -57,7 +57,7 @@ class PrivateFrechetMean(_OneRelease):
         *,
         mechanism: str = "auto",
         numerics: str = "safe",
-        refine: int = 0,
+        refine: int | str = "auto",
         on_invalid: str = "raise",
         unit: str | None = None,
         random_state: Any = None,

@@ -141,13 +141,20 @@ class Release:
                 "Every record was embedded in the flat space around the manifold, and shortened to the public body "
                 "that holds the domain there. How many were is private and not told."
             )
+        if self.expected_error is not None and self.expected_error.clipping > 0:
+            return (
+                f"Every record was clipped onto a ball whose radius, {self.domain.radius:.4g}, was paid for. It moved "
+                f"the mean of the records of the public ball by at most {self.expected_error.clipping:.4g} in 19 of 20 "
+                "releases, which the 90 % include; of records outside of the public ball nothing is promised."
+            )
         where = "domain"
         if isinstance(self.domain, Ball):
             where = f"within {self.domain.radius:.4g} of the public centre"
         elif isinstance(self.domain, Ellipsoid):
             where = f"an ellipsoid of {self.domain.axes.size} axes up to {self.domain.radius:.4g} at the public centre"
         return (
-            f"Every record was clipped onto the public domain ({where}). How many were moved is private and not told."
+            f"Every record was clipped onto the public domain ({where}). How many were moved is private and not told. "
+            "Errors are about the clipped records; what clipping moved is not in them."
         )
 
     @property

@@ -30,7 +30,7 @@ from dpmanifolds._arrays import Array
 from dpmanifolds._points import host
 from dpmanifolds._validate import choice
 from dpmanifolds.domains import Ball
-from dpmanifolds.errors import ArgumentError, ScaleOutOfRangeError
+from dpmanifolds.errors import ArgumentError, NotAvailableError, ScaleOutOfRangeError
 from dpmanifolds.noise import LatticeGaussian, LatticeLaplace, RoundedGaussian, RoundedLaplace, as_generator
 from dpmanifolds.noise.norms import GaussianNorm, LaplaceNorm
 from dpmanifolds.privacy import (
@@ -39,6 +39,7 @@ from dpmanifolds.privacy import (
     Sensitivity,
     affordable_epsilon,
     affordable_mu,
+    affordable_shift,
 )
 from dpmanifolds.privacy.rounding import float_above
 from dpmanifolds.sums.estimate import shrink_lengths
@@ -327,9 +328,10 @@ class WrappedGaussianMechanism(WrappedMechanism):
 class WrappedLaplaceMechanism(WrappedMechanism):
     """Density ∝ e^{−|c|/σ} at the centre.
 
-    Rounded: ε = Δ/σ exactly, with |c| the Euclidean norm and Δ in whole steps. Lattice: OpenDP's discrete Laplace on
-    each coordinate, |c| the ℓ1 norm, ε = √d·Δ/σ: more noise than rounded beyond one dimension. Both are no worse than
-    Laplace noise on the line with that ε (docs/proofs/accounts.md, A2).
+    Rounded: |c| is the Euclidean norm, and ε = Δ/σ exactly, Δ in whole steps; for budgets that are not pure the profile
+    of this noise in its own dimension is told, which has far less loss than its largest (docs/proofs/accounts.md, A5).
+    Lattice: OpenDP's discrete Laplace on each coordinate, |c| the ℓ1 norm, ε = √d·Δ/σ: more noise than rounded beyond
+    one dimension. That, and noise in several parts, is no worse than Laplace noise on the line with its ε (A2 there).
 
     >>> import numpy as np
     >>> from dpmanifolds import SPD, Ball, PureDP
@@ -347,12 +349,14 @@ class WrappedLaplaceMechanism(WrappedMechanism):
     def calibrate(cls, facts: Facts, budget: Budget, numerics: str) -> Self:
         on_lattice = choice("numerics", numerics, cls.offered_numerics) == "lattice"
         epsilon = affordable_epsilon(budget, on_the_line=True)
-        lattice = _lattice(facts, epsilon, gaussian=False, coordinatewise=on_lattice)
-        sigma = lattice.scale_for(epsilon)
         if not on_lattice:
-            return cls._on(lattice, sigma, facts, Guarantee.laplace(epsilon, **facts.labels), numerics)
-
-        shift = math.floor(lattice.moved)
+            guarantee = Guarantee.laplace(epsilon, **facts.labels)
+            if not budget.bounded_loss and _is_one_part(facts):
+                epsilon, guarantee = _with_own_profile(epsilon, guarantee, _dim(facts), budget)
+            lattice = _lattice(facts, epsilon, gaussian=False)
+            return cls._on(lattice, lattice.scale_for(epsilon), facts, guarantee, numerics)
+        lattice = _lattice(facts, epsilon, gaussian=False, coordinatewise=True)
+        sigma, shift = lattice.scale_for(epsilon), math.floor(lattice.moved)
         sigma, guarantee = _enlarged(
             sigma, budget, lambda scale: Guarantee.discrete_laplace(shift, scale, **facts.labels)
         )
@@ -388,3 +392,19 @@ class WrappedLaplaceMechanism(WrappedMechanism):
         if self.is_coordinatewise:
             return self.scale * quantile_of_laplaces(self.dim, probability)
         return float(LaplaceNorm(self.dim, self.scale).quantile(probability))
+
+
+def _is_one_part(facts: Facts) -> bool:
+    """Whether all noise is drawn together: a record that changes its class moves two draws, whose lengths add up."""
+    return facts.shape is None or not facts.shape.labelled
+
+
+def _with_own_profile(loss: float, guarantee: Guarantee, dim: int, budget: Budget) -> tuple[float, Guarantee]:
+    """Δ/σ of ℓ2-Laplace noise in R^dim, and its promise; those of noise on the line where they are not worked out."""
+    try:
+        shift = affordable_shift(budget, dim)
+    except NotAvailableError:
+        return loss, guarantee
+    if shift <= loss:
+        return loss, guarantee
+    return shift, Guarantee.l2_laplace(shift, dim, adjacency=guarantee.adjacency, unit=guarantee.unit)
