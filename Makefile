@@ -5,7 +5,7 @@ BIN := $(VENV)/bin
 PIP := $(BIN)/python -m pip --disable-pip-version-check -q
 ONE_THREAD := OMP_NUM_THREADS=1 OPENBLAS_NUM_THREADS=1
 
-.PHONY: demo test lint types check contract certify test-long test-backends test-dask torture audit fuzz redteam reproduce reproduce-quick papers bench freeze-oracles docs planner test-page \
+.PHONY: demo test lint types check contract certify test-long test-backends test-dask torture audit fuzz redteam reproduce reproduce-quick papers bench league freeze-oracles docs planner test-page \
 	stranger clean
 
 demo: $(VENV)/.demo
@@ -94,6 +94,10 @@ check: lint types test
 # every benchmark, then one table and two figures (geomstats needs numpy<2.4: its own environment)
 bench: $(VENV)-bench/.ready
 	$(VENV)-bench/bin/python benchmarks/summary.py --out out/bench
+
+# private means against published mechanisms, at the same promise; writes docs/league.md (an hour); DATA=folder for the real data sets
+league: $(VENV)/.test
+	$(ONE_THREAD) $(BIN)/python -m benchmarks.league --jobs 2 --out out/league --write docs/league.md $(if $(DATA),--data $(DATA))
 
 freeze-oracles: $(VENV)-bench/.ready
 	$(VENV)-bench/bin/python tests/manifolds/freeze_oracles.py

@@ -101,12 +101,12 @@ def walk(job: Callable[[], Any]) -> tuple[set[str], int]:
 
 
 def walk_of_a_mean() -> tuple[set[str], int]:
-    """That of a default private mean on the sphere, once everything is imported and planned."""
+    """That of a default private mean on the sphere, in one shot, once everything is imported and planned."""
     import numpy as np
 
     import dpmanifolds as dpm
 
-    records = dpm.Sphere(2).random_point(200, rng=0)
+    records = dpm.Sphere(2).random_point(100, rng=0)
     ball = dpm.Ball(dpm.Sphere(2), np.array([0.0, 0.0, 1.0]), radius=0.5)
 
     def mean() -> None:

@@ -15,13 +15,14 @@ if TYPE_CHECKING:
     from dpmanifolds.auditing.audit import audit
     from dpmanifolds.data import DescriptorDomain, image_descriptors, read_points
     from dpmanifolds.descent import losses
-    from dpmanifolds.domains import Ball, Domain, validate
+    from dpmanifolds.domains import Ball, Domain, Ellipsoid, WholeSpace, validate
     from dpmanifolds.errors import (
         ArgumentError,
         BudgetExceededError,
         ConvergenceError,
         DPManifoldsError,
         LedgerError,
+        NoiseExceedsDomainWarning,
         NotAvailableError,
         NotOnManifoldError,
         PrivacyLeakWarning,
@@ -38,12 +39,14 @@ if TYPE_CHECKING:
         PrivateTangentClassifier,
         PrivateTangentPCA,
         PrivateTangentSpace,
+        UnprotectedModelWarning,
         UnprotectedScoreWarning,
     )
     from dpmanifolds.intrinsic import RiemannianGaussian, RiemannianLaplace, WrappedGaussian, WrappedLaplace
     from dpmanifolds.ledger import Ledger
     from dpmanifolds.manifolds import (
         SPD,
+        Correlation,
         Euclidean,
         Grassmann,
         Hyperbolic,
@@ -51,6 +54,7 @@ if TYPE_CHECKING:
         PlanarShapes,
         Power,
         Product,
+        SmoothMaps,
         SpecialOrthogonal,
         Sphere,
         Stiefel,
@@ -103,9 +107,11 @@ __all__ = [
     "ConfidenceRegion",
     "Congruence",
     "ConvergenceError",
+    "Correlation",
     "DPManifoldsError",
     "DescriptorDomain",
     "Domain",
+    "Ellipsoid",
     "Euclidean",
     "ExpectedError",
     "GaussianDP",
@@ -116,6 +122,7 @@ __all__ = [
     "LedgerError",
     "Manifold",
     "MeanResult",
+    "NoiseExceedsDomainWarning",
     "NotAvailableError",
     "NotOnManifoldError",
     "PlanarShapes",
@@ -138,10 +145,13 @@ __all__ = [
     "ScaleOutOfRangeError",
     "Sensitivity",
     "SharedRecordsWarning",
+    "SmoothMaps",
     "SpecialOrthogonal",
     "Sphere",
     "Stiefel",
+    "UnprotectedModelWarning",
     "UnprotectedScoreWarning",
+    "WholeSpace",
     "WrappedGaussian",
     "WrappedLaplace",
     "ZeroConcentratedDP",

@@ -18,6 +18,7 @@ FLAGS = {
     ("space", "words"),
     [
         (dpm.SPD(3, "log-euclidean"), "spd:3 (log-euclidean)"),
+        (dpm.Correlation(4), "correlation:4"),
         (dpm.Sphere(2), "sphere:2"),
         (dpm.Hyperbolic(4), "hyperbolic:4"),
         (dpm.PlanarShapes(8), "shapes:8"),

@@ -121,3 +121,47 @@ def test_filtered_matrices_are_symmetric_to_the_last_bit_and_each_on_its_own():
     changed[7] = np.nan
     rest = np.arange(30) != 7
     assert np.array_equal(filters.transform(changed)[rest], made[rest])
+
+
+def odd_record(kind):
+    """A malformed, or a huge, record for a list of matrices."""
+    found = {"none": None, "a text": "86420", "ragged": [[1.0], [2.0]], "none inside": [[None] * CHANNELS] * CHANNELS}
+    found |= {"complex": [[1j] * CHANNELS] * CHANNELS, "huge": (1e308 * np.ones((CHANNELS, CHANNELS))).tolist()}
+    return found[kind]
+
+
+@pytest.mark.parametrize("kind", ["none", "a text", "ragged", "none inside", "complex", "huge"])
+def test_an_odd_record_is_heard_of_neither_by_an_error_nor_by_a_warning(kind):
+    """Filters refused the whole list, and warned of an overflow."""
+    points, labels = subject(10, 40)
+    listed, told = points.tolist(), points.copy()
+    listed[7] = odd_record(kind)
+    told[7] = np.nan
+    fits = [model(filters=4, on_invalid="center").fit(each, labels).discriminant_ for each in (listed, told)]
+    if kind == "huge":
+        assert np.isfinite(fits[0].threshold)
+    else:
+        assert np.array_equal(fits[0].direction, fits[1].direction)
+    with pytest.raises(dpm.ArgumentError, match="real numbers"):
+        Congruence(np.eye(CHANNELS)).transform(points + 0j)
+
+
+def test_a_signalling_nan_passes_the_filters_unheard():
+    points = subject(10, 40)[0].astype(np.float32)
+    points[7].reshape(-1).view(np.uint32)[0] = 0x7FA00000
+    made = Congruence.from_public(PUBLIC, 4).transform(points)
+    assert np.isfinite(made).all(axis=(1, 2)).sum() == 39
+
+
+def test_many_records_and_few_public_ones_leave_a_rehearsal():
+    """The rehearsal asked for an epsilon of 2667, which no budget has."""
+    points, labels = subject(10, 16_000)
+    few = [(subject_points[:12], subject_labels[:12]) for subject_points, subject_labels in PUBLIC]
+    fitted = PrivateTangentClassifier(None, dpm.PureDP(1.0), classes=[0, 1], public=few).fit(points, labels)
+    assert fitted.guarantee_.fits(dpm.PureDP(1.0))
+
+
+def test_an_error_about_names_of_persons_is_one_of_ours():
+    points, labels = subject(10, 40)
+    with pytest.raises(dpm.ArgumentError, match="group_by"):
+        model(filters=4).fit(points, labels, group_by=[*range(39), [1]])

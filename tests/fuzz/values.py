@@ -100,6 +100,7 @@ class Values:
             lambda: dpm.Sphere(small, curvature=float(self.pick(1.0, 1.0, 4.0, 1e-4, 1e-12, 1e12))),
             lambda: dpm.Hyperbolic(small, curvature=-float(self.pick(1.0, 1.0, 4.0, 1e-4, 1e-12, 1e12))),
             lambda: dpm.SPD(int(self.rng.integers(1, 5)), self.pick(*_METRICS)),
+            lambda: dpm.Correlation(small + 1),
             lambda: dpm.PlanarShapes(small + 2),
             lambda: dpm.SpecialOrthogonal(int(self.rng.integers(2, 5))),
             lambda: dpm.Grassmann(int(self.rng.integers(2, 5)), 1),

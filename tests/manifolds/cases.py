@@ -6,6 +6,7 @@ import numpy as np
 
 from dpmanifolds import (
     SPD,
+    Correlation,
     Euclidean,
     Grassmann,
     Hyperbolic,
@@ -13,6 +14,7 @@ from dpmanifolds import (
     PlanarShapes,
     Power,
     Product,
+    SmoothMaps,
     SpecialOrthogonal,
     Sphere,
     Stiefel,
@@ -31,6 +33,9 @@ MANIFOLDS: list[Manifold] = [
     Hyperbolic(5, curvature=-0.25),
     Hyperbolic(3, curvature=-4.0),
     *(SPD(k, metric) for k in (1, 2, 3, 5) for metric in ("affine-invariant", "log-euclidean", "log-cholesky")),
+    Correlation(2),
+    Correlation(3),
+    Correlation(5),
     PlanarShapes(3),
     PlanarShapes(4),
     PlanarShapes(9),
@@ -51,6 +56,8 @@ MANIFOLDS: list[Manifold] = [
     Power(SPD(3), 4),
     Power(Sphere(2), 3),
     Power(SPD(2, "log-euclidean"), 2),
+    SmoothMaps(SPD(2, "log-euclidean"), (3, 4), 2),
+    SmoothMaps(Euclidean(1), (5,), 3),
     Cylinder(2.0),
 ]
 

@@ -16,6 +16,7 @@ import pytest
 
 from dpmanifolds import (
     SPD,
+    Correlation,
     Euclidean,
     Grassmann,
     Hyperbolic,
@@ -42,6 +43,7 @@ KINDS = [
     Sphere(3, curvature=4.0),
     Hyperbolic(3, curvature=-4.0),
     *(SPD(3, metric) for metric in ("affine-invariant", "log-euclidean", "log-cholesky")),
+    Correlation(3),
     PlanarShapes(4),
     Grassmann(5, 2),
     SpecialOrthogonal(4),
@@ -205,6 +207,7 @@ SPOTS = {
     "identity, log-Euclidean": (SPD(4, "log-euclidean"), np.eye(4)),
     "two equal eigenvalues": (SPD(3, "log-euclidean"), np.diag([2.0, 2.0, 5.0])),
     "identity, log-Cholesky": (SPD(3, "log-cholesky"), np.eye(3)),
+    "identity, correlations": (Correlation(3), np.eye(3)),
     "identity, rotations": (SpecialOrthogonal(4), np.eye(4)),
     "first axes": (Grassmann(5, 2), np.eye(5)[:, :2]),
     "first axes, frames": (Stiefel(5, 2), np.eye(5)[:, :2]),

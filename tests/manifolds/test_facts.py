@@ -14,6 +14,7 @@ from scipy.spatial.transform import Rotation
 from dpmanifolds.errors import ArgumentError, NotOnManifoldError
 from dpmanifolds.manifolds import (
     SPD,
+    Correlation,
     Euclidean,
     Grassmann,
     Hyperbolic,
@@ -99,6 +100,7 @@ FACTS = [
     (SPD(4), 10, (-0.5, 0.0), INF, INF),
     (SPD(4, "log-euclidean"), 10, FLAT, INF, INF),
     (SPD(4, "log-cholesky"), 10, FLAT, INF, INF),
+    (Correlation(5), 10, FLAT, INF, INF),
     (PlanarShapes(3), 2, (4.0, 4.0), PI / 2, PI / 4),
     (PlanarShapes(9), 14, (1.0, 4.0), PI / 2, PI / 4),
     (Grassmann(2, 1), 1, FLAT, PI / 2, PI / 4),

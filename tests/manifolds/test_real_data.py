@@ -6,8 +6,9 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from scipy.linalg import logm
 
-from dpmanifolds.manifolds import SPD, PlanarShapes
+from dpmanifolds.manifolds import SPD, Correlation, PlanarShapes
 
 DATA = Path(__file__).resolve().parents[3] / "shared" / "data"
 PYRIEMANN_NAMES = {"affine-invariant": "riemann", "log-euclidean": "logeuclid", "log-cholesky": "logchol"}
@@ -85,3 +86,16 @@ def test_three_dimensional_brain_landmarks_are_refused():
     brains = np.load(DATA / "shapes" / "brains_3d.npz")["x"]
     with pytest.raises(ValueError, match="three dimensions"):
         PlanarShapes(brains.shape[-2]).from_landmarks(brains)
+
+
+def test_connectomes_are_correlations_and_return_from_their_coordinates():
+    matrices = np.load(DATA / "spd" / "connectomes_fnc28.npz")["x"]
+    space = Correlation(28)
+    correlations = space.project(matrices)
+    assert np.max(np.abs(correlations - matrices)) < 1e-6
+    assert np.all(space.belongs(correlations))
+    coordinates = space.chart(correlations)
+    assert np.max(np.abs(space.inverse_chart(coordinates) - correlations)) < 1e-10
+    logs = np.stack([logm(each) for each in correlations[:10]])
+    gaps = (logs[1:] - logs[:-1]) * (1 - np.eye(28))
+    assert np.allclose(space.dist(correlations[:9], correlations[1:10]), np.linalg.norm(gaps, axis=(1, 2)), rtol=1e-9)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 from dpmanifolds import (
+    Correlation,
     Euclidean,
     Grassmann,
     Hyperbolic,
@@ -58,7 +59,7 @@ def _special(manifold: Manifold, base, rng) -> np.ndarray:
             direction = np.zeros(manifold.dim)
             direction[0] = reach * manifold.scale_length
             found.append(manifold.exp(manifold.origin, manifold.from_coordinates(manifold.origin, direction)))
-    if isinstance(manifold, SPDBase):
+    if isinstance(manifold, (SPDBase, Correlation)):
         found += _hard_matrices(manifold.k, point, rng)
     if isinstance(manifold, Grassmann):
         found.append(np.linalg.qr(base, mode="complete")[0][:, -manifold.p :])
@@ -95,4 +96,7 @@ def _hard_matrices(k: int, point: np.ndarray, rng) -> list[np.ndarray]:
         tilted = np.eye(k)
         tilted[0, 1] = 0.5
         found.append(tilted)
+    with np.errstate(all="ignore"):
+        scales = [np.sqrt(np.abs(np.diagonal(each))) for each in found]
+        found += [each / np.outer(scale, scale) for each, scale in zip(found, scales, strict=True)]
     return found

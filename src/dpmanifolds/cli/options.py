@@ -70,8 +70,8 @@ class Place:
 
     manifold: Annotated[
         str | None,
-        "Where records live: spd:3 sphere:2 hyperbolic:2 shapes:12 euclidean:5 rotations:3 grassmann:5,2. "
-        "Known for .tps, .nii and .fif files.",
+        "Where records live: spd:3 correlation:5 sphere:2 hyperbolic:2 shapes:12 euclidean:5 "
+        "rotations:3 grassmann:5,2. Known for .tps, .nii and .fif files.",
     ] = None
     metric: Annotated[
         str | None, "Of spd: affine-invariant (the default), log-euclidean (the default for maps) or log-cholesky."

@@ -60,6 +60,14 @@ def mean(
             rich_help_panel=_MECHANISM,
         ),
     ] = "safe",
+    kind: Annotated[
+        str,
+        typer.Option(
+            help="frechet, or extrinsic: the point nearest to the mean in the flat space around (sphere, grassmann, "
+            "rotations, shapes).",
+            rich_help_panel=_MECHANISM,
+        ),
+    ] = "frechet",
     refine: Annotated[
         str,
         typer.Option(
@@ -100,17 +108,18 @@ def mean(
 
     choice("--mechanism", mechanism, ("auto", *MECHANISMS))
     choice("--numerics", numerics, NUMERICS)
+    choice("--kind", kind, ("frechet", "extrinsic"))
     job = prepare(records, place, budgeting, accounting, saving)
     with working("Planning"):
         # says why, where nothing keeps the budget
         choose(mean_facts(job.ball, job.n), job.budget, mechanism=mechanism, numerics=numerics)
         names = "all" if mechanism == "auto" else mechanism
-        planned = plan(job.ball, job.n, job.budget, mechanisms=names, numerics=numerics)
+        planned = plan(job.ball, job.n, job.budget, mechanisms=names, numerics=numerics, kind=kind)
     rounds = int(refine) if refine.isdecimal() else refine
     remark = (
         "" if rounds in ("auto", 0) else f"the plan is for one release; {rounds} rounds of refinement come before it"
     )
-    how = {"mechanism": mechanism, "numerics": numerics, "refine": rounds}
+    how = {"kind": kind, "mechanism": mechanism, "numerics": numerics, "refine": rounds}
     _release(job, "mean", private_mean, "Computing the mean", plan=planned, remark=remark, **how)
 
 

@@ -17,7 +17,7 @@ from scipy import linalg
 from sklearn.base import BaseEstimator, TransformerMixin
 
 from dpmanifolds._arrays import to_numpy
-from dpmanifolds._validate import numeric_array, positive_integer
+from dpmanifolds._validate import hide_records, numeric_array, positive_integer, real_numbers, record_numbers
 from dpmanifolds.errors import ArgumentError
 
 __all__ = ["Congruence"]
@@ -61,19 +61,20 @@ class Congruence(TransformerMixin, BaseEstimator):  # type: ignore[misc]
         return self
 
     def transform(self, X: Any) -> np.ndarray:
-        """W·X·Wᵀ for each matrix of X (n, c, c): symmetric to the last bit."""
+        """W·X·Wᵀ for each matrix of X (n, c, c), each on its own: symmetric to the last bit, NaN for what is none."""
         filters = np.asarray(numeric_array("filters", self.filters), dtype=np.float64)
         if filters.ndim != 2 or not np.all(np.isfinite(filters)):
             raise ArgumentError(
                 f"must be a finite matrix (k, channels); got shape {filters.shape}.", argument="filters"
             )
-        points = np.asarray(to_numpy(numeric_array("X", X)), dtype=np.float64)
-        if points.ndim != 3 or points.shape[1:] != (filters.shape[1],) * 2:
-            channels = filters.shape[1]
-            raise ArgumentError(f"X must be matrices of shape (n, {channels}, {channels}); got {points.shape}.")
-        with np.errstate(all="ignore"):
+        channels = filters.shape[1]
+        with hide_records():
+            table = record_numbers("X", X, (channels, channels))
+            points = np.asarray(to_numpy(real_numbers("X", table)), dtype=np.float64)
+            if points.ndim != 3 or points.shape[1:] != (channels, channels):
+                raise ArgumentError(f"X must be matrices of shape (n, {channels}, {channels}); got {points.shape}.")
             made = filters @ points @ filters.T
-        return np.asarray((made + np.swapaxes(made, 1, 2)) / 2)
+            return np.asarray((made + np.swapaxes(made, 1, 2)) / 2)
 
     def __sklearn_is_fitted__(self) -> bool:
         return True

@@ -27,6 +27,7 @@ from dpmanifolds.manifolds import SPD, Manifold
 from dpmanifolds.manifolds.spd import SPDBase
 from dpmanifolds.privacy import Budget, GaussianDP, PureDP, affordable_epsilon, affordable_mu
 from dpmanifolds.privacy.budget import checked_budget
+from dpmanifolds.records.persons import persons_of
 from dpmanifolds.releases.discriminant import Contrasts, Discriminant, private_discriminant
 from dpmanifolds.statistics import frechet_mean
 
@@ -38,6 +39,7 @@ _FILTERS = (4, 6, 8, 12, 16)
 _MOST_CHANNELS = 12
 _INSIDE = 0.9
 _KEPT_RECORDS = 4000
+_LARGEST_REHEARSED = 500.0  # a budget that leaves no noise to speak of, and is still one
 
 
 class PrivateTangentClassifier(PrivateClassifier):
@@ -95,7 +97,7 @@ class PrivateTangentClassifier(PrivateClassifier):
         """
         checked_budget(self.budget)
         names = _sorted(self.classes)
-        count = _count(X) if group_by is None else len(set(group_by))
+        count = _count(X) if group_by is None else persons_of(group_by, _count(X)).count
         domain, contrasts, filters = self._public_part(names, count)
         self.discriminant_ = private_discriminant(
             X if filters is None else filters.transform(X),
@@ -274,5 +276,5 @@ def learn_contrasts(manifold: Manifold, subjects: Subjects) -> tuple[Ball, Contr
 def _with_noise_of(budget: Budget, ratio: float) -> Budget:
     """A budget under which fewer records get the noise that `ratio` times as many get under this one."""
     if budget.bounded_loss:
-        return PureDP(affordable_epsilon(budget) * ratio)
-    return GaussianDP(affordable_mu(budget) * ratio)
+        return PureDP(min(affordable_epsilon(budget) * ratio, _LARGEST_REHEARSED))
+    return GaussianDP(min(affordable_mu(budget) * ratio, _LARGEST_REHEARSED))

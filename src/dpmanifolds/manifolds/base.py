@@ -91,6 +91,15 @@ class Manifold(ABC):
     picture: str = "coordinates"
     """How a point is drawn: see `dpmanifolds.show.plots`."""
 
+    ambient_dim: int = 0
+    """Of the flat space that `embed` maps to; 0 where there is no such map."""
+
+    ambient_radius: float = 0.0
+    """The length of all `embed(x)`."""
+
+    projector_shape: tuple[int, int] = (0, 0)
+    """Rank and size of the projector that `embed` gives the coordinates of, less its trace; zeros where it is none."""
+
     rules: tuple[str, ...] = ("all numbers must be finite", "it must satisfy the manifold's equations")
     """What a point must keep; `broken_rule` counts them from 1."""
 
@@ -147,6 +156,10 @@ class Manifold(ABC):
     def natural_center(self) -> Array | None:
         """The identity matrix, or the origin, where a space has one: NumPy."""
         return None
+
+    def eigenvalue_radius(self, low: float, high: float) -> float:
+        """Of the ball around √(low·high)·I that holds all points with eigenvalues in [low, high]."""
+        raise ArgumentError(f"from_eigenvalues needs an SPD manifold; got {self!r}.")
 
     @property
     def has_parts(self) -> bool:
@@ -337,6 +350,31 @@ class Manifold(ABC):
         Bilinear and symmetric in u and v.
         """
 
+    def embed(self, points: Array) -> Array:
+        """Orthonormal coordinates (..., ambient_dim) in a flat space around, less those of the middle of all points.
+
+        Each record's are a function of that record alone, bit for bit, and none makes it raise.
+
+        >>> import numpy as np
+        >>> from dpmanifolds import Grassmann
+        >>> lines = Grassmann(2, 1)
+        >>> lines.embed(np.eye(2)[:, :1]).round(6).tolist(), round(lines.ambient_radius, 6)
+        ([-0.707107, 0.0], 0.707107)
+        """
+        raise NotAvailableError(f"no embedding of {self!r} is known.")
+
+    def projector_frame(self, points: Array) -> Array:
+        """Orthonormal columns (..., size, rank) that span what the projector projects to."""
+        raise NotAvailableError(f"points of {self!r} are no projectors.")
+
+    def unembed(self, coordinates: Array) -> Array:
+        """The point whose `embed` is nearest to these coordinates; a fixed one of them where there are several."""
+        raise NotAvailableError(f"no embedding of {self!r} is known.")
+
+    def chord(self, radius: float) -> float:
+        """The farthest that `embed` puts two points whose distance is at most `radius`."""
+        raise NotAvailableError(f"no embedding of {self!r} is known.")
+
     def retract(self, base: Array, vector: Array) -> Array:
         """A first-order stand-in for exp: base + vector in the surrounding space, put back on the manifold.
 
@@ -392,6 +430,13 @@ class Manifold(ABC):
         Unless a manifold knows its own Hessian, that of its average curvature leads the steps (`linearization`).
         """
         return linearize_by_average(self, base, points, weights, hessian)
+
+    def neighbour_covariance(self, base: Array) -> np.ndarray | None:
+        """A covariance (dim, dim) of coordinates at a base, up to scale, that geometry makes likely; None for no guess.
+
+        For public samples that are too small to tell (`sums.public`).
+        """
+        return None
 
     def ambient_moment(self, points: Array, weights: Array) -> Array:
         """What is summed over records for a start of the steps to a mean: the arrays, unless more is needed."""

@@ -23,6 +23,7 @@ from dpmanifolds.errors import ArgumentError
 from dpmanifolds.manifolds._common import RootSystem, normal_array
 from dpmanifolds.manifolds._derivatives import differentiated_by, matrix_exponential
 from dpmanifolds.manifolds._orthonormal import blocks, complete_basis, orthonormal_belongs, orthonormalize
+from dpmanifolds.manifolds._projectors import from_traceless_triangle, traceless_triangle
 from dpmanifolds.manifolds._symmetric import matrix_form
 from dpmanifolds.manifolds.base import Manifold
 from dpmanifolds.manifolds.linearization import HessianBlock, Linearization, first_order, spread_weights, weighted_sum
@@ -59,6 +60,9 @@ class Grassmann(Manifold):
         self.is_model_space = self.dim == 1
         self.root_system = RootSystem(self.rank, 1.0, 1, abs(self.n - 2 * self.p), math.pi / 2, angle_copies=1)
         self.polar_roots = self.root_system.polar_roots
+        self.ambient_dim = self.n * (self.n + 1) // 2 - 1
+        self.projector_shape = (self.p, self.n)
+        self.ambient_radius = math.sqrt(self.p * (self.n - self.p) / self.n)
         if self.dim == 1:
             self.curvature_bounds = (0.0, 0.0)
         else:
@@ -182,6 +186,22 @@ class Grassmann(Manifold):
 
     def project(self, point: Array) -> Array:
         return orthonormalize(point)
+
+    def embed(self, points: Array) -> Array:
+        """The projector XXᵀ less its trace: ‖XXᵀ − YYᵀ‖² = 2Σ sin²θ of the principal angles."""
+        return traceless_triangle(points @ transpose(points))
+
+    def projector_frame(self, points: Array) -> Array:
+        return points
+
+    def unembed(self, coordinates: Array) -> Array:
+        """The leading eigenvectors."""
+        xp = namespace(coordinates)
+        return xp.linalg.eigh(from_traceless_triangle(coordinates, self.n))[1][..., -self.p :]
+
+    def chord(self, radius: float) -> float:
+        """√2q·sin(r/√q), q = min(p, n − p) angles: sin²√u is concave below (π/2)², so that equal ones are farthest."""
+        return math.sqrt(2 * self.rank) * math.sin(min(radius / math.sqrt(self.rank), math.pi / 2))
 
     def linearize(self, base: Array, points: Array, weights: Array, hessian: bool) -> Linearization:
         """In the log's singular bases: g(θᵢ−θⱼ) on symmetric, g(θᵢ+θⱼ) on skew pairs, g(θⱼ) on the rest."""

@@ -25,7 +25,7 @@ __all__ = ["manifold_from_json", "manifold_from_name", "register", "typed_exampl
 
 _CLASSES: dict[str, type[Manifold]] = {}
 _TYPED: dict[str, type[Manifold]] = {}
-_ORDER = ("spd", "sphere", "hyperbolic", "shapes", "euclidean", "rotations", "grassmann")
+_ORDER = ("spd", "correlation", "sphere", "hyperbolic", "shapes", "euclidean", "rotations", "grassmann")
 _OWN = __name__.partition(".")[0] + "."
 
 

@@ -13,11 +13,13 @@ from dpmanifolds._arrays import (
     dot,
     is_numpy,
     is_traced,
+    like,
     log_sinc,
     namespace,
     norm,
     row_norm,
     safe_divide,
+    to_numpy,
     transpose,
     x_cot_x,
 )
@@ -30,6 +32,7 @@ from dpmanifolds.manifolds._orthonormal import (
     coordinates_to_complement,
     reflect_to_axis,
 )
+from dpmanifolds.manifolds._projectors import from_traceless_triangle, traceless_triangle
 from dpmanifolds.manifolds.base import Manifold
 from dpmanifolds.manifolds.linearization import Linearization, around_direction, first_order, outer_sum, spread_weights
 
@@ -73,6 +76,9 @@ class PlanarShapes(Manifold):
         self.is_model_space = self.k == 3
         # CP^m, m = k − 2: (sin s)^{2m−2}·sin(2s)/2
         self.polar_roots = ((self.dim - 2, 1.0), (1, 2.0))
+        self.ambient_dim = (self.k - 1) ** 2 - 1
+        self.projector_shape = (1, self.k - 1)
+        self.ambient_radius = math.sqrt(1 - 1 / (self.k - 1))
 
     @property
     def average_curvature(self) -> float:
@@ -279,6 +285,25 @@ class PlanarShapes(Manifold):
     def project(self, point: Array) -> Array:
         return self.from_landmarks(point)
 
+    def embed(self, points: Array) -> Array:
+        """xx* less its trace, x in the k − 1 dimensions that centred landmarks have: ‖xx* − yy*‖² = 2 sin²ρ."""
+        frame = self.projector_frame(points)
+        return traceless_triangle(frame * transpose(namespace(points).conj(frame)))
+
+    def projector_frame(self, points: Array) -> Array:
+        return complement_to_coordinates(namespace(points).ones_like(points), points)[..., None]
+
+    def unembed(self, coordinates: Array) -> Array:
+        """The leading eigenvector: of a mean of embedded shapes, the full Procrustes mean."""
+        xp = namespace(coordinates)
+        inner = xp.linalg.eigh(from_traceless_triangle(coordinates, self.k - 1))[1][..., :, -1]
+        ones = astype_complex(like(np.ones(self.k), coordinates))
+        return self.project(coordinates_to_complement(ones, inner))
+
+    def chord(self, radius: float) -> float:
+        """√2·sin r."""
+        return math.sqrt(2.0) * math.sin(min(radius, math.pi / 2))
+
     def linearize(self, base: Array, points: Array, weights: Array, hessian: bool) -> Linearization:
         """As on a unit sphere, with g(2ρ) instead of g(ρ) in the complex direction iu."""
         xp = namespace(base, points)
@@ -292,6 +317,23 @@ class PlanarShapes(Manifold):
             share = spread_weights(weights, distance.ndim) * (fast - slow)
             result.hessian = matrix + outer_sum(safe_divide(turned, distance[..., None]), share)
         return result
+
+    def neighbour_covariance(self, base: Array) -> np.ndarray:
+        """Landmarks that are close to each other on the base move alike: Matérn's kernel (1 + s)e^{−s}.
+
+        s = √3·distance over 0.4 times the median distance, the same for both coordinates of the plane.
+
+        >>> import numpy as np
+        >>> square = PlanarShapes(4).from_landmarks(np.array([1, 1j, -1, -1j]))
+        >>> PlanarShapes(4).neighbour_covariance(square).shape
+        (4, 4)
+        """
+        place = to_numpy(base)
+        distance = np.abs(place[:, None] - place[None, :])
+        scaled = math.sqrt(3) * distance / (0.4 * float(np.median(distance)))
+        kernel = (1 + scaled) * np.exp(-scaled)
+        frame = self.from_coordinates(place, np.eye(self.dim))
+        return np.asarray(frame.real @ kernel @ frame.real.T + frame.imag @ kernel @ frame.imag.T)
 
     def ambient_moment(self, points: Array, weights: Array) -> Array:
         """Σ w xx*."""

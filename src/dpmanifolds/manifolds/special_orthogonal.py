@@ -6,11 +6,13 @@ import math
 from typing import Any
 
 import numpy as np
+from array_api_compat import device as device_of
 
 from dpmanifolds._arrays import (
     Array,
     astype_complex,
     contract,
+    eye,
     gather,
     like,
     log_sinc,
@@ -33,6 +35,7 @@ from dpmanifolds.manifolds._orthonormal import (
     smooth_polar_factor,
     square_root,
 )
+from dpmanifolds.manifolds._projectors import from_traceless_triangle, traceless_triangle
 from dpmanifolds.manifolds._symmetric import matrix_form
 from dpmanifolds.manifolds.base import Manifold
 from dpmanifolds.manifolds.linearization import HessianBlock, Linearization, first_order, no_center, spread_weights
@@ -65,6 +68,10 @@ class SpecialOrthogonal(Manifold):
         self.is_model_space = self.dim == 1
         self.root_system = RootSystem(self.n // 2, 0.5, 2, 2 * (self.n % 2), math.pi, angle_copies=2)
         self.polar_roots = self.root_system.polar_roots
+        self.ambient_dim = self.n * self.n if self.n > 2 else 2
+        self.ambient_radius = math.sqrt(self.n)
+        if self.n == 3:
+            self.projector_shape, self.ambient_radius = (1, 4), math.sqrt(0.75)
         self.curvature_bounds = {2: (0.0, 0.0), 3: (0.25, 0.25)}.get(self.n, (0.0, 0.5))
 
     @property
@@ -177,6 +184,49 @@ class SpecialOrthogonal(Manifold):
         nearest = smooth_polar_factor(xp.where(negative, other, point))
         return xp.where(negative, self._mirrored(xp.where(negative, point, other)), nearest)
 
+    def embed(self, points: Array) -> Array:
+        """The entries of the matrix; of one of SO(2), √2 times its first column.
+
+        On SO(3) the projector qqᵀ of the quaternion q, less its trace: a linear function of R with ‖R − S‖ =
+        2‖qqᵀ − ssᵀ‖, so that the mean is the same.
+        """
+        xp = namespace(points)
+        if self.n == 3:
+            return traceless_triangle(_quaternion_square(points))
+        if self.n == 2:
+            return math.sqrt(2.0) * points[..., :, 0]
+        return xp.reshape(points, (*points.shape[:-2], self.n * self.n))
+
+    def projector_frame(self, points: Array) -> Array:
+        """On SO(3) the quaternion: the column of qqᵀ with the largest entry on the diagonal, over the root of that."""
+        xp = namespace(points)
+        square = _quaternion_square(points)
+        diagonal = xp.linalg.diagonal(square)
+        largest = xp.max(diagonal, axis=-1, keepdims=True)
+        first = xp.argmax(diagonal, axis=-1)[..., None] == xp.asarray(np.arange(4), device=device_of(square))
+        column = xp.sum(xp.where(first[..., None, :], square, xp.zeros_like(square)), axis=-1)
+        return (column / xp.sqrt(largest))[..., None]
+
+    def unembed(self, coordinates: Array) -> Array:
+        """The nearest rotation; the identity where the matrix is 0, a fixed one on SO(3)."""
+        xp = namespace(coordinates)
+        if self.n == 3:
+            return _rotation_of(xp.linalg.eigh(from_traceless_triangle(coordinates, 4))[1][..., :, -1])
+        if self.n == 2:
+            x, y = coordinates[..., 0], coordinates[..., 1]
+            coordinates = xp.stack([x, -y, y, x], axis=-1)
+        matrix = xp.reshape(coordinates, (*coordinates.shape[:-1], self.n, self.n))
+        nowhere = xp.all(coordinates == 0, axis=-1)[..., None, None]
+        return self.project(xp.where(nowhere, xp.zeros_like(matrix) + eye(self.n, matrix), matrix))
+
+    def chord(self, radius: float) -> float:
+        """√8m·sin(r/2√m), m = ⌊n/2⌋ angles: ‖R − S‖² = 8Σ sin²(θ/2), and sin²√u is concave, as for subspaces.
+
+        Half of it on SO(3).
+        """
+        angles = self.n // 2
+        return math.sqrt(2 if self.n == 3 else 8 * angles) * math.sin(min(radius / math.sqrt(angles), math.pi) / 2)
+
     def linearize(self, base: Array, points: Array, weights: Array, hessian: bool) -> Linearization:
         """Hess Ω = U (g((θ_a−θ_b)/2) ∘ U*ΩU) U* with the log's eigenvectors U and eigenvalues iθ."""
         xp = namespace(base, points)
@@ -219,6 +269,32 @@ class SpecialOrthogonal(Manifold):
 def _smooth_log_rotation(rotation: Array) -> Array:
     """K·h(C) for the skew and symmetric parts K = sin Θ, C = cos Θ, with h(cos θ) = θ/sin θ."""
     return _skew(_skew(rotation) @ matrix_form("arc", sym(rotation)))
+
+
+def _quaternion_square(rotation: Array) -> Array:
+    """qqᵀ of the quaternion q = (cos θ/2, sin θ/2·axis) of a rotation in space: linear in its entries."""
+    xp = namespace(rotation)
+    r = [[rotation[..., i, j] for j in range(3)] for i in range(3)]
+    one = xp.ones_like(r[0][0])
+    rows = [
+        [one + r[0][0] + r[1][1] + r[2][2], r[2][1] - r[1][2], r[0][2] - r[2][0], r[1][0] - r[0][1]],
+        [r[2][1] - r[1][2], one + r[0][0] - r[1][1] - r[2][2], r[0][1] + r[1][0], r[0][2] + r[2][0]],
+        [r[0][2] - r[2][0], r[0][1] + r[1][0], one - r[0][0] + r[1][1] - r[2][2], r[1][2] + r[2][1]],
+        [r[1][0] - r[0][1], r[0][2] + r[2][0], r[1][2] + r[2][1], one - r[0][0] - r[1][1] + r[2][2]],
+    ]
+    return xp.stack([xp.stack(row, axis=-1) for row in rows], axis=-2) / 4
+
+
+def _rotation_of(quaternion: Array) -> Array:
+    """The rotation of a unit quaternion."""
+    xp = namespace(quaternion)
+    w, x, y, z = (quaternion[..., i] for i in range(4))
+    rows = [
+        [w * w + x * x - y * y - z * z, 2 * (x * y - w * z), 2 * (x * z + w * y)],
+        [2 * (x * y + w * z), w * w - x * x + y * y - z * z, 2 * (y * z - w * x)],
+        [2 * (x * z - w * y), 2 * (y * z + w * x), w * w - x * x - y * y + z * z],
+    ]
+    return xp.stack([xp.stack(row, axis=-1) for row in rows], axis=-2)
 
 
 def _skew(matrix: Array) -> Array:

@@ -59,6 +59,7 @@ class Sphere(Manifold):
         self.sphere_radius = 1 / math.sqrt(self.curvature)
         self.injectivity_radius = math.pi * self.sphere_radius
         self.polar_roots = ((self.dim - 1, 1 / self.sphere_radius),)
+        self.ambient_dim, self.ambient_radius = self.dim + 1, self.sphere_radius
 
     @property
     def parameters(self) -> tuple[Any, ...]:
@@ -218,6 +219,21 @@ class Sphere(Manifold):
 
     def project(self, point: Array) -> Array:
         return self.sphere_radius * point / norm(point)[..., None]
+
+    def embed(self, points: Array) -> Array:
+        """The vectors themselves."""
+        return points
+
+    def unembed(self, coordinates: Array) -> Array:
+        """Their direction; 0 becomes the first axis."""
+        xp = namespace(coordinates)
+        nowhere = (norm(coordinates) == 0)[..., None]
+        first = xp.concat([xp.ones_like(coordinates[..., :1]), xp.zeros_like(coordinates[..., 1:])], axis=-1)
+        return self.project(xp.where(nowhere, first, coordinates))
+
+    def chord(self, radius: float) -> float:
+        """2R·sin(r/2R)."""
+        return 2 * self.sphere_radius * math.sin(min(radius / self.sphere_radius, math.pi) / 2)
 
     def linearize(self, base: Array, points: Array, weights: Array, hessian: bool) -> Linearization:
         """Hess = g·I + (1 − g)·uuᵀ, g = θ cot θ, without forming a single logarithm.

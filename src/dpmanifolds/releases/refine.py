@@ -24,7 +24,7 @@ from dpmanifolds.errors import ArgumentError, NotAvailableError
 from dpmanifolds.manifolds import Euclidean
 from dpmanifolds.privacy import ApproxDP, Budget, Guarantee, compose, split
 from dpmanifolds.releases.release import Release
-from dpmanifolds.releases.statistic import Account, Request, best_cut
+from dpmanifolds.releases.statistic import Account, Request, best_cut, warn_of_noise
 from dpmanifolds.sums import ExpectedError, Mechanism
 from dpmanifolds.sums.counts import PERSON_UNIT, CountsNoise, DistanceBins, counts_noise
 from dpmanifolds.sums.shrink_spectrum import fit_total
@@ -98,6 +98,8 @@ def refined_mean(request: Request, records: RecordSums, rounds: int) -> Release:
     looked = records.total(bins)
     if request.substitute is None:
         check_rules(looked, domain.manifold.rules, domain.manifold)
+    # noise and ball shrink together
+    warn_of_noise(domain, planned.plans[-1].expected_error)
     request.spend("refined mean", planned.promise, n, rounds=rounds, domain=domain)
     stages, floor, moved = list[Release](), 0.0, Moved(0.0, 0.0)
     seen: ExactSum | None = looked

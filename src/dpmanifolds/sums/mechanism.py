@@ -5,15 +5,16 @@ from __future__ import annotations
 import math
 from abc import ABC, abstractmethod
 from dataclasses import dataclass, field, replace
+from fractions import Fraction
 from functools import cached_property
 from typing import Any, ClassVar, NamedTuple, Self
 
 import numpy as np
-from scipy import integrate, special
 
 from dpmanifolds._arrays import Array
 from dpmanifolds._validate import choice, positive_integer, positive_number, shown
 from dpmanifolds.domains import Domain
+from dpmanifolds.domains.axes import Axes
 from dpmanifolds.errors import ArgumentError, NotAvailableError
 from dpmanifolds.privacy import Budget, Guarantee, Sensitivity
 from dpmanifolds.privacy.guarantee import ADJACENCIES
@@ -28,7 +29,6 @@ __all__ = [
     "Facts",
     "Mechanism",
     "SumShape",
-    "edge_factor",
     "mean_facts",
     "root_up",
     "simulated_error",
@@ -85,7 +85,7 @@ class SumShape:
     With R = 2^exponent the integers are those of a ball of radius R in R^dim, one more is c₀ for every record where the
     number of records is paid for. How far one record moves the sum (docs/proofs/sums.md, theorems 2 and 3):
 
-    - replaced: 2R, the count does not move;
+    - replaced: 2R, or what else the body says (`chord`), the count does not move;
     - added or removed: √(R² + c₀²);
     - replaced, where the sum has a part for each class and the class is the record's own secret: 2R within a class,
       √2·√(R² + c₀²) between two in ℓ2, which c₀ = R keeps at 2R; for noise drawn class by class the lengths of both
@@ -105,6 +105,10 @@ class SumShape:
     adjacency: str = "replace-one"
     labelled: bool = False
     """Whether the sum has a part for each class, and which one a record adds to is secret."""
+    chord: float = 2.0
+    """The integers of two records are at most chord·R apart."""
+    axes: Axes | None = None
+    """Of the ellipsoid, in units of the radius, that the ball of whitened coordinates stands for; None for a ball."""
 
     @property
     def counted(self) -> bool:
@@ -133,7 +137,7 @@ class SumShape:
         if self.adjacency == "add-remove-one":
             return root_up(squared)
         if not self.labelled:
-            return 2 * radius
+            return math.ceil(Fraction(self.chord) * radius)
         return max(2 * radius, root_up((2 if gaussian else 4) * squared))
 
     def step(self, exponent: int) -> float:
@@ -174,7 +178,15 @@ def mean_facts(
         )
     n = positive_integer("n", n)
     choice("adjacency", adjacency, ADJACENCIES)
-    shape = SumShape(domain.manifold.dim, domain.radius, n, adjacency, labelled)
+    if domain.radius == math.inf:
+        raise ArgumentError(
+            f"must be bounded, such as a Ball; got {domain!r}. Means of records that may lie anywhere are extrinsic "
+            "ones: private_mean(..., kind='extrinsic').",
+            argument="domain",
+        )
+    axes = domain.body
+    dim = domain.manifold.dim if axes is None else axes.count
+    shape = SumShape(dim, domain.radius, n, adjacency, labelled, axes=axes)
     finest = shape.finest
     moved = Sensitivity(
         shape.diameter(finest, gaussian=True) * shape.step(finest) * (1 + 2.0**-49),
@@ -255,6 +267,10 @@ class ExpectedError:
     clipping: float = 0.0
     """What clipping to a radius that was paid for moved the answer by at most, but for one release in twenty: a part of
     `radius_90`. 0 where no radius was paid for, and nothing is known of what clipping to the domain moved."""
+
+    def exceeds(self, domain: Domain) -> bool:
+        """Whether the noise is as large as the domain, so that a draw says little more than the public centre."""
+        return self.mean >= domain.radius
 
     def __str__(self) -> str:
         edge = ""
@@ -359,38 +375,6 @@ class Mechanism(ABC):
     def weakened(self, factor: float) -> Self:
         """The same with so much of its noise: it does not keep its guarantee, and shows audits that find it out."""
         return replace(self, scale=self.scale * factor)
-
-
-def edge_factor(domain: Domain) -> float:
-    """How much larger the mean geodesic error is at the edge of the domain than at its centre, for small noise.
-
-    exp at the centre stretches directions across the radius r by at most f = sinh(ar)/(ar), a² = −(lowest
-    curvature), and not along it. For an isotropic direction u₁² ~ Beta(½, (d−1)/2), hence E√(u₁² + f²(1 − u₁²)); 1
-    where the curvature is nowhere negative.
-
-    >>> from dpmanifolds import Ball, Hyperbolic
-    >>> round(edge_factor(Ball(Hyperbolic(2), Hyperbolic(2).origin, 3.0)), 2)
-    2.33
-    """
-    manifold = domain.manifold
-    lower = manifold.curvature_bounds[0]
-    if lower >= 0 or manifold.dim == 1:
-        return 1.0
-    reach = math.sqrt(-lower) * domain.radius
-    if reach > 300:
-        return math.inf
-    stretch = math.sinh(reach) / reach if reach > 1e-6 else 1.0
-    a, b = 0.5, (manifold.dim - 1) / 2
-    log_beta = float(special.betaln(a, b))
-
-    # u₁² = sin²t takes away both singularities of the Beta density
-    def integrand(t: float) -> float:
-        across = math.cos(t) ** 2
-        weight = 2 * math.cos(t) ** (2 * b - 1) / math.exp(log_beta) if across > 0 else 0.0
-        return weight * math.sqrt(1 - across + stretch * stretch * across)
-
-    value, _ = integrate.quad(integrand, 0.0, math.pi / 2, limit=200)
-    return max(float(value), 1.0)
 
 
 def simulated_error(distances: np.ndarray) -> ExpectedError:
