@@ -71,8 +71,7 @@ def decide_rounds(request: Request, records: RecordSums) -> int:
         return 0
     if request.numerics == "lattice":
         return 0
-    ways = split(request.budget, _shares(request.budget, 1))
-    if not any(_CLEAR * _counts(request, way[0], 1).deviation <= n for way in ways):
+    if _CLEAR * _least_deviation(request.budget, request.adjacency) > n:
         return 0
     try:
         planned = plan_rounds(request, n, 1, _unit(records))
@@ -148,6 +147,13 @@ def _shares(budget: Budget, rounds: int) -> list[float]:
 
 def _counts(request: Request, part: Budget, unit: int) -> CountsNoise:
     return counts_noise(_EDGES, part, request.unit, unit=unit, adjacency=request.adjacency)
+
+
+@lru_cache(maxsize=256)
+def _least_deviation(budget: Budget, adjacency: str) -> float:
+    """Of a noisy count, over all ways to cut the budget."""
+    ways = split(budget, _shares(budget, 1))
+    return min(counts_noise(_EDGES, way[0], "record", adjacency=adjacency).deviation for way in ways)
 
 
 def _unit(records: RecordSums) -> int:
