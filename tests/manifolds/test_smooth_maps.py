@@ -52,6 +52,7 @@ def test_steps_leave_the_details_of_their_base():
     assert np.max(np.abs(change)) < 1e-12
 
 
+@pytest.mark.filterwarnings("ignore:the noise is larger than the ball")
 def test_a_malformed_voxel_is_told():
     rng = np.random.default_rng(3)
     maps = rough_maps(20, rng)

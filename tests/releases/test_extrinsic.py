@@ -61,7 +61,7 @@ def test_the_told_error_is_what_releases_err_by(space):
         assert np.mean(errors) == pytest.approx(made[0].expected_error.mean, rel=0.4)
 
 
-def test_wide_spheres_err_less_than_by_tangent_steps():
+def test_wide_spheres_err_less_than_by_tangent_steps_in_one_shot():
     space = dpm.Sphere(10)
     center = np.eye(11)[0]
     ball = Ball(space, center, 2.4)
@@ -72,7 +72,7 @@ def test_wide_spheres_err_less_than_by_tangent_steps():
     }
     errors = {
         kind: [
-            float(space.dist(private_mean(points, ball, GaussianDP(1.0), kind=kind, rng=seed).value, target))
+            float(space.dist(private_mean(points, ball, GaussianDP(1.0), kind=kind, refine=0, rng=seed).value, target))
             for seed in range(12)
         ]
         for kind, target in targets.items()

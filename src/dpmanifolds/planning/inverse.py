@@ -53,7 +53,7 @@ def budget_for(
     >>> from dpmanifolds import ApproxDP, Ball, Euclidean
     >>> budget = budget_for(Ball(Euclidean(3), np.zeros(3), 1.0), 10_000, 0.001, ApproxDP, delta=1e-6)
     >>> round(budget.epsilon, 4), budget.delta
-    (0.6, 1e-06)
+    (0.5986, 1e-06)
     """
     target = _target(domain, error)
     make = _maker(kind, delta, alpha)
