@@ -11,7 +11,8 @@ import numpy as np
 __all__ = ["Cell", "read_cells", "write_page"]
 
 LIMIT, GOAL = 1.02, 0.8
-_NOT_RANKED = ("auto", "public centre")
+_EXTRINSIC = "auto, kind extrinsic"
+_NOT_RANKED = ("auto", "public centre", _EXTRINSIC)
 _COMBINED = "ℓ2/Gaussian + James–Stein"
 
 
@@ -126,7 +127,7 @@ def _table(cells: list[Cell]) -> Iterator[str]:
 def _matrix(cells: list[Cell], budget: str) -> Iterator[str]:
     """Each rival's error over ours."""
     chosen = [cell for cell in cells if cell.budget == budget]
-    names = list(dict.fromkeys(name for cell in chosen for name in cell.ranked))
+    names = list(dict.fromkeys(name for cell in chosen for name in cell.errors if name != "auto"))
     yield "| " + " | ".join(["case", *names]) + " |"
     yield "|---" * (len(names) + 1) + "|"
     for cell in chosen:
@@ -161,10 +162,11 @@ def _misses(cells: list[Cell]) -> Iterator[str]:
         mine = [cell for cell in missed if cell.best == name]
         yield f"- **{name}**, {len(mine)} cells: {_WHY.get(name, 'see the table.')}"
         for cell in mine:
-            facts = cell.facts
+            facts, other = cell.facts, cell.errors.get(_EXTRINSIC)
+            ours = "" if other is None else f'; kind="extrinsic" {other[0] / cell.errors[cell.best][0]:.2f}'
             yield (
                 f"  - {cell.ratio:.2f} ± {cell.width:.2f}: {cell.case}, {cell.budget} (d={facts['d']:.0f}, "
-                f"n={facts['n']:.0f}, radius over spread {facts['radius'] / facts['spread']:.1f}; {cell.how})"
+                f"n={facts['n']:.0f}, radius over spread {facts['radius'] / facts['spread']:.1f}; {cell.how}{ours})"
             )
 
 
