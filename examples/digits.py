@@ -11,6 +11,7 @@ Half of the images play the private records, one image per person; the other hal
 from __future__ import annotations
 
 import time
+import warnings
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
@@ -18,7 +19,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from dpmanifolds import SPD, Ball, PureDP, Release, frechet_mean
+from dpmanifolds import SPD, Ball, NoiseExceedsDomainWarning, PureDP, Release, frechet_mean
 from dpmanifolds.data import feature_names, image_descriptors
 from dpmanifolds.estimators import PrivateMDM
 from dpmanifolds.planning import plan
@@ -71,7 +72,10 @@ class Digits:
 
     def fitted(self, epsilon: float) -> PrivateMDM:
         """A private classifier: one release of all class means."""
-        return PrivateMDM(self.ball, PureDP(epsilon), unit="image").fit(self.records, self.labels)
+        with warnings.catch_warnings():
+            # the table shows what is left of them behind so much noise
+            warnings.simplefilter("ignore", NoiseExceedsDomainWarning)
+            return PrivateMDM(self.ball, PureDP(epsilon), unit="image").fit(self.records, self.labels)
 
     def hits(self, predicted: np.ndarray) -> float:
         """The share of public images whose digit is told."""

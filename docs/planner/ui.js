@@ -239,7 +239,7 @@
       const reason = planner.rows(facts, budget(), false).find((row) => row.key === state.mechanism)?.reason;
       $("summary").textContent = `This noise is not available: ${reason || "no mechanism keeps the budget"}.`;
     } else {
-      const useless = taken.mean >= state.radius ? " That is more than the radius: the public centre alone is as good. " +
+      const useless = taken.mean >= state.radius ? " Warning: the noise is larger than the ball: this release says little more than the public centre. " +
         "Use more records, a smaller ball or a larger budget." : "";
       const [least, most] = [Math.min(...shared), Math.max(...shared)].map((x) => short(x));
       const several = !shared.length ? "" : ` Cut into ${shared.length} releases, each is off by ` +

@@ -15,13 +15,14 @@ if TYPE_CHECKING:
     from dpmanifolds.auditing.audit import audit
     from dpmanifolds.data import DescriptorDomain, image_descriptors, read_points
     from dpmanifolds.descent import losses
-    from dpmanifolds.domains import Ball, Domain, WholeSpace, validate
+    from dpmanifolds.domains import Ball, Domain, Ellipsoid, WholeSpace, validate
     from dpmanifolds.errors import (
         ArgumentError,
         BudgetExceededError,
         ConvergenceError,
         DPManifoldsError,
         LedgerError,
+        NoiseExceedsDomainWarning,
         NotAvailableError,
         NotOnManifoldError,
         PrivacyLeakWarning,
@@ -38,6 +39,7 @@ if TYPE_CHECKING:
         PrivateTangentClassifier,
         PrivateTangentPCA,
         PrivateTangentSpace,
+        UnprotectedModelWarning,
         UnprotectedScoreWarning,
     )
     from dpmanifolds.intrinsic import RiemannianGaussian, RiemannianLaplace, WrappedGaussian, WrappedLaplace
@@ -109,6 +111,7 @@ __all__ = [
     "DPManifoldsError",
     "DescriptorDomain",
     "Domain",
+    "Ellipsoid",
     "Euclidean",
     "ExpectedError",
     "GaussianDP",
@@ -119,6 +122,7 @@ __all__ = [
     "LedgerError",
     "Manifold",
     "MeanResult",
+    "NoiseExceedsDomainWarning",
     "NotAvailableError",
     "NotOnManifoldError",
     "PlanarShapes",
@@ -145,6 +149,7 @@ __all__ = [
     "SpecialOrthogonal",
     "Sphere",
     "Stiefel",
+    "UnprotectedModelWarning",
     "UnprotectedScoreWarning",
     "WholeSpace",
     "WrappedGaussian",

@@ -6,6 +6,8 @@ value, an index or a count.
 
 from __future__ import annotations
 
+import sys
+import warnings
 from typing import Any
 
 __all__ = [
@@ -14,6 +16,7 @@ __all__ = [
     "ConvergenceError",
     "DPManifoldsError",
     "LedgerError",
+    "NoiseExceedsDomainWarning",
     "NotAvailableError",
     "NotOnManifoldError",
     "PrivacyLeakWarning",
@@ -162,6 +165,40 @@ class PrivacyLeakWarning(UserWarning):
     >>> issubclass(dpm.UnprotectedScoreWarning, dpm.PrivacyLeakWarning)
     True
     """
+
+
+class NoiseExceedsDomainWarning(UserWarning):
+    """The expected error of the noise is as large as the radius of the ball that the answer lies in.
+
+    It is a function of public facts alone, and is said before anything is spent: turned into an error, it saves the
+    budget.
+
+    >>> import warnings
+    >>> import numpy as np
+    >>> import dpmanifolds as dpm
+    >>> ball = dpm.Ball(dpm.SPD(8), np.eye(8), radius=3.0)
+    >>> with warnings.catch_warnings():
+    ...     warnings.simplefilter("error", dpm.NoiseExceedsDomainWarning)
+    ...     try:
+    ...         dpm.private_mean(dpm.SPD(8).random_point(50, rng=0), ball, dpm.PureDP(1.0))
+    ...     except dpm.NoiseExceedsDomainWarning as warning:
+    ...         print(warning)
+    the noise is larger than the ball: this release says little more than the public centre
+    """
+
+    words = "the noise is larger than the ball: this release says little more than the public centre"
+    """The same everywhere: Python, summary, report, command line and planner."""
+
+
+_CALLERS = (__name__.partition(".")[0], "sklearn", "joblib")
+
+
+def warn_user(message: str, category: type[Warning]) -> None:
+    """Warn at the user's line: the one that called into this package, directly or through scikit-learn."""
+    depth, frame = 1, sys._getframe()
+    while frame.f_back is not None and frame.f_globals.get("__name__", "").partition(".")[0] in _CALLERS:
+        depth, frame = depth + 1, frame.f_back
+    warnings.warn(message, category, stacklevel=depth)
 
 
 class SharedRecordsWarning(UserWarning):

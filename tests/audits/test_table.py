@@ -62,6 +62,7 @@ def test_every_public_release_has_rows_for_pure_and_gaussian_promises():
         "private_mean",
         "private_class_means",
         "private_variance",
+        "private_discriminant",
         "private_covariance",
     }
     for name in functions | {"private_covariance"}:

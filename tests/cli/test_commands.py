@@ -5,6 +5,7 @@ from __future__ import annotations
 import importlib
 import json
 import re
+import warnings
 from pathlib import Path
 
 import numpy as np
@@ -348,3 +349,31 @@ def test_a_release_that_nobody_confirms_leaves_nothing_behind(folder, typed):
     outcome = typed("mean tensors.csv --layout upper --manifold spd:3 --eigenvalues 1e-5 1e-2 --epsilon 1 --out fresh")
     assert outcome.exit_code != 0
     assert not Path("fresh").exists()
+
+
+def test_noise_as_large_as_the_ball_is_said_before_the_question_and_after_the_release(folder, typed):
+    words = "the noise is larger than the ball: this release says little more than the public centre"
+    line = "mean tensors.csv --layout upper --manifold spd:3 --eigenvalues 1e-5 1e-2 --epsilon 0.05"
+    asked = typed(line)
+    assert asked.exit_code == 2
+    assert words in " ".join(asked.stderr.split())
+    outcome = done(typed(f"{line} --yes --out out"))
+    assert " ".join(outcome.stderr.split()).count(words) == 1
+    assert words in " ".join(outcome.stdout.split())
+    assert words in Path("out/report.html").read_text(encoding="utf-8")
+    with warnings.catch_warnings():
+        warnings.simplefilter("default")
+        quiet = done(typed(f"{line} --yes --quiet --out other"))
+    assert " ".join(quiet.stderr.split()) == f"warning: {words}"
+
+
+def test_plan_tells_when_the_mean_is_useful(folder, typed):
+    line = "plan --manifold spd:3 --radius 1 --n 500 --epsilon 1"
+    without = " ".join(done(typed(line)).stdout.split())
+    assert "left out: it takes --spread, the root mean square distance" in without
+    assert "The public centre alone is better if the mean lies closer to it than 0.0154." in without
+    told = " ".join(done(typed(f"{line} --spread 0.2 --offset 0.1")).stdout.split())
+    assert "× sampling" in told
+    assert "The noise errs as much at n = 3600, and less beyond." in told
+    assert "expected to beat the centre alone from n = 75 on." in told
+    assert "--offset must be at most the radius 1" in typed(f"{line} --offset 2").stderr

@@ -22,6 +22,7 @@ from dpmanifolds.estimators import (
     PrivateMDM,
     PrivateTangentPCA,
     PrivateTangentSpace,
+    UnprotectedModelWarning,
     UnprotectedScoreWarning,
 )
 from dpmanifolds.ledger import Ledger
@@ -167,12 +168,15 @@ def test_a_ledger_is_charged_once_per_fit_with_the_whole_promise(kind, tmp_path)
 
 
 @pytest.mark.parametrize("kind", ["tangent space", "tangent pca"])
+@pytest.mark.filterwarnings("ignore:what PrivateTangent")
 def test_a_pipeline_ends_in_any_model(kind):
     pipeline = make_pipeline(KINDS[kind](random_state=0), LogisticRegression())
     assert np.mean(pipeline.fit(X, Y).predict(X) == Y) > 0.8
     assert np.array_equal(clone(pipeline).fit(X, Y).predict(X), pipeline.predict(X))
 
 
+@pytest.mark.filterwarnings("ignore:the noise is larger than the ball")
+@pytest.mark.filterwarnings("ignore:what PrivateTangent")
 def test_cross_validation_and_grids_run():
     scores = cross_val_score(KINDS["mdm"](random_state=0), X, Y, cv=3, scoring="accuracy")
     assert scores.shape == (3,)
@@ -196,6 +200,27 @@ def test_scores_say_that_they_have_no_noise():
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", UnprotectedScoreWarning)
         assert model.score(X, Y) == score
+
+
+@pytest.mark.parametrize("kind", TRANSFORMERS)
+def test_a_model_that_is_trained_on_records_without_noise_is_told(kind, tmp_path):
+    """By a pipeline, at the user's line, and before anything is spent."""
+    model = make_pipeline(KINDS[kind](random_state=0), LogisticRegression())
+    with pytest.warns(UnprotectedModelWarning, match=r"not private\. Use PrivateTangentClassifier") as said:
+        model.fit(X, Y)
+    assert [each.filename for each in said] == [__file__]
+    assert issubclass(UnprotectedModelWarning, dpm.PrivacyLeakWarning)
+    ledger = Ledger(tmp_path / "ledger")
+    ledger.open_dataset("study", dpm.PureDP(5.0))
+    with pytest.raises(UnprotectedModelWarning):
+        make_pipeline(KINDS[kind](ledger=ledger, dataset="study"), LogisticRegression()).fit(X, Y)
+    assert [entry.kind for entry in ledger.entries()] == ["open"]
+
+
+@pytest.mark.parametrize("kind", TRANSFORMERS)
+def test_no_model_is_trained_where_the_transformer_is_the_last_step_or_looks_at_new_records(kind):
+    model = make_pipeline(KINDS[kind](random_state=0)).fit(X, Y)
+    assert model.transform(X[:3]).shape[0] == 3
 
 
 def test_frames_of_pandas_get_column_names():

@@ -37,6 +37,7 @@ def test_without_noise_to_speak_of_it_is_pyriemanns_mdm(metric, theirs):
     assert np.mean(ours.predict(new) == peer.predict(new)) > 0.98
 
 
+@pytest.mark.filterwarnings("ignore:the noise is larger than the ball")
 def test_accuracy_comes_back_with_the_budget():
     records, labels = labelled(300, 2)
     new, truth = labelled(300, 3)

@@ -69,4 +69,4 @@ def test_single_precision_and_landmarks_are_taken():
     model = PrivateTangentSpace(shapes, dpm.PureDP(5.0), random_state=0).fit(landmarks)
     assert np.allclose(model.transform(landmarks), model.transform(points))
     single = SPHERE.clip(dpm.Sphere(2).random_point(80, rng=1)).astype(np.float32)
-    assert PrivateTangentSpace(SPHERE, dpm.PureDP(1.0)).fit_transform(single).dtype == np.float64
+    assert PrivateTangentSpace(SPHERE, dpm.PureDP(1.0)).fit(single).transform(single).dtype == np.float64

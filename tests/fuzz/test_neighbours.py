@@ -198,6 +198,7 @@ def test_class_means_whose_promises_depend_on_the_class_are_not_offered():
         )
 
 
+@pytest.mark.filterwarnings("ignore:the noise is larger than the ball")
 def test_class_counts_behind_much_noise_are_not_told_and_lead_out_of_no_ball():
     ball = Ball(Euclidean(1), [0.0], 1.0)
     both = dpm.private_class_means(

@@ -51,6 +51,7 @@ def lines() -> dict[str, tuple[str, str]]:
 
 
 @pytest.mark.parametrize("case", list(CASES))
+@pytest.mark.filterwarnings("ignore:the noise is larger than the ball")
 def test_python_lines_run(case, lines, capsys):
     text = lines[case][0]
     *first, last = text.splitlines()

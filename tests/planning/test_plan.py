@@ -91,8 +91,8 @@ def test_curvature_is_told_where_it_matters() -> None:
 
 
 def test_noise_wider_than_the_domain_is_told() -> None:
-    assert "centre alone" in plan(BALL, 2, PureDP(0.1)).best().note
-    assert "centre alone" not in plan(BALL, 2000, PureDP(1.0)).best().note
+    assert "the noise is larger than the ball" in plan(BALL, 2, PureDP(0.1)).best().note
+    assert "the noise is larger than the ball" not in plan(BALL, 2000, PureDP(1.0)).best().note
 
 
 def test_errors_become_the_budgets_that_reach_them() -> None:

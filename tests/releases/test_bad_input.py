@@ -126,6 +126,7 @@ def test_a_ball_too_wide_for_a_solver_is_no_obstacle_to_sums():
     assert dpm.private_mean(X, wide, PureDP(1.0)).value.shape == (3, 3)
 
 
+@pytest.mark.filterwarnings("ignore:the noise is larger than the ball")
 def test_one_record_works_and_promises_what_it_says():
     release = dpm.private_mean(X[:1], BALL, PureDP(1.0))
     assert release.n == 1

@@ -175,16 +175,17 @@ def test_noise_has_its_known_deviation_off_the_diagonal_and_root_two_of_it_on_it
 
 def test_the_mean_that_comes_along_has_the_noise_of_the_theorem():
     """κ = r/2 and L² = r² + κ²: a number of the mean has the deviation L²/(nμκ), one of the squares L²/(nμ) off the
-    diagonal. 1000 releases of 3 numbers each: 3000 squares are within 0.14 of 1 at a false-alarm rate of 1e−6."""
+    diagonal. 300 releases of 3 numbers each: 900 squares are within 0.25 of 1 at a false-alarm rate of 1e−6; with 30 %
+    less noise they are at 0.49."""
     table, rng = vectors(50, 3, seed=5), np.random.default_rng(8)
     found = np.stack(
-        [private_covariance(table, 2.0, GaussianDP(1.0), method="one-shot", rng=rng).coordinates for _ in range(1000)]
+        [private_covariance(table, 2.0, GaussianDP(1.0), method="one-shot", rng=rng).coordinates for _ in range(300)]
     )
     unit = 4.0 * 1.25 / 50
     means = (found[:, 6:] - table.mean(axis=0)) / (unit / 1.0)
     above = (found[:, 3:6] - upper_triangle(table.T @ table / 50)[3:]) / (unit * math.sqrt(2))
     for gaps in (means, above):
-        assert np.mean(gaps**2) == pytest.approx(1.0, abs=0.14)
+        assert np.mean(gaps**2) == pytest.approx(1.0, abs=0.25)
 
 
 def test_streams_and_arrays_give_the_same_release(tmp_path):

@@ -71,6 +71,7 @@ def test_the_riemannian_laplace_near_its_critical_scale_never_fails(name):
 
 
 @pytest.mark.parametrize("radius", [5.0, 15.0, 30.0])
+@pytest.mark.filterwarnings("ignore:the noise is larger than the ball")
 def test_noise_at_the_centre_of_a_ball_beyond_floating_point_never_fails(radius):
     """exp of so much noise is no matrix in double precision: the way there is shortened."""
     space = SPD(2)

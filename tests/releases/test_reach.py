@@ -63,6 +63,7 @@ def test_one_step_errs_as_in_a_flat_ball_of_the_same_radius(ball):
 @pytest.mark.grid
 @pytest.mark.parametrize("budget", [PureDP(0.5), GaussianDP(50.0)], ids=["much noise", "little noise"])
 @pytest.mark.parametrize("ball", BALLS)
+@pytest.mark.filterwarnings("ignore:the noise is larger than the ball")
 def test_wide_balls_release_by_any_number_of_steps(ball, budget):
     points = records_at(ball, min(0.95 * ball.radius, 5.0))
     for steps in ("auto", 3):

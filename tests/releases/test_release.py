@@ -71,6 +71,7 @@ def test_releases_built_on_others_come_back():
     assert_comes_back(release)
 
 
+@pytest.mark.filterwarnings("ignore:the noise is larger than the ball")
 def test_numbers_and_descriptors_come_back():
     ball = BALLS["spd"]
     assert_comes_back(dpm.private_variance(records_in(ball), ball, PureDP(1.0)))

@@ -216,6 +216,7 @@ def test_without_matplotlib_the_extra_is_named(monkeypatch):
 
 
 @pytest.mark.parametrize("name", ["spd2", "shapes", "euclidean5", "variance"])
+@pytest.mark.filterwarnings("ignore:the noise is larger than the ball")
 def test_the_reach_around_the_value_holds_the_region_also_where_noise_left_the_domain(name):
     """With a small budget the draw lies far outside of the ball, and the value on its edge or inside."""
     ball = example(name).domain

@@ -9,6 +9,7 @@ import os
 
 import numpy as np
 import pytest
+from scipy import optimize
 
 from dpmanifolds import (
     SPD,
@@ -84,6 +85,8 @@ def contributions(manifold: Manifold):
     basis = np.linalg.qr(np.random.default_rng(3).standard_normal((manifold.dim, manifold.dim)))[0]
     axes = Axes(np.geomspace(0.01, 1.0, manifold.dim), basis)
     yield TangentContribution(manifold, moved, None, radius=1.3, offset=offset, exponent=exponent, axes=axes)
+    few = Axes(np.geomspace(0.1, 1.0, (manifold.dim + 1) // 2), basis[:, : (manifold.dim + 1) // 2])
+    yield TangentContribution(manifold, center, center, radius=0.5, exponent=exponent, axes=few)
     yield DistanceContribution(manifold, moved, None, radius=1.5, exponent=29)
     yield DistanceBins(manifold, center, None, edges=np.geomspace(0.01, 4.0, 12), unit=1)
 
@@ -210,14 +213,19 @@ def test_long_rows_reach_the_edge_and_no_farther(dim):
     assert lengths[-1] >= 4**exponent * (1 - 3 * dim**0.5 * 2.0**-exponent)
 
 
-def test_an_ellipsoid_keeps_what_lies_inside_and_shortens_the_rest_along_its_ray():
+def test_an_ellipsoid_keeps_what_lies_inside_and_moves_the_rest_to_its_nearest_point():
     basis = np.linalg.qr(np.random.default_rng(0).standard_normal((4, 4)))[0]
     axes = Axes(np.array([0.01, 0.1, 1.0, 10.0]), basis)
     pull = TangentContribution(Euclidean(4), np.zeros(4), radius=2.0, exponent=29, axes=axes)
     inside = axes.restore(np.random.default_rng(1).uniform(-0.4, 0.4, (50, 4))) * 2.0
-    for records, factors in ((inside, 1.0), (100 * inside, 1 / np.linalg.norm(axes.whiten(50 * inside), axis=1))):
-        seen = axes.restore(integers_of(pull, records)[0].T * 2.0**-29) * 2.0
-        assert np.allclose(axes.whiten(seen), axes.whiten(records) * np.reshape(factors, (-1, 1)), atol=3e-8)
+    assert np.allclose(axes.restore(integers_of(pull, inside)[0].T * 2.0**-29) * 2.0, inside, atol=1e-7)
+    outside, lengths = 100 * inside, 2.0 * axes.lengths
+    for record, column in zip(outside @ basis, integers_of(pull, outside)[0].T * 2.0**-29, strict=True):
+        # the multiplier of Lagrange, by bisection
+        excess = optimize.brentq(
+            lambda e, c=record: np.sum((lengths * c / (lengths**2 + e)) ** 2) - 1, 0.0, 1e9, rtol=1e-14
+        )
+        assert np.allclose(column, lengths * record / (lengths**2 + excess), atol=3e-8)
 
 
 def test_rounding_favours_no_side():

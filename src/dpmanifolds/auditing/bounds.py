@@ -49,7 +49,7 @@ class Claim:
     def of(cls, guarantee: Guarantee, delta: float | None = None) -> Self:
         """The parameter of the guarantee where all its terms are of one kind; else, or given `delta`, ε at δ (1e−5)."""
         kinds = {term.kind for term in guarantee.terms}
-        if delta is None and kinds <= {"gaussian", "riemannian-gaussian"}:
+        if delta is None and kinds <= {"gaussian", "riemannian-gaussian", "l2-laplace"}:
             return cls("μ", guarantee.as_gaussian().mu)
         if delta is None and kinds <= {"zcdp", "discrete-gaussian"}:
             return cls("√2ρ", math.sqrt(2 * guarantee.as_zcdp().rho))

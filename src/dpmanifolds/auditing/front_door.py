@@ -45,7 +45,7 @@ import numpy as np
 
 from dpmanifolds._validate import positive_integer, positive_number
 from dpmanifolds.auditing.report import AuditReport
-from dpmanifolds.errors import ArgumentError, DPManifoldsError, NotAvailableError
+from dpmanifolds.errors import ArgumentError, DPManifoldsError, NoiseExceedsDomainWarning, NotAvailableError
 from dpmanifolds.noise import LatticeGaussian, LatticeLaplace, RoundedGaussian, RoundedLaplace, as_generator
 from dpmanifolds.noise.symmetric import SymmetricGaussian, SymmetricLaplace, WishartDifference
 from dpmanifolds.releases import ClassMeans, Release, statistic, variance
@@ -199,7 +199,9 @@ def audit_release(
     draws = positive_integer("draws", draws, at_least=200)
     factor = positive_number("noise_factor", noise_factor)
     source = None if rng is None else as_generator(rng)
-    with remembered_plans():
+    with remembered_plans(), warnings.catch_warnings():
+        # few records are attacked best
+        warnings.simplefilter("ignore", NoiseExceedsDomainWarning)
         made, runs = _runs(release, (first, second), calls or draws, factor, source)
         if calls is not None:
             runs = _continued(runs, draws, factor, source)

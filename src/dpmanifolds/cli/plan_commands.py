@@ -29,6 +29,14 @@ def plan(
     ] = None,
     releases: Annotated[int, typer.Option(help="Share each budget between this many equal releases.")] = 1,
     numerics: Annotated[str, typer.Option(help="safe, rounded, lattice, idealized, or all.")] = "safe",
+    spread: Annotated[
+        float | None,
+        typer.Option(help="Root mean square distance of records to their mean, if publicly known: how much n matters."),
+    ] = None,
+    offset: Annotated[
+        float | None,
+        typer.Option(help="A public guess of how far the mean lies from the centre: when is the centre as good?"),
+    ] = None,
     csv: Annotated[Path | None, typer.Option(help="Write the table to this file, too.")] = None,
     plot: Annotated[Path | None, typer.Option(help="Draw it to this file (.png, .svg, .pdf).")] = None,
     html: Annotated[Path | None, typer.Option(help="Write the interactive planner page to this file.")] = None,
@@ -44,6 +52,8 @@ def plan(
     dpmanifolds plan --manifold sphere:2 --center 0,0,1 --radius 0.5 --n 200 --error 0.02
 
     dpmanifolds plan --manifold spd:8 --metric log-euclidean --radius 3 --n 2000 --epsilon 1 --delta 1e-6 --releases 12
+
+    dpmanifolds plan --manifold spd:3 --eigenvalues 1e-4 3e-3 --n 500 --epsilon 1 --spread 0.4 --offset 1
 
     dpmanifolds plan --html planner.html
     """
@@ -74,9 +84,11 @@ def plan(
                 raise ArgumentError(
                     "--releases shares one budget: give a single --epsilon, --mu or --rho, and no --error."
                 )
-            planned = split_plan(ball, n, budgets[0], releases, numerics=numerics)
+            planned = split_plan(ball, n, budgets[0], releases, numerics=numerics, spread=spread, offset=offset)
         else:
-            planned = planned_mean(ball, n, budgets or None, errors=error or None, numerics=numerics)
+            planned = planned_mean(
+                ball, n, budgets or None, errors=error or None, numerics=numerics, spread=spread, offset=offset
+            )
     console = result()
     each = f", each of {releases} releases" if releases > 1 else ""
     say(console, f"Expected error of the private mean of {n} records in {ball!r}{each}", style="bold")

@@ -69,11 +69,13 @@ def mean(
         ),
     ] = "frechet",
     refine: Annotated[
-        int,
+        str,
         typer.Option(
-            help="Rounds that spend part of the budget on finding a smaller ball first.", rich_help_panel=_MECHANISM
+            help="Rounds that spend part of the budget on finding a smaller ball first: auto (one, where there are "
+            "enough records for it to cost little), 0, 1, …",
+            rich_help_panel=_MECHANISM,
         ),
-    ] = 0,
+    ] = "auto",
     accounting: Accounting = NO_ACCOUNT,
     saving: Saving = USUAL,
 ) -> None:
@@ -113,8 +115,11 @@ def mean(
         choose(mean_facts(job.ball, job.n), job.budget, mechanism=mechanism, numerics=numerics)
         names = "all" if mechanism == "auto" else mechanism
         planned = plan(job.ball, job.n, job.budget, mechanisms=names, numerics=numerics, kind=kind)
-    remark = f"the plan is for one release; {refine} rounds of refinement come before it" if refine else ""
-    how = {"kind": kind, "mechanism": mechanism, "numerics": numerics, "refine": refine}
+    rounds = int(refine) if refine.isdecimal() else refine
+    remark = (
+        "" if rounds in ("auto", 0) else f"the plan is for one release; {rounds} rounds of refinement come before it"
+    )
+    how = {"kind": kind, "mechanism": mechanism, "numerics": numerics, "refine": rounds}
     _release(job, "mean", private_mean, "Computing the mean", plan=planned, remark=remark, **how)
 
 

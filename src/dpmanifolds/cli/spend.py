@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import sys
+import warnings
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass, replace
@@ -16,7 +17,7 @@ from dpmanifolds._points import has_parts
 from dpmanifolds.cli.options import Accounting, Budgeting, Place, Records, Saving
 from dpmanifolds.cli.records import Loaded, ball_from, budget_from, load, persons
 from dpmanifolds.domains import Ball
-from dpmanifolds.errors import ArgumentError, DPManifoldsError
+from dpmanifolds.errors import ArgumentError, DPManifoldsError, NoiseExceedsDomainWarning
 from dpmanifolds.ledger import Ledger
 from dpmanifolds.planning import Plan
 from dpmanifolds.privacy import Budget, Guarantee
@@ -143,7 +144,11 @@ def confirm(job: Job, what: str, *, plan: Plan | None = None, remarks: Sequence[
     fresh = [folder for folder in (saving.out, *saving.out.parents) if not folder.exists()]
     saving.out.mkdir(parents=True, exist_ok=True)
     try:
-        yield
+        with warnings.catch_warnings():
+            if not saving.quiet and _too_noisy(job, plan):
+                # it was said above, before the question
+                warnings.simplefilter("ignore", NoiseExceedsDomainWarning)
+            yield
     except BaseException:
         with suppress(OSError):
             for folder in fresh:
@@ -173,10 +178,14 @@ def _show_job(job: Job, what: str, plan: Plan | None, remarks: Sequence[str]) ->
     if plan is not None:
         console.print()
         console.print(plan_table(plan))
-        best = plan.best().error
-        if best is not None and best.mean > job.ball.radius:
-            say(console, "The noise is wider than the domain: the public centre is as good an answer.", style="yellow")
+        if _too_noisy(job, plan):
+            say(console, f"warning: {NoiseExceedsDomainWarning.words}", style="yellow")
     console.print()
+
+
+def _too_noisy(job: Job, plan: Plan | None) -> bool:
+    error = None if plan is None else plan.best().error
+    return error is not None and error.exceeds(job.ball)
 
 
 def finish(job: Job, release: Release, *, remarks: Sequence[str] = ()) -> None:
@@ -201,6 +210,8 @@ def finish(job: Job, release: Release, *, remarks: Sequence[str] = ()) -> None:
     say(console, f"Released: the private {release.statistic} of {job.counted}", style="bold green")
     rows = [("spent", release.spent.in_words()), ("mechanism", f"{release.mechanism} ({release.numerics})")]
     rows.append(("error", str(release.expected_error or "it depends on the records, and is not stated")))
+    if release.noise_warning:
+        rows.append(("warning", release.noise_warning))
     value = _short(release.value)
     if value:
         rows.append(("value", value))

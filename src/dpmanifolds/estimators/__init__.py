@@ -1,6 +1,6 @@
 """Private statistics with scikit-learn's interface, for pipelines, grids and people who know it."""
 
-from dpmanifolds.estimators._base import UnprotectedScoreWarning
+from dpmanifolds.estimators._base import UnprotectedModelWarning, UnprotectedScoreWarning
 from dpmanifolds.estimators.congruence import Congruence
 from dpmanifolds.estimators.mdm import PrivateMDM
 from dpmanifolds.estimators.mean import PrivateFrechetMean, PrivateFrechetMedian, PrivateTangentSpace
@@ -16,5 +16,6 @@ __all__ = [
     "PrivateTangentClassifier",
     "PrivateTangentPCA",
     "PrivateTangentSpace",
+    "UnprotectedModelWarning",
     "UnprotectedScoreWarning",
 ]

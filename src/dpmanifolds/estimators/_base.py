@@ -14,7 +14,7 @@ from dpmanifolds._arrays import Array, to_numpy
 from dpmanifolds._points import host
 from dpmanifolds._validate import numeric_array
 from dpmanifolds.domains import Domain
-from dpmanifolds.errors import ArgumentError, NotOnManifoldError, PrivacyLeakWarning
+from dpmanifolds.errors import ArgumentError, NotOnManifoldError, PrivacyLeakWarning, warn_user
 from dpmanifolds.manifolds import Manifold
 from dpmanifolds.privacy import Budget, Guarantee
 from dpmanifolds.records.prepare import check_block, record_array
@@ -24,6 +24,7 @@ __all__ = [
     "PrivateClassifier",
     "PrivateEstimator",
     "PrivateTransformer",
+    "UnprotectedModelWarning",
     "UnprotectedScoreWarning",
     "rows_of",
 ]
@@ -86,10 +87,43 @@ class PrivateEstimator(Asked):
         return points
 
 
+class UnprotectedModelWarning(PrivacyLeakWarning):
+    """Records without noise were handed on by `fit_transform`, as the next step of a pipeline is trained on them.
+
+    Fine on public records, or where the training of that step is private itself. It is said before anything is spent.
+
+    >>> import warnings
+    >>> import numpy as np
+    >>> import dpmanifolds as dpm
+    >>> from sklearn.linear_model import LogisticRegression
+    >>> from sklearn.pipeline import make_pipeline
+    >>> X, y = dpm.SPD(2).random_point(200, rng=0), np.repeat([0, 1], 100)
+    >>> ball = dpm.Ball(dpm.SPD(2), np.eye(2), radius=2.0)
+    >>> with warnings.catch_warnings(record=True) as said:
+    ...     warnings.simplefilter("always")
+    ...     _ = make_pipeline(dpm.PrivateTangentSpace(ball, dpm.PureDP(1.0)), LogisticRegression()).fit(X, y)
+    >>> said[0].category.__name__
+    'UnprotectedModelWarning'
+    """
+
+
 class PrivateTransformer(ClassNamePrefixFeaturesOutMixin, TransformerMixin, PrivateEstimator):  # type: ignore[misc]
     """An estimator with `transform`, and names for the columns that come out of it."""
 
     _n_features_out: int
+
+    def fit_transform(self, X: Any, y: Any = None, **fit_params: Any) -> Any:
+        """`fit`, and `transform` of the same records, as a pipeline asks for: warns with `UnprotectedModelWarning`.
+
+        What is learned is private; what comes out of `transform` is each record in other numbers.
+        """
+        warn_user(
+            f"what {type(self).__name__} hands on is each record in other numbers, without noise: a model that is "
+            "fitted to it is not private. Use PrivateTangentClassifier or PrivateMDM on the records themselves, fit "
+            "on public records only, or ignore this warning where the training of the next step is private.",
+            UnprotectedModelWarning,
+        )
+        return super().fit_transform(X, y, **fit_params)
 
 
 class UnprotectedScoreWarning(PrivacyLeakWarning):

@@ -33,9 +33,10 @@ class PrivateMDM(PrivateClassifier):
     """Minimum distance to the private mean of each class: `private_class_means` behind scikit-learn's interface.
 
     With public labels each class spends the whole budget, and neighbours differ in one "record within class";
-    `private_labels=True` protects labels too and needs `classes`. Whatever is computed from the fitted means is free,
-    but `predict`, `predict_proba` and `transform` say something about the records they are given: they are for new
-    records, or for their owners.
+    `private_labels=True` protects labels too and needs `classes`. Where persons have several records each (`group_by`),
+    `classes_per_person` is a public number of classes that one of them may have, often all. Whatever is computed from
+    the fitted means is free, but `predict`, `predict_proba` and `transform` say something about the records they are
+    given: they are for new records, or for their owners.
 
     Model selection: every fit spends the budget again, so that `cross_val_score` with k folds makes k releases, and
     the scores themselves have no noise and no promise. Choose parameters on public or simulated records. `score` on
@@ -53,6 +54,7 @@ class PrivateMDM(PrivateClassifier):
     """
 
     private_labels: bool
+    classes_per_person: int
     classes: Sequence[Any] | None
     mechanism: str
     numerics: str
@@ -69,6 +71,7 @@ class PrivateMDM(PrivateClassifier):
         *,
         private_labels: bool = False,
         classes: Sequence[Any] | None = None,
+        classes_per_person: int = 1,
         mechanism: str = "auto",
         numerics: str = "safe",
         on_invalid: str = "raise",
@@ -82,7 +85,8 @@ class PrivateMDM(PrivateClassifier):
     def fit(self, X: Any, y: Any, *, group_by: Any = None) -> Self:
         """Release the mean of each class of X (n, *point_shape) with labels y (n,).
 
-        `group_by` names a person for each record; all records of a person must have the same label.
+        `group_by` names a person for each record; a person's records have labels of at most `classes_per_person`
+        classes, which share the budget.
         """
         self.class_means_ = private_class_means(
             X,
@@ -92,6 +96,7 @@ class PrivateMDM(PrivateClassifier):
             # scorers of scikit-learn count on sorted classes
             classes=None if self.classes is None else np.sort(np.asarray(self.classes)).tolist(),
             private_labels=self.private_labels,
+            classes_per_person=self.classes_per_person,
             mechanism=self.mechanism,
             numerics=self.numerics,
             group_by=group_by,

@@ -47,7 +47,7 @@ class PrivateFrechetMean(_OneRelease):
 
     mechanism: str
     numerics: str
-    refine: int
+    refine: int | str
     mean_: Array
 
     def __init__(
@@ -57,7 +57,7 @@ class PrivateFrechetMean(_OneRelease):
         *,
         mechanism: str = "auto",
         numerics: str = "safe",
-        refine: int = 0,
+        refine: int | str = "auto",
         on_invalid: str = "raise",
         unit: str | None = None,
         random_state: Any = None,
@@ -130,8 +130,9 @@ class PrivateTangentSpace(PrivateTransformer, PrivateFrechetMean):
     """log at a private mean, in orthonormal coordinates: lengths and angles there are those of the metric.
 
     The promise covers the reference point alone. The coordinates of a record are that record in other numbers: a
-    model fitted to the coordinates of private records is not private unless its own training is. For records that
-    are public, or whose owners gave consent, any model of scikit-learn can follow in a pipeline.
+    model fitted to the coordinates of private records is not private unless its own training is, and `fit_transform`,
+    which a pipeline calls, says so (`UnprotectedModelWarning`): `PrivateTangentClassifier` and `PrivateMDM` protect the
+    training too. For records that are public, or whose owners gave consent, any model of scikit-learn can follow.
 
     >>> import numpy as np
     >>> import dpmanifolds as dpm

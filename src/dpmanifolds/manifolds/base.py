@@ -431,6 +431,13 @@ class Manifold(ABC):
         """
         return linearize_by_average(self, base, points, weights, hessian)
 
+    def neighbour_covariance(self, base: Array) -> np.ndarray | None:
+        """A covariance (dim, dim) of coordinates at a base, up to scale, that geometry makes likely; None for no guess.
+
+        For public samples that are too small to tell (`sums.public`).
+        """
+        return None
+
     def ambient_moment(self, points: Array, weights: Array) -> Array:
         """What is summed over records for a start of the steps to a mean: the arrays, unless more is needed."""
         return weighted_sum(points, weights)

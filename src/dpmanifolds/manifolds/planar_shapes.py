@@ -19,6 +19,7 @@ from dpmanifolds._arrays import (
     norm,
     row_norm,
     safe_divide,
+    to_numpy,
     transpose,
     x_cot_x,
 )
@@ -316,6 +317,23 @@ class PlanarShapes(Manifold):
             share = spread_weights(weights, distance.ndim) * (fast - slow)
             result.hessian = matrix + outer_sum(safe_divide(turned, distance[..., None]), share)
         return result
+
+    def neighbour_covariance(self, base: Array) -> np.ndarray:
+        """Landmarks that are close to each other on the base move alike: Matérn's kernel (1 + s)e^{−s}.
+
+        s = √3·distance over 0.4 times the median distance, the same for both coordinates of the plane.
+
+        >>> import numpy as np
+        >>> square = PlanarShapes(4).from_landmarks(np.array([1, 1j, -1, -1j]))
+        >>> PlanarShapes(4).neighbour_covariance(square).shape
+        (4, 4)
+        """
+        place = to_numpy(base)
+        distance = np.abs(place[:, None] - place[None, :])
+        scaled = math.sqrt(3) * distance / (0.4 * float(np.median(distance)))
+        kernel = (1 + scaled) * np.exp(-scaled)
+        frame = self.from_coordinates(place, np.eye(self.dim))
+        return np.asarray(frame.real @ kernel @ frame.real.T + frame.imag @ kernel @ frame.imag.T)
 
     def ambient_moment(self, points: Array, weights: Array) -> Array:
         """Σ w xx*."""

@@ -3,10 +3,12 @@
 from dpmanifolds.planning.inverse import budget_for, radius_for, records_for
 from dpmanifolds.planning.page import plan_page, write_plan_page
 from dpmanifolds.planning.plan import Plan, PlanRow, plan, split_plan
+from dpmanifolds.planning.useful import Usefulness
 
 __all__ = [
     "Plan",
     "PlanRow",
+    "Usefulness",
     "budget_for",
     "plan",
     "plan_page",

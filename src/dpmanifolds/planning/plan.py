@@ -11,6 +11,9 @@ budget  mechanism                  sensitivity  scale     mean     90 %     at e
 ε=0.5   wrapped-laplace (lattice)  0.006        0.01697   0.02755  0.0538   0.0642   1.15   quantile from draws
 ε=1     wrapped-laplace (rounded)  0.006        0.006     0.012    0.02334  0.02796  1      chosen
 ε=1     wrapped-laplace (lattice)  0.006        0.008485  0.01377  0.0269   0.0321   1.15   quantile from draws
+How the noise compares with having 1000 records at all is left out: it takes spread=, the root mean square distance of \
+records to their mean, from public knowledge or paid for, never from these records.
+The public centre alone is better if the mean lies closer to it than 0.0198 (ε=0.5), 0.0099 (ε=1).
 Curvature: noise of one size at the centre moves points near the edge of the domain up to 2.3 times as far.
 """
 
@@ -25,9 +28,11 @@ from typing import Any
 
 from dpmanifolds._validate import choice, positive_integer, shown
 from dpmanifolds.domains import Ball, Domain
-from dpmanifolds.errors import ArgumentError, DPManifoldsError, NotAvailableError
+from dpmanifolds.errors import ArgumentError, DPManifoldsError, NoiseExceedsDomainWarning, NotAvailableError
 from dpmanifolds.planning.inverse import budget_for
+from dpmanifolds.planning.useful import Usefulness, check_offset, check_spread, describe_usefulness
 from dpmanifolds.privacy import Budget, PureDP, Sensitivity, split
+from dpmanifolds.releases import Release
 from dpmanifolds.sums import (
     DIRECT,
     MECHANISMS,
@@ -52,7 +57,8 @@ _KINDS = {
     "idealized": ("idealized", "rounded"),
     "all": ("rounded", "lattice", "idealized"),
 }
-_HEADINGS = ("budget", "mechanism", "sensitivity", "scale", "mean", "90 %", "at edge", "price", "note")
+_HEADINGS = ("budget", "mechanism", "sensitivity", "scale", "mean", "90 %", "at edge", "price")
+_OVER_SAMPLING = "× sampling"
 _WORTH_TELLING = 0.8
 _USUAL_BUDGETS = (PureDP(0.1), PureDP(0.3), PureDP(1.0), PureDP(3.0))
 
@@ -84,6 +90,8 @@ class PlanRow:
     """Why it is not available, or what to know about it."""
     steps: int = 1
     """How many tangent steps share the budget; the scale is that of the last one."""
+    over_sampling: float | None = None
+    """The expected error over the sampling error spread/√n; None where no spread is known."""
 
     @property
     def available(self) -> bool:
@@ -109,6 +117,10 @@ class Plan:
     rows: tuple[PlanRow, ...]
     kind: str = "frechet"
     """Of the mean that is planned: see `private_mean`."""
+    spread: float | None = None
+    """The root mean square distance of records to their mean, from public knowledge or paid for."""
+    offset: float | None = None
+    """A public guess of how far the mean lies from the public centre."""
 
     @property
     def budgets(self) -> tuple[Budget, ...]:
@@ -128,6 +140,12 @@ class Plan:
             )
         return min(rows, key=_mean)
 
+    def usefulness(self, budget: Budget | None = None) -> Usefulness:
+        """What `best(budget)` comes to beside the sampling error and beside the public centre alone."""
+        row = self.best(budget)
+        assert row.error is not None
+        return Usefulness(self.domain, self.n, row.error.mean, row.mechanism, row.numerics, self.spread, self.offset)
+
     def to_rows(self) -> list[dict[str, Any]]:
         """One flat dictionary per row, for tables and data frames; None where a mechanism is not available."""
         return [_flat(row) for row in self.rows]
@@ -142,8 +160,9 @@ class Plan:
 
     @property
     def remarks(self) -> list[str]:
-        """What the numbers do not say: other targets, curvature, and what is not available, each reason once."""
-        found = list(_other_target(self))
+        """What the numbers do not say: what they are worth, other targets, curvature, what is not available and why."""
+        chosen = [(row.budget.label, self.usefulness(row.budget)) for row in self.rows if row.chosen]
+        found = [*describe_usefulness(chosen), *_other_target(self)]
         stretch = max(
             (row.error.mean_at_edge / row.error.mean for row in self.rows if row.error is not None), default=1.0
         )
@@ -166,7 +185,9 @@ class Plan:
         return found
 
     def __str__(self) -> str:
-        lines = [_HEADINGS, *(_cells(row) for row in self.rows if row.available)]
+        known = self.spread is not None
+        headings = (*_HEADINGS, _OVER_SAMPLING, "note") if known else (*_HEADINGS, "note")
+        lines = [headings, *(_cells(row) for row in self.rows if row.available)]
         widths = [max(map(len, column)) for column in zip(*lines, strict=True)]
         kind = "" if self.kind == "frechet" else f"{self.kind} "
         title = f"Expected error of the private {kind}mean of {self.n} records in {self.domain!r}"
@@ -184,6 +205,8 @@ def plan(
     numerics: str = "safe",
     steps: int | str = 1,
     kind: str = "frechet",
+    spread: float | Release | None = None,
+    offset: float | None = None,
     dtype: Any = "float64",
 ) -> Plan:
     """What `private_mean` of n records in the domain would err, for every mechanism and budget. No data is touched.
@@ -191,8 +214,11 @@ def plan(
     `errors` adds, for each, the smallest pure ε that brings the expected error down to it. Without budgets or errors,
     ε = 0.1, 0.3, 1 and 3 are planned. `numerics` is one that `private_mean` knows, or "all"; `steps` as there, one
     unless said otherwise; `kind` as there, with errors for records that lie close together. Expected errors are of
-    noise before projection to the domain; what a mechanism cannot do is listed with the reason. Some idealized laws
-    are simulated, with a fixed seed, which takes seconds in high dimension.
+    noise before projection to the domain; what a mechanism cannot do is listed with the reason. `spread`, the root mean
+    square distance of records to their mean, from public knowledge or paid for (a number, or a release of
+    `private_variance`), and `offset`, a public guess of how far that mean lies from the centre, tell when the release
+    is useful (`Plan.usefulness`). Some idealized laws are simulated, with a fixed seed, which takes seconds in high
+    dimension.
 
     >>> import numpy as np
     >>> from dpmanifolds import SPD, Ball
@@ -204,6 +230,7 @@ def plan(
     n = positive_integer("n", n)
     names = _names(mechanisms)
     kinds = _KINDS[choice("numerics", numerics, tuple(_KINDS))]
+    known, distance = check_spread(spread), check_offset(offset, domain)
     body = None
     if choice("kind", kind, ("frechet", "extrinsic")) == "extrinsic":
         if errors is not None or steps != 1:
@@ -226,11 +253,21 @@ def plan(
     for budget in dict.fromkeys(planned):
         found = [row for name in names for row in _rows(name, kinds, facts, budget, steps, body)]
         rows += _marked(found, numerics)
-    return Plan(domain, n, tuple(rows), kind)
+    if known is not None:
+        rows = [replace(row, over_sampling=_mean(row) * math.sqrt(n) / known) if row.available else row for row in rows]
+    return Plan(domain, n, tuple(rows), kind, known, distance)
 
 
 def split_plan(
-    domain: Domain, n: int, budget: Budget, releases: int, *, numerics: str = "safe", dtype: Any = "float64"
+    domain: Domain,
+    n: int,
+    budget: Budget,
+    releases: int,
+    *,
+    numerics: str = "safe",
+    spread: float | Release | None = None,
+    offset: float | None = None,
+    dtype: Any = "float64",
 ) -> Plan:
     """What each of several equal releases would err when together they may spend `budget` (`privacy.split`).
 
@@ -247,7 +284,7 @@ def split_plan(
     """
     count = positive_integer("releases", releases)
     parts = [way[0] for way in split(budget, [1 / count] * count)]
-    return plan(domain, n, parts, numerics=numerics, dtype=dtype)
+    return plan(domain, n, parts, numerics=numerics, spread=spread, offset=offset, dtype=dtype)
 
 
 def _flat(row: PlanRow) -> dict[str, Any]:
@@ -263,6 +300,7 @@ def _flat(row: PlanRow) -> dict[str, Any]:
         "radius_90": None if error is None else error.radius_90,
         "mean_at_edge": None if error is None else error.mean_at_edge,
         "price": row.price,
+        "over_sampling": row.over_sampling,
         "chosen": row.chosen,
         "note": row.note,
     }
@@ -279,6 +317,7 @@ def _cells(row: PlanRow) -> tuple[str, ...]:
         f"{row.mechanism} ({row.numerics})",
         *(f"{number:.4g}" for number in numbers),
         f"{row.price:.3g}",
+        *([] if row.over_sampling is None else [f"{row.over_sampling:.3g}"]),
         note,
     )
 
@@ -364,8 +403,8 @@ def _stepped_row(name: str, kind: str, facts: Facts, budget: Budget, steps: int 
 def _note(mechanism: Mechanism) -> str:
     error, domain = mechanism.expected_error, mechanism.facts.domain
     notes = []
-    if error.mean > domain.radius and not mechanism.stays_inside:
-        notes.append("more noise than the domain is wide: the centre alone is as good")
+    if error.exceeds(domain):
+        notes.append(NoiseExceedsDomainWarning.words)
     if error.simulated:
         notes.append("quantile from draws" if mechanism.error_metric == "coordinates" else "from draws")
     return "; ".join(notes)

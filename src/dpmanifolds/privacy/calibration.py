@@ -6,7 +6,7 @@
 >>> affordable_rho(ApproxDP(1.0, 1e-5)) < affordable_mu(ApproxDP(1.0, 1e-5)) ** 2 / 2
 True
 
-What is afforded is rounded down and a scale of noise up, by at most 1e−12 of itself.
+What is afforded is rounded down and a scale of noise up, by at most 1e−12 of itself (3e−10 for `affordable_shift`).
 """
 
 from __future__ import annotations
@@ -23,6 +23,7 @@ from dpmanifolds.privacy.budget import Budget, checked_budget
 from dpmanifolds.privacy.budgets import ApproxDP
 from dpmanifolds.privacy.conversions import mu_for
 from dpmanifolds.privacy.guarantee import Guarantee
+from dpmanifolds.privacy.l2_laplace import LEAST_SHIFT, MOST_DIMENSIONS
 from dpmanifolds.privacy.rounding import up
 
 __all__ = [
@@ -40,8 +41,10 @@ _HALVINGS = 60
 _LARGEST, _SMALLEST = 700.0, 2.0**-60
 
 
-def largest_affordable(promise: Callable[[float], Guarantee], budget: Budget) -> float:
+def largest_affordable(promise: Callable[[float], Guarantee], budget: Budget, *, slack: float = 0.0) -> float:
     """The largest x in (2⁻⁶⁰, 700] whose promise(x), which grows with x, fits the budget, strictly.
+
+    Where promises are dear it may be smaller by a share `slack` of itself.
 
     >>> from dpmanifolds.privacy import Guarantee, PureDP, largest_affordable
     >>> round(largest_affordable(Guarantee.pure, PureDP(1.0)), 9)
@@ -58,23 +61,26 @@ def largest_affordable(promise: Callable[[float], Guarantee], budget: Budget) ->
         low, high = high, min(16 * high, _LARGEST)
     if promise(high).fits(budget, strict=True):
         return high
-    if isinstance(budget, ApproxDP):
-        low, high = _narrowed(promise, budget, low, high)
+    low, high = _narrowed(promise, budget, low, high)
     for _ in range(_HALVINGS):
         middle = math.sqrt(low * high)
-        if not low < middle < high:
+        if not low * (1 + slack) < middle < high:
             break
         low, high = (middle, high) if promise(middle).fits(budget, strict=True) else (low, middle)
     return low
 
 
-def _narrowed(promise: Callable[[float], Guarantee], budget: ApproxDP, low: float, high: float) -> tuple[float, float]:
-    """A bracket 1e−10 wide around the root of log δ: profiles are smooth, and dear."""
+def _narrowed(promise: Callable[[float], Guarantee], budget: Budget, low: float, high: float) -> tuple[float, float]:
+    """A bracket 1e−10 wide around the root: what is spent is a smooth function, and dear."""
 
     def excess(log_x: float) -> float:
-        return math.log(max(promise(math.exp(log_x)).delta(budget.epsilon), 1e-300)) - math.log(budget.delta)
+        guarantee = promise(math.exp(log_x))
+        if isinstance(budget, ApproxDP):
+            return math.log(max(guarantee.delta(budget.epsilon), 1e-300)) - math.log(budget.delta)
+        spent = budget.spent_by(guarantee)
+        return math.inf if spent is None else math.log(max(spent, 1e-300)) - math.log(budget.amount)
 
-    if not excess(math.log(low)) < 0 < excess(math.log(high)):
+    if not excess(math.log(low)) < 0 < excess(math.log(high)) < math.inf:
         return low, high
     root = math.exp(optimize.brentq(excess, math.log(low), math.log(high), xtol=1e-12))
     inside, outside = root * (1 - 1e-10), root * (1 + 1e-10)
@@ -100,12 +106,18 @@ def affordable_epsilon(budget: Budget, *, on_the_line: bool = False) -> float:
 def affordable_shift(budget: Budget, dim: int) -> float:
     """The largest a = Δ/σ such that ℓ2-Laplace noise of scale σ in R^dim keeps the budget; the ε of a pure one.
 
+    `NotAvailableError` where the profile is not worked out: a below 1e−6, or beyond a million dimensions.
+
     >>> from dpmanifolds.privacy import ApproxDP, affordable_shift
     >>> round(affordable_shift(ApproxDP(1.0, 1e-6), 21), 6)
     1.314028
     """
     known = checked_budget(budget).largest_epsilon()
-    return largest_affordable(lambda shift: Guarantee.l2_laplace(shift, dim), budget) if known is None else known
+    if known is not None:
+        return known
+    if dim > MOST_DIMENSIONS:
+        raise NotAvailableError(f"the profile of ℓ2-Laplace noise is not worked out in {dim} dimensions.")
+    return largest_affordable(lambda shift: Guarantee.l2_laplace(max(shift, LEAST_SHIFT), dim), budget, slack=2e-10)
 
 
 @lru_cache(maxsize=1024)

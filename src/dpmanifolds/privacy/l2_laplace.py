@@ -32,12 +32,12 @@ from dpmanifolds.privacy.loss_pair import BATCH, LogIntegrals, LossPair, LossTai
 from dpmanifolds.privacy.rounding import ULP
 from dpmanifolds.privacy.terms import LARGEST_INTERVAL, Term
 
-__all__ = ["L2LaplacePair", "L2LaplaceTerm"]
+__all__ = ["LEAST_SHIFT", "MOST_DIMENSIONS", "L2LaplacePair", "L2LaplaceTerm"]
 
 _RULE = LogIntegrals(136)
 _LEAST = 2.0**-1074
-_MOST_DIMENSIONS = 10**6
-_LEAST_SHIFT = 1e-6
+MOST_DIMENSIONS = 10**6
+LEAST_SHIFT = 1e-6
 
 
 class L2LaplacePair(LossPair):
@@ -105,8 +105,14 @@ class L2LaplacePair(LossPair):
         return supremum(self)
 
     def renyi(self, alpha: float) -> float:
-        """D_α, rounded up by 1e−9 of itself."""
-        return renyi_divergence(self, alpha) * (1 + 1e-9 + 4 * self.error)
+        """D_α, rounded up by 1e−9 of itself: (α−1)D_α = log E e^{(α−1)L}, both signs of w taken together on w ≥ 0."""
+        rise, fall = (alpha - 1) * self.shift, alpha * self.shift
+        value, error = self._integral(np.zeros(1), lambda _, sine: np.logaddexp(rise * sine, -fall * sine))
+        slack = float(error[0]) + self._rounding + ULP * 8 * fall
+        bound = float(value[0]) - self._log_total + slack
+        if slack > 1e-9 * bound:
+            return renyi_divergence(self, alpha) * (1 + 1e-9 + 4 * self.error)
+        return bound / (alpha - 1) * (1 + 1e-9)
 
 
 def _bessel_part(dim: int, shift: float) -> float:
@@ -129,7 +135,7 @@ def _l2_laplace_pair(dim: int, shift: float) -> L2LaplacePair:
 
 
 def _shift(name: str, value: Any) -> float:
-    return number_between(name, positive_number(name, value), _LEAST_SHIFT, LARGEST_INTERVAL)
+    return number_between(name, positive_number(name, value), LEAST_SHIFT, LARGEST_INTERVAL)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -147,14 +153,19 @@ class L2LaplaceTerm(Term):
 
     def __post_init__(self) -> None:
         super().__post_init__()
-        if not 2 <= self.dim <= _MOST_DIMENSIONS:
-            raise ArgumentError(f"dim must be from 2 to {_MOST_DIMENSIONS}; got {self.dim}. On the line use laplace.")
+        if not 2 <= self.dim <= MOST_DIMENSIONS:
+            raise ArgumentError(f"dim must be from 2 to {MOST_DIMENSIONS}; got {self.dim}. On the line use laplace.")
 
     def _pair(self) -> L2LaplacePair:
         return _l2_laplace_pair(self.dim, self.shift)
 
     @property
     def pure_epsilon(self) -> float:
+        return self.shift
+
+    @property
+    def laplace_epsilon(self) -> float:
+        """Noise on the line dominates it (docs/proofs/accounts.md, A2)."""
         return self.shift
 
     @property

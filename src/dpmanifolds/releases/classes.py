@@ -10,14 +10,15 @@ import numpy as np
 
 from dpmanifolds._arrays import Array
 from dpmanifolds._points import stack, taken
-from dpmanifolds._validate import hide_records
+from dpmanifolds._validate import hide_records, positive_integer
 from dpmanifolds.domains import Domain
 from dpmanifolds.errors import ArgumentError
 from dpmanifolds.privacy import Budget, Guarantee
 from dpmanifolds.records.persons import Persons, label_array, persons_of
 from dpmanifolds.records.source import ArraySource, record_form
 from dpmanifolds.releases.release import Release
-from dpmanifolds.releases.statistic import Request, check_request
+from dpmanifolds.releases.statistic import Request, best_cut, check_request, warn_of_noise
+from dpmanifolds.sums.steps import StepPlan
 from dpmanifolds.sums.total import RecordSums
 
 __all__ = ["ClassMeans", "private_class_means", "read_classes", "read_groups"]
@@ -69,6 +70,7 @@ def private_class_means(
     numerics: str = "safe",
     steps: int | str = "auto",
     group_by: Any = None,
+    classes_per_person: int = 1,
     adjacency: str = "replace-one",
     n_guess: int | None = None,
     on_invalid: str = "raise",
@@ -89,9 +91,15 @@ def private_class_means(
     class. A record whose label is none of `classes` raises (outside of the promise), or with `on_invalid="center"` is
     in no class (inside of it), decided label by label.
 
-    `group_by` names a person for each record: a person's records count as one, as in `private_mean`, of the one class
-    that all of them must have. A person with several classes raises before anything is spent or drawn, or, with
-    private labels and `on_invalid="center"`, is in no class. Other arguments as in `private_mean`.
+    `group_by` names a person for each record: a person's records of a class count as one, as in `private_mean`. A
+    person may have records of up to `classes_per_person` classes, a public number k, by default 1; a person with more
+    raises before anything is spent or drawn, or, with private labels and `on_invalid="center"`, is in no class. Such a
+    person is one vector, the parts of all classes side by side with 0 where there are no records, and moves k class
+    sums at once (docs/proofs/sums.md, section 3): each class gets a k-th of the budget (ε/k, μ/√k), and all classes
+    together keep the whole. With public labels, which classes a person has is public, while the values of all of that
+    person's records, and how many there are of each class, are protected together; with private labels everything is.
+
+    Other arguments as in `private_mean`.
 
     >>> import numpy as np
     >>> import dpmanifolds as dpm
@@ -104,6 +112,7 @@ def private_class_means(
     request = check_request(
         domain,
         budget,
+        shaped=True,
         mechanism=mechanism,
         numerics=numerics,
         steps=steps,
@@ -116,56 +125,97 @@ def private_class_means(
         dataset=dataset,
         rng=rng,
     )
-    groups, names, count = read_groups(request, points, labels, classes, group_by, private=private_labels)
-    return _released(request, groups, names, private_labels, count)
+    most = positive_integer("classes_per_person", classes_per_person)
+    if most > 1 and group_by is None:
+        raise ArgumentError("classes_per_person is for group_by=, which names a person for each record.")
+    groups, names, count = read_groups(request, points, labels, classes, group_by, private=private_labels, most=most)
+    return _released(request, groups, names, private_labels, count, min(most, len(names)))
 
 
 def read_groups(
-    request: Request, points: Any, labels: Any, classes: Sequence[Any] | None, group_by: Any, *, private: bool
+    request: Request,
+    points: Any,
+    labels: Any,
+    classes: Sequence[Any] | None,
+    group_by: Any,
+    *,
+    private: bool,
+    most: int = 1,
 ) -> tuple[list[RecordSums], tuple[Any, ...], int]:
-    """The records, or persons, of each class; the classes; and how many records, or persons, there are in all."""
+    """The records, or persons, of each class; the classes; and how many records, or persons, there are in all.
+
+    A person has records of at most so many classes.
+    """
     guess, lenient, manifold = request.guess, private and request.mends, request.domain.manifold
     with hide_records():
         array = record_form(manifold, points, allow_empty=guess is not None)
     count = int(manifold.batch_shape(array)[0])
     tags, names = read_classes(labels, count, classes, private=private, lenient=lenient)
     persons = None if group_by is None else persons_of(group_by, count)
-    if persons is not None:
+    if persons is not None and most == 1:
         tags = classes_of_persons(tags, persons, lenient)
+    elif persons is not None:
+        tags = drop_persons_of_many_classes(tags, persons, len(names), most, lenient)
     if guess is not None and not private:
         raise ArgumentError(
             "adjacency='add-remove-one' protects class counts, so labels too: pass private_labels=True."
         )
-    protected = (guess or len(tags)) if private else None
-    groups = [_records_of_class(array, tags == number, persons, protected) for number in range(len(names))]
-    return groups, names, len(tags)
+    terms = len(tags) if persons is None else persons.count
+    protected = (guess or terms) if private else None
+    chosen = [np.flatnonzero(tags == number) for number in range(len(names))]
+    if persons is not None and most > 1:
+        return [_persons_of_class(array, rows, persons, protected) for rows in chosen], names, terms
+    return [_records_of_class(array, rows, persons, protected) for rows in chosen], names, terms
 
 
 def _records_of_class(array: Any, wanted: np.ndarray, persons: Persons | None, guess: int | None) -> RecordSums:
     """The records, or the persons, of one class; with a public guess of how many, where labels are private."""
     if persons is None:
-        return RecordSums(ArraySource(taken(array, np.flatnonzero(wanted))), guess=guess)
-    own = persons.of(np.flatnonzero(wanted))
+        return RecordSums(ArraySource(taken(array, wanted)), guess=guess)
+    own = persons.of(wanted)
     return RecordSums(ArraySource(taken(array, own.order)), replace(own, order=np.arange(len(own.order))), guess)
 
 
+def _persons_of_class(array: Any, rows: np.ndarray, persons: Persons, guess: int | None) -> RecordSums:
+    """Persons with their records of one class alone."""
+    own = persons_of(persons.numbers[rows], len(rows))
+    return RecordSums(ArraySource(taken(array, rows)), own, guess)
+
+
 def _released(
-    request: Request, groups: list[RecordSums], names: tuple[Any, ...], private: bool, count: int
+    request: Request, groups: list[RecordSums], names: tuple[Any, ...], private: bool, count: int, most: int
 ) -> ClassMeans:
-    """One plan for every class, so that all make one promise; then the steps of each, side by side."""
+    """One plan for every class, so that all make one promise; then the steps of each, side by side.
+
+    A person is in `most` classes at most: what is promised is that of as many releases of one class.
+    """
     request = replace(request, unit=request.unit if private else f"{request.unit} within class")
     number = request.guess or count
-    sizes = [max(1, number // len(names))] * len(names) if private else [group.count for group in groups]
-    smallest = request.plan(min(sizes), labelled=private)
-    promise, walk = smallest.guarantee, request.walk()
+    typical = max(1, number * most // len(names))
+    sizes = [typical] * len(names) if private else [group.count for group in groups]
+    smallest = _plan_part(request, min(sizes), private, most)
+    promise, walk = smallest.guarantee.k_fold(most), request.walk()
     plans = [smallest.for_count(size) for size in sizes]
     looks = [walk.first_look(group, plan) for group, plan in zip(groups, plans, strict=True)]
-    request.spend("class means", promise, number, classes=len(names), private_labels=private, domain=request.domain)
+    warn_of_noise(request.domain, *(plan.expected_error for plan in plans))
+    told = {"classes": len(names), "private_labels": private, "classes_per_person": most}
+    request.spend("class means", promise, number, **told, domain=request.domain)
     releases = []
     for group, plan, first in zip(groups, plans, looks, strict=True):
         *stages, last = request.release_steps(walk, plan, walk.take(group, plan, first=first))
         releases.append(replace(last, statistic="class mean", guarantee=promise, stages=tuple(stages)))
     return ClassMeans(names, tuple(releases), promise, request.budget, private)
+
+
+def _plan_part(request: Request, n: int, private: bool, most: int) -> StepPlan:
+    """The steps of a class within its part of the budget, the whole where a person is in one class."""
+    if most == 1:
+        return request.plan(n, labelled=private)
+
+    def plan(*parts: Budget) -> StepPlan:
+        return request.plan(n, parts[0], labelled=private)
+
+    return best_cut(request.budget, [[1 / most] * most], plan, lambda found: found.predicted)
 
 
 def class_names(classes: Sequence[Any]) -> tuple[Any, ...]:
@@ -239,7 +289,24 @@ def classes_of_persons(numbers: np.ndarray, persons: Persons, lenient: bool) -> 
     agrees = np.logical_and.reduceat((numbers == first[persons.numbers])[persons.order], persons.starts[:-1])
     if not lenient and not agrees.all():
         raise ArgumentError(
-            "all records of a person must have the same label, and those of at least one person differ. Release the "
-            "classes one by one, by private_mean with group_by, and split the budget between them."
+            "all records of a person must have the same label, and those of at least one person differ. Class means "
+            "take classes_per_person=, a public number of classes that a person may have; they share the budget."
         )
     return np.where(agrees, first, -1)
+
+
+def drop_persons_of_many_classes(
+    numbers: np.ndarray, persons: Persons, classes: int, most: int, lenient: bool
+) -> np.ndarray:
+    """The class of each record; −1 for all those of a person with more classes than allowed, where `lenient`."""
+    has = np.zeros((persons.count, classes), dtype=bool)
+    known = numbers >= 0
+    has[persons.numbers[known], numbers[known]] = True
+    allowed = has.sum(axis=1) <= most
+    if not lenient and not allowed.all():
+        raise ArgumentError(
+            f"a person may have records of {most} classes at most, and at least one person has more. Pass a larger "
+            "public number, up to that of all classes; they share the budget.",
+            argument="classes_per_person",
+        )
+    return np.where(allowed[persons.numbers], numbers, -1)

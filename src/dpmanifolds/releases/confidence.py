@@ -23,7 +23,7 @@ from dpmanifolds.domains import Ball
 from dpmanifolds.errors import ArgumentError, NotAvailableError
 from dpmanifolds.manifolds import Euclidean
 from dpmanifolds.releases.release import Release
-from dpmanifolds.sums import Facts, error_metric, error_quantile
+from dpmanifolds.sums import Facts, SumShape, error_metric, error_quantile
 from dpmanifolds.sums.steps import is_flat
 
 __all__ = ["ConfidenceRegion", "confidence_region", "population_region"]
@@ -117,6 +117,11 @@ def population_region(release: Release, spread: float, level: float = 0.9) -> Co
     level = _checked_level(level)
     spread = positive_number("spread", spread)
     _needs_one_draw(release)
+    if release.public is not None:
+        raise NotAvailableError(
+            "with a public sample records are clipped to what the noise lets through, not to where they live: no "
+            "region for the population is known. What to expect is in release.public."
+        )
     if release.statistic not in ("mean", "class mean") or release.n is None:
         raise NotAvailableError(f"a region for the population is known for means only; this is a {release.statistic}.")
     domain, miss = release.domain, (1 - level) / 2
@@ -145,10 +150,17 @@ def _average_at_most(n: int, spread: float, largest: float, miss: float) -> floa
 
 
 def _noise_radius(release: Release, domain: Any, level: float) -> float:
-    facts = Facts(domain, release.sensitivity, release.sensitivity)
+    facts = Facts(domain, release.sensitivity, release.sensitivity, shape=_shape(release, domain))
     radius = error_quantile(release.mechanism, release.numerics, facts, release.scale, release.guarantee, level)
     # the statistic, and its noise, were rounded to the lattice
     return radius + math.sqrt(domain.manifold.dim) * (release.step or 0.0)
+
+
+def _shape(release: Release, domain: Any) -> SumShape | None:
+    """Of the sum, where the noise has the shape of an ellipsoid."""
+    if domain.body is None or release.sensitivity.theorem != "B1":
+        return None
+    return SumShape(domain.body.count, domain.radius, release.n or 1, release.sensitivity.adjacency, axes=domain.body)
 
 
 def _about(release: Release) -> str:

@@ -38,7 +38,7 @@ from dpmanifolds.records.prepare import check_block, record_array
 from dpmanifolds.records.source import source_of
 from dpmanifolds.releases.mean import release_mean
 from dpmanifolds.releases.release import Release
-from dpmanifolds.releases.statistic import ON_INVALID, Request
+from dpmanifolds.releases.statistic import ON_INVALID, Request, warn_of_noise
 from dpmanifolds.statistics import MeanResult, frechet_mean
 from dpmanifolds.statistics.solver_error import solver_tolerance
 from dpmanifolds.sums import choose, mean_facts
@@ -62,6 +62,7 @@ def private_frechet_mean(request: Request, points: Any, group_by: Any, mechanism
         sums = replace(request, mechanism=law.name, numerics=law.numerics)
         return release_mean(sums, sums.read(points, group_by, once=True))
     statistic = computed_mean(domain, records).point
+    warn_of_noise(domain, law.expected_error)
     request.spend("mean", law.guarantee, n, mechanism=law.name, numerics=law.numerics, domain=domain)
     drawn = law.draw(statistic, records=records, rng=request.account.rng)
     return request.release(law, drawn, statistic="mean", n=n, reason=chosen.reason)

@@ -9,28 +9,77 @@ is left. The promise is the composition of all stages (docs/proofs/sums.md, sect
 from __future__ import annotations
 
 import math
-from dataclasses import replace
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+from functools import lru_cache
+from typing import NamedTuple
 
 import numpy as np
+from scipy import special
 
 from dpmanifolds._arrays import Array
 from dpmanifolds._points import host
 from dpmanifolds.domains import Ball, Domain
-from dpmanifolds.errors import ArgumentError
+from dpmanifolds.errors import ArgumentError, NotAvailableError
 from dpmanifolds.manifolds import Euclidean
-from dpmanifolds.privacy import Budget, compose
+from dpmanifolds.privacy import ApproxDP, Budget, Guarantee, compose, split
 from dpmanifolds.releases.release import Release
-from dpmanifolds.releases.statistic import Request, best_cut
-from dpmanifolds.sums import ExpectedError
+from dpmanifolds.releases.statistic import Account, Request, best_cut, warn_of_noise
+from dpmanifolds.sums import ExpectedError, Mechanism
 from dpmanifolds.sums.counts import PERSON_UNIT, CountsNoise, DistanceBins, counts_noise
 from dpmanifolds.sums.shrink_spectrum import fit_total
-from dpmanifolds.sums.steps import move_plan
-from dpmanifolds.sums.total import RecordSums
+from dpmanifolds.sums.steps import StepPlan, move_plan
+from dpmanifolds.sums.total import ExactSum, RecordSums, check_rules
 
-__all__ = ["refined_mean", "release_counts"]
+__all__ = ["decide_rounds", "plan_rounds", "refined_mean", "release_counts"]
 
-_HISTOGRAM_SHARE, _ROUGH_SHARE = 0.05, 0.15
+# by whether ε adds up
+_HISTOGRAM_SHARE, _ROUGH_SHARE = {False: 0.05, True: 0.04}, 0.15
 _EDGES = 24
+# standard deviations of a noisy count that make a histogram clear
+_CLEAR = 25.0
+_FINE = 7.0
+# how much worse than one shot in the same ball a cut of (ε, δ) must be for a better one to be searched for
+_WORTH = 1.05
+_TRIES, _CLOSE = 7, 0.05
+_NO_ACCOUNT = Account(None, None, None)
+
+
+@dataclass(frozen=True)
+class _Rounds:
+    """What each round spends and promises: all of it public."""
+
+    noise: CountsNoise
+    plans: tuple[StepPlan, ...]
+    """A rough mean for every round but the last, and the mean itself."""
+    promise: Guarantee
+
+
+def decide_rounds(request: Request, records: RecordSums) -> int:
+    """What refine="auto" means: 1 where a paid radius costs at most 6 % whatever the records are, else 0.
+
+    Decided by public facts alone: the kind of domain, the noise on a count, which the budget sets, and the number of
+    records. From n = 25 standard deviations of a noisy count on (`_CLEAR`) the histogram shows where the records are,
+    and what is left to lose is its share of the budget; below, it may mistake noise for records. Nor may a count be
+    uncertain by more than `_FINE` times the records that, all at the edge of the ball and on one side, move the mean as
+    far as its noise does: in few dimensions a pure budget leaves a histogram too coarse for noise so small. Records
+    that can be read only once, or whose number nobody knows before reading them, are released in one shot; so are those
+    of other domains than balls.
+    """
+    n = request.guess or records.known_count
+    if n is None or records.source.is_single_use or not isinstance(request.domain, Ball):
+        return 0
+    if request.numerics == "lattice":
+        return 0
+    ways = split(request.budget, _shares(request.budget, 1))
+    if not any(_CLEAR * _counts(request, way[0], 1).deviation <= n for way in ways):
+        return 0
+    try:
+        planned = plan_rounds(request, n, 1, _unit(records))
+    except NotAvailableError:
+        return 0
+    as_far = n * planned.plans[0].expected_error.mean / request.domain.radius
+    return int(planned.noise.deviation <= min(n / _CLEAR, _FINE * as_far))
 
 
 def refined_mean(request: Request, records: RecordSums, rounds: int) -> Release:
@@ -39,92 +88,180 @@ def refined_mean(request: Request, records: RecordSums, rounds: int) -> Release:
     if not isinstance(domain, Ball):
         raise ArgumentError(f"refine shrinks a Ball; got {type(domain).__name__}. Use refine=0.")
     n = request.guess or records.count
-    unit = 1 if records.persons is None else PERSON_UNIT
-    parts = _best_parts(request, n, rounds)
-    noise = counts_noise(_EDGES, parts[0], request.unit, unit=unit, adjacency=request.adjacency)
-    rough = replace(request, steps=1)
-    plans = [(request if part is parts[-1] else rough).plan(n, part) for part in parts[1:]]
-    promise = compose(noise.guarantee.k_fold(rounds), *(plan.guarantee for plan in plans))
-    request.walk().first_look(records, plans[0])
-    request.spend("refined mean", promise, n, rounds=rounds, domain=domain)
-    base, stages = host(domain.center), list[Release]()
-    moved = floor = 0.0
-    for plan in plans:
+    if n == 0:
+        raise ArgumentError("is empty: at least one record is needed.", argument="points")
+    planned = plan_rounds(request, n, rounds, _unit(records))
+    noise, base = planned.noise, host(domain.center)
+    # what a centre too close to the edge of the manifold makes fail, fails before anything is spent
+    request.walk().look(base, planned.plans[0].laws[0])
+    bins = distance_bins(request, base, noise.unit)
+    looked = records.total(bins)
+    if request.substitute is None:
+        check_rules(looked, domain.manifold.rules, domain.manifold)
+    # noise and ball shrink together
+    warn_of_noise(domain, planned.plans[-1].expected_error)
+    request.spend("refined mean", planned.promise, n, rounds=rounds, domain=domain)
+    stages, floor, moved = list[Release](), 0.0, Moved(0.0, 0.0)
+    seen: ExactSum | None = looked
+    for plan in planned.plans:
+        bins = distance_bins(request, base, noise.unit)
+        counts = noise.draw((seen or records.total(bins)).integers, request.account.rng)
         # each ball is chosen for the noise of its own mean, from the whole of the public one
-        ball, moved, counted = _shrunk(request, records, base, noise, n, floor, plan.expected_error.mean)
+        ball, moved = shrink_ball(request, bins, counts, noise, n, floor, plan.expected_error.mean)
         # what a mechanism promises is a function of its part of the budget alone, whatever the ball is
         settled, walk = move_plan(plan, ball), request.walk(ball)
         taken = walk.take(records, settled, base)
-        stages += [counted, *request.release_steps(walk, settled, taken)]
-        base = taken[-1].drawn.point
-        floor = 4 * math.hypot(settled.expected_error.mean, moved)
+        stages += [release_counts(request, noise, counts, n), *request.release_steps(walk, settled, taken)]
+        base, seen = taken[-1].drawn.point, None
+        floor = 4 * math.hypot(settled.expected_error.mean, moved.likely)
     last = stages.pop()
     assert last.expected_error is not None
-    error = _with_clipping(last.expected_error, moved)
-    return replace(last, guarantee=promise, expected_error=error, stages=tuple(stages))
+    error = add_clipping(last.expected_error, settled.last, moved)
+    return replace(last, guarantee=planned.promise, expected_error=error, stages=tuple(stages))
 
 
-def _with_clipping(error: ExpectedError, moved: float) -> ExpectedError:
-    """The noise's error and what clipping may have moved the mean by, together."""
-    factor = math.hypot(1.0, moved / error.mean)
+def add_clipping(error: ExpectedError, law: Mechanism, moved: Moved) -> ExpectedError:
+    """The noise's error and what clipping may have moved the mean by, together.
+
+    The 90 % are 95 % for the noise and 95 % for the bound on clipping.
+    """
+    if moved.most == 0:
+        return error
+    factor = math.hypot(1.0, moved.likely / error.mean)
+    wider = law.error_quantile(0.95) / law.error_quantile(0.9)
     return replace(
-        error, mean=factor * error.mean, radius_90=factor * error.radius_90, mean_at_edge=factor * error.mean_at_edge
+        error,
+        mean=factor * error.mean,
+        radius_90=wider * error.radius_90 + moved.most,
+        mean_at_edge=factor * error.mean_at_edge,
+        clipping=moved.most,
     )
 
 
-def _best_parts(request: Request, n: int, rounds: int) -> tuple[Budget, ...]:
-    """A part for each histogram, for each rough mean, and for the last: the cut whose last part errs least."""
+def _shares(budget: Budget, rounds: int) -> list[float]:
+    """Of each histogram, of each rough mean, and of the last mean. Where ε adds up, a share costs twice as much."""
+    histogram = _HISTOGRAM_SHARE[budget.bounded_loss]
     rough = [_ROUGH_SHARE / (rounds - 1)] * (rounds - 1) if rounds > 1 else []
-    shares = [_HISTOGRAM_SHARE] * rounds + rough
-
-    def plan(*way: Budget) -> tuple[tuple[Budget, ...], float]:
-        return (way[0], *way[rounds:]), request.plan(n, way[-1]).expected_error.mean
-
-    return best_cut(request.budget, [[*shares, 1 - math.fsum(shares)]], plan, lambda found: found[1])[0]
+    shares = [histogram] * rounds + rough
+    return [*shares, 1 - math.fsum(shares)]
 
 
-def _shrunk(
+def _counts(request: Request, part: Budget, unit: int) -> CountsNoise:
+    return counts_noise(_EDGES, part, request.unit, unit=unit, adjacency=request.adjacency)
+
+
+def _unit(records: RecordSums) -> int:
+    return 1 if records.persons is None else PERSON_UNIT
+
+
+def plan_rounds(request: Request, n: int, rounds: int, unit: int) -> _Rounds:
+    """Worked out once for the same public facts."""
+    return _best_rounds(replace(request, account=_NO_ACCOUNT), n, rounds, unit)
+
+
+@lru_cache(maxsize=32)
+def _best_rounds(request: Request, n: int, rounds: int, unit: int) -> _Rounds:
+    """The cut of the budget whose last mean errs least.
+
+    A point (ε, δ) is also cut so that the histogram gets its share of the Gaussian μ, and the means what is left of the
+    point itself, searched for so that the whole composition keeps it.
+    """
+    shares = _shares(request.budget, rounds)
+
+    def plan(*way: Budget) -> _Rounds:
+        noise = _counts(request, way[0], unit)
+        rough = replace(request, steps=1)
+        last = len(way) - 1
+        plans = tuple((request if number == last else rough).plan(n, way[number]) for number in range(rounds, len(way)))
+        promise = compose(noise.guarantee.k_fold(rounds), *(each.guarantee for each in plans))
+        return _Rounds(noise, plans, promise)
+
+    def error(found: _Rounds) -> float:
+        return found.plans[-1].expected_error.mean
+
+    best = best_cut(request.budget, [shares], plan, error)
+    whole = request.plan(n).expected_error.mean
+    if isinstance(request.budget, ApproxDP) and rounds == 1 and error(best) > _WORTH * whole:
+        rest = _rest(request.budget, best.noise.guarantee, lambda part: request.plan(n, part).guarantee)
+        if rest is not None:
+            last = request.plan(n, rest)
+            other = _Rounds(best.noise, (last,), compose(best.noise.guarantee, last.guarantee))
+            best = min(best, other, key=error)
+    return best
+
+
+def _rest(budget: ApproxDP, spent: Guarantee, promise: Callable[[Budget], Guarantee]) -> ApproxDP | None:
+    """About the largest part (xε, .95δ) whose promise keeps the budget together with what is spent: by secants."""
+    tried: list[tuple[float, float]] = []
+    found, share = None, 0.95
+    for _ in range(_TRIES):
+        part = ApproxDP(share * budget.epsilon, 0.95 * budget.delta)
+        together = compose(spent, promise(part))
+        excess = math.log(max(float(together.delta(budget.epsilon)), 1e-300) / budget.delta)
+        if together.fits(budget, strict=True) and (found is None or part.epsilon > found.epsilon):
+            found = part
+            if excess > -_CLOSE:
+                break
+        tried.append((share, excess + _CLOSE / 2))
+        if len(tried) == 1:
+            share += 0.02 if excess < 0 else -0.05
+            continue
+        (one, first), (two, second) = tried[-2:]
+        slope = (second - first) / (two - one) if two != one else 0.0
+        if slope <= 0:
+            break
+        share = min(max(two - second / slope, 0.3), 0.9999)
+    return found
+
+
+def distance_bins(request: Request, base: Array, unit: int) -> DistanceBins:
+    """Edges go down from the largest distance in the public ball by factors of √2."""
+    ball = request.domain
+    reach = ball.radius + float(ball.manifold.dist(host(ball.center), base))
+    edges = reach * 2.0 ** (-np.arange(_EDGES)[::-1] / 2)
+    return DistanceBins(ball.manifold, base, request.substitute, edges=edges, unit=unit)
+
+
+class Moved(NamedTuple):
+    """What clipping to a ball moves the mean of the records of the public ball by."""
+
+    likely: float
+    """By the counts as they were released: the length is at most this, but for their noise."""
+    most: float
+    """But for one release in twenty."""
+
+
+def shrink_ball(
     request: Request,
-    records: RecordSums,
-    base: Array,
+    bins: DistanceBins,
+    counts: np.ndarray,
     noise: CountsNoise,
     n: int,
     floor: float,
     error: float,
-) -> tuple[Ball, float, Release]:
-    """The ball around the public point that suits the mean best, what clipping to it moves, and the histogram behind.
+) -> tuple[Ball, Moved]:
+    """The ball around the public point that suits the mean best, and what clipping to it moves.
 
     All of this is post-processing of the histogram, whose counts are first projected onto those that are possible: none
-    below 0, and n together. Edges e go down from the largest distance by factors of √2. At edge e the noise of the mean
-    errs by `error`·e/r, r the radius of the public ball, and clipping moves it by at most Σ count·(middle of the bin −
-    e)/n over the bins beyond: the edge with the least √(noise² + moved²) is taken. Never below the floor, four times
-    the error with which the point itself was released.
+    below 0, and n together. At edge e the noise of the mean errs by `error`·e/r, r the radius of the public ball, and
+    clipping moves it by at most Σ count·(middle of the bin − e)/n over the bins beyond: the edge with the least
+    √(noise² + moved²) is taken. Never below the floor, four times the error with which the point itself was released.
     """
-    ball = request.domain
+    ball, edges = request.domain, bins.edges
     assert isinstance(ball, Ball)
-    manifold = ball.manifold
-    reach = ball.radius + float(manifold.dist(host(ball.center), base))
-    edges = reach * 2.0 ** (-np.arange(_EDGES)[::-1] / 2)
-    bins = DistanceBins(
-        manifold,
-        base,
-        request.substitute,
-        edges=edges,
-        unit=noise.unit,
-    )
-    counts = noise.draw(records.total(bins).integers, request.account.rng)
-    counted = release_counts(request, noise, counts, n)
+    assert edges is not None
     total = float(n) if request.guess is None else max(1.0, float(np.sum(counts)))
-    radius, moved = best_radius(counts, edges, total, error / ball.radius, floor)
-    if radius < ball.radius and radius < manifold.injectivity_radius:
-        return Ball(manifold, base, radius), moved, counted
-    return ball, 0.0, counted
+    radius, likely = best_radius(counts, edges, total, error / ball.radius, floor)
+    if radius >= min(ball.radius, ball.manifold.injectivity_radius):
+        return ball, Moved(0.0, 0.0)
+    most = moved_at_most(counts, edges, total, radius, noise)
+    return Ball(ball.manifold, bins.base, radius), Moved(likely, max(most, likely))
 
 
 def best_radius(
     counts: np.ndarray, edges: np.ndarray, total: float, error: float, floor: float = 0.0
 ) -> tuple[float, float]:
-    """Where noise and clipping cost least together, and what clipping moves the mean by at most; see `_shrunk`.
+    """Where noise and clipping cost least together, and what clipping moves the mean by at most; see `shrink_ball`.
 
     >>> best_radius(np.array([2.0, 98.0, 1.0, -3.0]), np.array([1.0, 2.0, 4.0, 8.0]), 100.0, error=0.1)
     (2.0, 0.005522847498307936)
@@ -137,6 +274,29 @@ def best_radius(
         moved = float(np.sum(likely[number + 1 :] * np.maximum(middles[number:] - radius, 0.0))) / total
         found.append((math.hypot(error * radius, moved), radius, moved))
     return min(found)[1:]
+
+
+def moved_at_most(
+    counts: np.ndarray, edges: np.ndarray, total: float, radius: float, noise: CountsNoise, miss: float = 0.05
+) -> float:
+    """A bound on Σ(distance − radius)⁺/n for distances cut at the last edge; fails with probability `miss` at most.
+
+    No record of a bin is farther than its upper edge, so Σ count·(edge − radius)⁺ over the bins is a bound, and its
+    noise is a sum of independent ones with these weights w: σ|w|·Φ⁻¹(1 − p) bounds a Gaussian one but for p, and
+    (log(1/p) − Σlog(1 − t²b²w²))/t, for any t < 1/(b·max w), discrete Laplace noise of scale b, whose moments grow no
+    faster (Chernoff). p is `miss` over the number of edges: the radius was chosen by the same counts.
+    """
+    weights = np.maximum(edges - radius, 0.0)
+    if not np.any(weights > 0):
+        return 0.0
+    each = miss / len(edges)
+    if noise.is_gaussian:
+        slack = noise.deviation * float(np.linalg.norm(weights) * special.ndtri(1 - each))
+    else:
+        sizes = noise.deviation / math.sqrt(2) * weights
+        t = np.linspace(0.01, 0.99, 99)[:, None] / np.max(sizes)
+        slack = float(np.min((math.log(1 / each) - np.sum(np.log1p(-((t * sizes) ** 2)), axis=1)) / t[:, 0]))
+    return min(max(float(counts @ weights) + slack, 0.0) / total, float(edges[-1]) - radius)
 
 
 def release_counts(request: Request, noise: CountsNoise, counts: np.ndarray, n: int) -> Release:

@@ -19,21 +19,21 @@ from typing import Any
 
 import numpy as np
 
-from dpmanifolds._arrays import Array
-from dpmanifolds._points import has_parts, host, on_host
+from dpmanifolds._points import host, on_host
 from dpmanifolds._validate import choice
-from dpmanifolds.data import DescriptorDomain
 from dpmanifolds.descent.descent import DescentDetails
-from dpmanifolds.domains import Ball, Domain, WholeSpace
-from dpmanifolds.errors import ArgumentError, DPManifoldsError
-from dpmanifolds.manifolds import Manifold, manifold_from_json
+from dpmanifolds.domains import Ball, Domain, Ellipsoid
+from dpmanifolds.errors import ArgumentError, DPManifoldsError, NoiseExceedsDomainWarning
+from dpmanifolds.manifolds import Manifold
 from dpmanifolds.privacy import Budget, Guarantee, Sensitivity
+from dpmanifolds.releases.written import domain_from_json, domain_to_json, point_from_json, point_to_json
 from dpmanifolds.sums import Draw, ExpectedError, Mechanism
+from dpmanifolds.sums.public import PublicPart
 
 __all__ = ["Release", "release_of"]
 
 _SCHEMA = 2
-_DTYPES = ("float64", "complex128", "float32", "complex64")
+_DIRECTIONS = ("second moment", "covariance", "counts", "contrast")
 _NUMERICS = {
     "rounded": "rounded: exactly rounded noise on a public lattice; the promise holds for the bits that are "
     "shown, given ideal random bits",
@@ -100,6 +100,8 @@ class Release:
     """Earlier releases that this one was built on; the guarantee pays for them too."""
     descent: DescentDetails | None = None
     """Steps, batches and noise, where the value was descended to; `domain` is then where iterates were kept."""
+    public: PublicPart | None = None
+    """What a public sample contributed, where there was one."""
     version: str = field(default_factory=_this_version)
     """Of the package that made it."""
 
@@ -139,10 +141,31 @@ class Release:
                 "Every record was embedded in the flat space around the manifold, and shortened to the public body "
                 "that holds the domain there. How many were is private and not told."
             )
-        where = f"within {self.domain.radius:.4g} of the public centre" if isinstance(self.domain, Ball) else "domain"
+        if self.expected_error is not None and self.expected_error.clipping > 0:
+            return (
+                f"Every record was clipped onto a ball whose radius, {self.domain.radius:.4g}, was paid for. It moved "
+                f"the mean of the records of the public ball by at most {self.expected_error.clipping:.4g} in 19 of 20 "
+                "releases, which the 90 % include; of records outside of the public ball nothing is promised."
+            )
+        where = "domain"
+        if isinstance(self.domain, Ball):
+            where = f"within {self.domain.radius:.4g} of the public centre"
+        elif isinstance(self.domain, Ellipsoid):
+            where = f"an ellipsoid of {self.domain.axes.size} axes up to {self.domain.radius:.4g} at the public centre"
         return (
-            f"Every record was clipped onto the public domain ({where}). How many were moved is private and not told."
+            f"Every record was clipped onto the public domain ({where}). How many were moved is private and not told. "
+            "Errors are about the clipped records; what clipping moved is not in them."
         )
+
+    @property
+    def noise_warning(self) -> str:
+        """That the noise is as large as the domain, where it is: a function of the expected error and of the domain.
+
+        Numbers are no points of the domain, and single directions can stand out of noise that is longer in all.
+        """
+        error = self.expected_error
+        points = not isinstance(self.value, float) and self.statistic not in _DIRECTIONS
+        return NoiseExceedsDomainWarning.words if points and error is not None and error.exceeds(self.domain) else ""
 
     @property
     def numerics_statement(self) -> str:
@@ -205,6 +228,7 @@ class Release:
             "reproducible": self.reproducible,
             "stages": [stage._as_dict() for stage in self.stages],
             "descent": None if self.descent is None else asdict(self.descent),
+            "public": None if self.public is None else asdict(self.public),
         }
 
     @classmethod
@@ -255,6 +279,7 @@ class Release:
             reproducible=bool(data["reproducible"]),
             stages=tuple(cls._from_dict(stage) for stage in data["stages"]),
             descent=None if data.get("descent") is None else DescentDetails(**data["descent"]),
+            public=None if data.get("public") is None else PublicPart(**data["public"]),
         )
 
 
@@ -304,8 +329,10 @@ def _summarize(release: Release) -> str:
     stages = ""
     if release.stages:
         stages = f"  Stages before it: {len(release.stages)}; the promise covers all of them together.\n"
+    public = "" if release.public is None else f"  {release.public}\n"
     if release.descent is not None:
         stages += f"  By descent: {release.descent}.\n"
+    noise = f"  WARNING: {release.noise_warning}.\n" if release.noise_warning else ""
     warning = ""
     if release.reproducible:
         warning = (
@@ -325,6 +352,7 @@ def _summarize(release: Release) -> str:
         f"  It holds whatever else that someone knows or will learn, and whatever is computed from the release.\n"
         f"\nHow good it is\n"
         f"  Distance to the answer without privacy: {error}.\n"
+        f"{noise}{public}"
         f"  {release.clipping_statement}\n"
         f"\nWhat it rests on\n"
         f"  Mechanism: {release.mechanism}, scale {release.scale:.6g} ({release.reason}).\n"
@@ -335,51 +363,3 @@ def _summarize(release: Release) -> str:
         f"  The centre, the radius, n and the budget must have been chosen without looking at the records.\n"
         f"{warning}"
     )
-
-
-def point_to_json(point: Array) -> Any:
-    """Nested lists with a dtype; complex numbers as pairs; a tuple for a product."""
-    if has_parts(point):
-        return [point_to_json(part) for part in point]
-    array = np.asarray(point)
-    numbers = np.stack([array.real, array.imag], axis=-1) if np.iscomplexobj(array) else array
-    return {"dtype": str(array.dtype), "values": numbers.astype(np.float64).tolist()}
-
-
-def point_from_json(data: Any) -> Array:
-    """What `point_to_json` wrote."""
-    if isinstance(data, list):
-        return tuple(point_from_json(part) for part in data)
-    if data["dtype"] not in _DTYPES:
-        raise ArgumentError(f"a point has one of the dtypes {', '.join(_DTYPES)}; got {data['dtype']!r}.")
-    numbers = np.asarray(data["values"], dtype=np.float64)
-    if data["dtype"].startswith("complex"):
-        numbers = numbers[..., 0] + 1j * numbers[..., 1]
-    return numbers.astype(data["dtype"])
-
-
-def domain_to_json(domain: Domain) -> dict[str, Any]:
-    """A ball, the domain of image descriptors, or a user's own domain, of which only the description is kept."""
-    if isinstance(domain, Ball):
-        described: dict[str, Any] = {"kind": "ball", "center": point_to_json(domain.center), "radius": domain.radius}
-    elif isinstance(domain, WholeSpace):
-        described = {"kind": "all", "center": point_to_json(domain.center)}
-    elif isinstance(domain, DescriptorDomain):
-        return {"kind": "descriptors", "channels": domain.channels, "eta": domain.eta}
-    else:
-        raise ArgumentError(
-            f"a release over {domain!r} cannot be written down: JSON knows Ball and DescriptorDomain. Keep the release "
-            "in memory, or promise a Ball."
-        )
-    return {**described, "manifold": domain.manifold.to_json()}
-
-
-def domain_from_json(data: Any) -> Domain:
-    """What `domain_to_json` wrote."""
-    if data["kind"] == "ball":
-        return Ball(manifold_from_json(data["manifold"]), point_from_json(data["center"]), data["radius"])
-    if data["kind"] == "all":
-        return WholeSpace(manifold_from_json(data["manifold"]), point_from_json(data["center"]))
-    if data["kind"] == "descriptors":
-        return DescriptorDomain(data["channels"], data["eta"])
-    raise ArgumentError(f"no domain is of the kind {data['kind']!r}.")

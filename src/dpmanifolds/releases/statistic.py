@@ -17,11 +17,11 @@ from dpmanifolds._arrays import Array
 from dpmanifolds._points import host
 from dpmanifolds._validate import choice, positive_integer, shown
 from dpmanifolds.domains import Ball, Domain
-from dpmanifolds.errors import ArgumentError, NotAvailableError
+from dpmanifolds.errors import ArgumentError, NoiseExceedsDomainWarning, NotAvailableError, warn_user
 from dpmanifolds.privacy import Budget, Guarantee, split
 from dpmanifolds.privacy.budget import checked_budget
 from dpmanifolds.releases.release import Release, release_of
-from dpmanifolds.sums import ADJACENCIES, TANGENT, Draw, Mechanism
+from dpmanifolds.sums import ADJACENCIES, TANGENT, Draw, ExpectedError, Mechanism
 from dpmanifolds.sums.steps import StepPlan, plan_steps
 from dpmanifolds.sums.total import RecordSums, read_records
 from dpmanifolds.sums.walk import Stage, Walk, generator_of
@@ -36,6 +36,7 @@ __all__ = [
     "check_request",
     "check_terms",
     "open_account",
+    "warn_of_noise",
 ]
 
 ON_INVALID = ("raise", "center")
@@ -217,14 +218,25 @@ def check_request(
     steps: int | str = "auto",
     kinds: tuple[str, ...] = SAFE,
     ball_for: str | None = None,
+    shaped: bool = False,
     **terms: Any,
 ) -> Request:
-    """The arguments of a mean by sums, or of what is built on one; `kinds` of numerics that it has."""
-    check_domain(domain, ball_for=ball_for)
+    """The arguments of a mean by sums, or of what is built on one.
+
+    `kinds` of numerics that it has; `shaped`: whether an ellipsoid will do.
+    """
+    if check_domain(domain, ball_for=ball_for).body is not None and not shaped:
+        raise ArgumentError(f"domain must be a Ball here, an ellipsoid is for means; got {domain!r}.")
     known = check_terms(budget, **terms)
     choice("numerics", numerics, kinds)
     choice("mechanism", mechanism, TANGENT)
     return Request(domain=domain, mechanism=mechanism, numerics=numerics, steps=steps, **vars(known))
+
+
+def warn_of_noise(domain: Domain, *errors: ExpectedError) -> None:
+    """Say, before anything is spent, that the noise is as large as the domain: from public facts alone."""
+    if any(error.exceeds(domain) for error in errors):
+        warn_user(NoiseExceedsDomainWarning.words, NoiseExceedsDomainWarning)
 
 
 def best_cut(

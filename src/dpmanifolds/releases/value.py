@@ -12,7 +12,7 @@ from dpmanifolds.domains import Ball, Domain
 from dpmanifolds.errors import ArgumentError, NotOnManifoldError
 from dpmanifolds.privacy import Budget, Sensitivity
 from dpmanifolds.releases.release import Release
-from dpmanifolds.releases.statistic import check_domain, check_terms
+from dpmanifolds.releases.statistic import check_domain, check_terms, warn_of_noise
 from dpmanifolds.sums import choose, value_facts
 
 __all__ = ["privatize"]
@@ -53,6 +53,7 @@ def privatize(
     facts = value_facts(domain, sensitivity, adjacency=adjacency, unit=terms.unit)
     chosen = choose(facts, budget, mechanism=mechanism, numerics=numerics)
     law, account = chosen.mechanism, terms.account
+    warn_of_noise(domain, law.expected_error)
     account.spend(statistic, law.guarantee, mechanism=law.name, numerics=law.numerics, domain=domain)
     return terms.release(law, law.draw(point, rng=account.rng), statistic=statistic, n=None, reason=chosen.reason)
 

@@ -72,6 +72,7 @@ def report_html(release: Release, *, notes: Sequence[str] = ()) -> str:
         _header(release, title),
         _seed_warning(release),
         _advisories(release),
+        _noise_warning(release),
         _cards(release),
         _section("What was released", _released(release, notes)),
         _section("The promise", _promise(release)),
@@ -128,6 +129,12 @@ def _advisories(release: Release) -> str:
         f"<div class='warning' role='alert'><strong>Known faults of version {escape(release.version)}.</strong>"
         f"<ul>{told}</ul></div>"
     )
+
+
+def _noise_warning(release: Release) -> str:
+    if not release.noise_warning:
+        return ""
+    return f"<p class='warning' role='alert'><strong>Little is told.</strong> {escape(release.noise_warning)}.</p>"
 
 
 def _style() -> str:
@@ -227,6 +234,8 @@ def _accuracy(release: Release) -> str:
         text = f"Distance to the answer without privacy: {error}."
     region = known_region(release, _LEVEL)
     parts = [_paragraph(text), _paragraph(release.clipping_statement)]
+    if release.public is not None:
+        parts.append(_paragraph(str(release.public)))
     if region is not None:
         how = {
             "coordinates": "measured in tangent coordinates at the public centre",

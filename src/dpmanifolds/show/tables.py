@@ -16,7 +16,7 @@ from dpmanifolds.show.words import in_flags
 
 if TYPE_CHECKING:
     from dpmanifolds.ledger import Ledger
-    from dpmanifolds.planning import Plan
+    from dpmanifolds.planning import Plan, PlanRow
 
 __all__ = ["aside", "facts", "left_in_words", "plan_notes", "plan_table", "progress", "result", "say", "working"]
 
@@ -63,7 +63,8 @@ def plan_table(plan: Plan) -> Table:
         table.add_column("budget", overflow="fold")
     table.add_column("mechanism", no_wrap=True)
     table.add_column("numerics", no_wrap=True)
-    for heading in ("mean error", "90 % within", "price"):
+    sampled = ["× sampling"] if plan.spread is not None else []
+    for heading in ("mean error", "90 % within", "price", *sampled):
         table.add_column(heading, justify="right", no_wrap=True)
     last = None
     for row in plan.rows:
@@ -75,18 +76,30 @@ def plan_table(plan: Plan) -> Table:
             cells.append(budget if budget != last else "")
         last = budget
         cells += [row.mechanism, row.numerics, f"{row.error.mean:.4g}", f"{row.error.radius_90:.4g}"]
-        table.add_row(*map(escape, [*cells, f"× {row.price:.3g}"]), style="bold" if row.chosen else None)
+        cells.append(f"× {row.price:.3g}")
+        if row.over_sampling is not None:
+            cells.append(f"{row.over_sampling:.3g}")
+        table.add_row(*map(escape, cells), style="bold" if row.chosen else None)
     return table
 
 
 def plan_notes(plan: Plan) -> list[str]:
     """What to know about the rows, each thing once."""
-    notes: dict[str, list[str]] = {}
+    notes: dict[tuple[str, ...], list[str]] = {}
+    several = len(plan.budgets) > 1
     for row in plan.rows:
         if row.available and row.note:
-            notes.setdefault(row.note, []).append(f"{row.mechanism} ({row.numerics})")
-    listed = [f"{', '.join(dict.fromkeys(names))}: {note}." for note, names in notes.items()]
-    return [in_flags(each, {"numerics": "--numerics"}) for each in (*listed, *plan.remarks)]
+            name = f"{row.mechanism} ({row.numerics})"
+            # what holds at one budget may not hold at another
+            where = [each.budget.in_words() for each in plan.rows if _same_way(each, row) and each.note == row.note]
+            at = f" at {'; '.join(where)}" if several and len(where) < len(plan.budgets) else ""
+            notes.setdefault((row.note, at), []).append(name)
+    listed = [f"{', '.join(dict.fromkeys(names))}{at}: {note}." for (note, at), names in notes.items()]
+    return [in_flags(each, {"numerics": "--numerics", "spread": "--spread"}) for each in (*listed, *plan.remarks)]
+
+
+def _same_way(a: PlanRow, b: PlanRow) -> bool:
+    return (a.mechanism, a.numerics) == (b.mechanism, b.numerics)
 
 
 def progress(items: list[T], words: str) -> Iterable[T]:

@@ -198,7 +198,7 @@ def _step(
     The step is shortened while the objective grows.
     """
     xp = namespace(here.pull)
-    step = _newton_direction(here, min(1e-3, max(gradient * gradient, tolerance / (8 * gradient))))
+    step = newton_direction(here, min(1e-3, max(gradient * gradient, tolerance / (8 * gradient))))
     size = norm(step)
     limit = min(manifold.injectivity_radius / 2, 4 / math.sqrt(max(map(abs, manifold.curvature_bounds)) or 1.0))
     step = step * (limit / xp.where(size > limit, size, xp.full_like(size, limit)))[..., None]
@@ -321,7 +321,7 @@ def _collected(records: Records, part: Callable[[int, Array, Array], Linearizati
     return total
 
 
-def _newton_direction(here: Linearization, accuracy: float) -> Array:
+def newton_direction(here: Linearization, accuracy: float) -> Array:
     """Solve Hess·step = pull by conjugate gradients, to a residual of `accuracy` times the right-hand side."""
     xp = namespace(here.pull)
     residual, step = here.pull, xp.zeros_like(here.pull)

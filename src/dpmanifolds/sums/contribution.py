@@ -29,12 +29,12 @@ import numpy as np
 
 from dpmanifolds._arrays import Array, clamp, like, namespace, to_numpy
 from dpmanifolds._points import as_block, in_double, like_parts, on_host, records_at, replace_rows
+from dpmanifolds.domains.axes import Axes
 from dpmanifolds.manifolds import Manifold
 from dpmanifolds.statistics.kernels.integers import BallRule, ball_columns, ball_rule, ball_sums
 
 __all__ = [
     "AtPoint",
-    "Axes",
     "Contribution",
     "DistanceContribution",
     "ScoreContribution",
@@ -151,42 +151,19 @@ class AtPoint(Contribution):
 
 
 @dataclass(frozen=True, eq=False)
-class Axes:
-    """The ellipsoid {U·diag(a)·w : |w| ≤ 1}: public lengths a > 0, and a public basis U, orthonormal up to rounding.
+class TangentContribution(AtPoint):
+    """log at the base less a public offset, moved onto the body, in units of its axes over 2^exponent.
+
+    The body is the ball of `radius`, or the ellipsoid of these axes times the radius, whose nearest point counts.
+    Replacing a record moves the sum by at most 2·2^exponent, adding one by half of that.
 
     >>> import numpy as np
     >>> from dpmanifolds import Euclidean
+    >>> from dpmanifolds.domains.axes import Axes
     >>> narrow = Axes(np.array([0.1, 1.0]))  # in units of the radius
     >>> pull = TangentContribution(Euclidean(2), np.zeros(2), radius=5.0, exponent=4, axes=narrow)
     >>> pull(np.array([[3.0, 0.0], [0.0, 3.0], [0.25, 0.0]]))[0].tolist()  # in sixteenths of each axis
     [[15, 0, 8], [0, 10, 0]]
-
-    Integers are those of w: the promise knows nothing of the axes, and the noise that is added to them takes the
-    ellipsoid's shape when U·diag(a) leads back (docs/proofs/sums.md, section 3).
-    """
-
-    lengths: np.ndarray
-    basis: np.ndarray | None = None
-    """Columns are directions; None: the coordinates themselves."""
-
-    def whiten(self, rows: Array) -> Array:
-        """w for each row of coordinates: one product for each record, so that it depends on no other."""
-        if self.basis is not None:
-            rows = (rows[:, None, :] @ like(self.basis, rows))[:, 0, :]
-        return rows / like(self.lengths, rows)
-
-    def restore(self, whitened: np.ndarray) -> np.ndarray:
-        """Coordinates for w (..., dim)."""
-        long: np.ndarray = whitened * self.lengths
-        return long if self.basis is None else long @ self.basis.T
-
-
-@dataclass(frozen=True, eq=False)
-class TangentContribution(AtPoint):
-    """log at the base less a public offset, shortened to the body, in units of its axes over 2^exponent.
-
-    The body is the ball of `radius`, or the ellipsoid of these axes times the radius. Replacing a record moves the sum
-    by at most 2·2^exponent, adding one by half of that.
     """
 
     radius: float = 1.0
@@ -196,7 +173,7 @@ class TangentContribution(AtPoint):
 
     @property
     def dim(self) -> int:  # type: ignore[override]
-        return self.manifold.dim
+        return self.manifold.dim if self.axes is None else self.axes.count
 
     @property
     def bound(self) -> int:  # type: ignore[override]
@@ -210,9 +187,10 @@ class TangentContribution(AtPoint):
         with np.errstate(all="ignore"):
             if self.offset is not None:
                 rows = rows - like(self.offset, rows)
-            if self.axes is not None:
-                rows = self.axes.whiten(rows)
-            return ball_integers(rows, self.exponent, radius=self.radius, usable=broken == 0), broken
+            if self.axes is None:
+                return ball_integers(rows, self.exponent, radius=self.radius, usable=broken == 0), broken
+            whitened = self.axes.whiten(rows / self.radius)
+            return ball_integers(whitened, self.exponent, usable=broken == 0), broken
 
     def sum_on_device(self, block: Array) -> tuple[np.ndarray, np.ndarray] | None:
         block = self.manifold.take_form(block)

@@ -10,11 +10,11 @@ from functools import cached_property
 from typing import Any, ClassVar, NamedTuple, Self
 
 import numpy as np
-from scipy import integrate, special
 
 from dpmanifolds._arrays import Array
 from dpmanifolds._validate import choice, positive_integer, positive_number, shown
 from dpmanifolds.domains import Domain
+from dpmanifolds.domains.axes import Axes
 from dpmanifolds.errors import ArgumentError, NotAvailableError
 from dpmanifolds.privacy import Budget, Guarantee, Sensitivity
 from dpmanifolds.privacy.guarantee import ADJACENCIES
@@ -29,7 +29,6 @@ __all__ = [
     "Facts",
     "Mechanism",
     "SumShape",
-    "edge_factor",
     "mean_facts",
     "root_up",
     "simulated_error",
@@ -108,6 +107,8 @@ class SumShape:
     """Whether the sum has a part for each class, and which one a record adds to is secret."""
     chord: float = 2.0
     """The integers of two records are at most chord·R apart."""
+    axes: Axes | None = None
+    """Of the ellipsoid, in units of the radius, that the ball of whitened coordinates stands for; None for a ball."""
 
     @property
     def counted(self) -> bool:
@@ -183,7 +184,9 @@ def mean_facts(
             "ones: private_mean(..., kind='extrinsic').",
             argument="domain",
         )
-    shape = SumShape(domain.manifold.dim, domain.radius, n, adjacency, labelled)
+    axes = domain.body
+    dim = domain.manifold.dim if axes is None else axes.count
+    shape = SumShape(dim, domain.radius, n, adjacency, labelled, axes=axes)
     finest = shape.finest
     moved = Sensitivity(
         shape.diameter(finest, gaussian=True) * shape.step(finest) * (1 + 2.0**-49),
@@ -261,12 +264,20 @@ class ExpectedError:
     """Expected geodesic distance at the worst point of the domain."""
     simulated: bool = False
     """Whether draws with a fixed seed stand in for an integral that has no one-dimensional form."""
+    clipping: float = 0.0
+    """What clipping to a radius that was paid for moved the answer by at most, but for one release in twenty: a part of
+    `radius_90`. 0 where no radius was paid for, and nothing is known of what clipping to the domain moved."""
+
+    def exceeds(self, domain: Domain) -> bool:
+        """Whether the noise is as large as the domain, so that a draw says little more than the public centre."""
+        return self.mean >= domain.radius
 
     def __str__(self) -> str:
         edge = ""
         if self.mean_at_edge > 1.05 * self.mean > 0:
             edge = f"; up to {self.mean_at_edge / self.mean:.2g} times that near the edge of the domain (curvature)"
-        return f"{self.mean:.4g} on average, within {self.radius_90:.4g} in 90 % of releases{edge}"
+        paid = f"; of these {self.clipping:.4g} for what a smaller ball may have cut off" if self.clipping > 0 else ""
+        return f"{self.mean:.4g} on average, within {self.radius_90:.4g} in 90 % of releases{paid}{edge}"
 
 
 class Draw(NamedTuple):
@@ -364,38 +375,6 @@ class Mechanism(ABC):
     def weakened(self, factor: float) -> Self:
         """The same with so much of its noise: it does not keep its guarantee, and shows audits that find it out."""
         return replace(self, scale=self.scale * factor)
-
-
-def edge_factor(domain: Domain) -> float:
-    """How much larger the mean geodesic error is at the edge of the domain than at its centre, for small noise.
-
-    exp at the centre stretches directions across the radius r by at most f = sinh(ar)/(ar), a² = −(lowest
-    curvature), and not along it. For an isotropic direction u₁² ~ Beta(½, (d−1)/2), hence E√(u₁² + f²(1 − u₁²)); 1
-    where the curvature is nowhere negative.
-
-    >>> from dpmanifolds import Ball, Hyperbolic
-    >>> round(edge_factor(Ball(Hyperbolic(2), Hyperbolic(2).origin, 3.0)), 2)
-    2.33
-    """
-    manifold = domain.manifold
-    lower = manifold.curvature_bounds[0]
-    if lower >= 0 or manifold.dim == 1:
-        return 1.0
-    reach = math.sqrt(-lower) * domain.radius
-    if reach > 300:
-        return math.inf
-    stretch = math.sinh(reach) / reach if reach > 1e-6 else 1.0
-    a, b = 0.5, (manifold.dim - 1) / 2
-    log_beta = float(special.betaln(a, b))
-
-    # u₁² = sin²t takes away both singularities of the Beta density
-    def integrand(t: float) -> float:
-        across = math.cos(t) ** 2
-        weight = 2 * math.cos(t) ** (2 * b - 1) / math.exp(log_beta) if across > 0 else 0.0
-        return weight * math.sqrt(1 - across + stretch * stretch * across)
-
-    value, _ = integrate.quad(integrand, 0.0, math.pi / 2, limit=200)
-    return max(float(value), 1.0)
 
 
 def simulated_error(distances: np.ndarray) -> ExpectedError:

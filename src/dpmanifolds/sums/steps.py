@@ -100,8 +100,12 @@ def plan_steps(
 
     `facts` go to `mean_facts`.
     """
+    if domain.body is not None and steps not in ("auto", 1):
+        raise ArgumentError(
+            f"must be 'auto' or 1 in an ellipsoid, which is looked at from its centre; got {steps!r}.", argument="steps"
+        )
     if steps == "auto":
-        counts = range(1, 2 if is_flat(domain.manifold) else most + 1)
+        counts = range(1, 2 if is_flat(domain.manifold) or domain.body is not None else most + 1)
     elif isinstance(steps, str):
         raise ArgumentError(f"must be 'auto' or a whole number of at least 1; got {steps!r}.", argument="steps")
     else:

@@ -88,7 +88,13 @@ class Walk:
         manifold = self.domain.manifold
         offset = self._offset(base) if manifold.is_hadamard else None
         return TangentContribution(
-            manifold, base, self.substitute, radius=self.domain.radius, offset=offset, exponent=law.exponent
+            manifold,
+            base,
+            self.substitute,
+            radius=self.domain.radius,
+            offset=offset,
+            exponent=law.exponent,
+            axes=self.domain.body,
         )
 
     def _offset(self, base: Array) -> np.ndarray | None:
@@ -125,13 +131,15 @@ class Walk:
             rule, total = first or (self.look(base, law), None)
             total, first = total or records.total(rule), None
             noisy = law.noisy_mean(total.integers, total.rows, self.rng)
-            drawn = noisy if rule.offset is None else noisy + rule.offset
+            noisy = noisy if rule.offset is None else noisy + rule.offset
+            drawn = noisy if rule.axes is None else rule.axes.restore(noisy)
             if number:
                 back = manifold.log_coordinates(base, behind)
                 point = self.reach(base, drawn * share_of_step(drawn, back, length, plan, number))
                 point = self._settle(law, point, plan.noises[number])
             else:
-                step = drawn if law.is_coordinatewise else law.shrink(drawn)
+                guess = noisy if law.is_coordinatewise else law.shrink(noisy)
+                step = guess if rule.axes is None else rule.axes.restore(guess)
                 point = self.reach(base, plan.gains[0] * step)
             shape = law.facts.shape
             count = None if shape is None or shape.counted else shape.count

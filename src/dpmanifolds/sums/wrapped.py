@@ -21,17 +21,16 @@ from abc import abstractmethod
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from fractions import Fraction
-from functools import cached_property, lru_cache
+from functools import cached_property
 from typing import Any, ClassVar, NamedTuple, Self
 
 import numpy as np
-from scipy import integrate, special
 
 from dpmanifolds._arrays import Array
 from dpmanifolds._points import host
 from dpmanifolds._validate import choice
 from dpmanifolds.domains import Ball
-from dpmanifolds.errors import ArgumentError, ScaleOutOfRangeError
+from dpmanifolds.errors import ArgumentError, NotAvailableError, ScaleOutOfRangeError
 from dpmanifolds.noise import LatticeGaussian, LatticeLaplace, RoundedGaussian, RoundedLaplace, as_generator
 from dpmanifolds.noise.norms import GaussianNorm, LaplaceNorm
 from dpmanifolds.privacy import (
@@ -40,11 +39,19 @@ from dpmanifolds.privacy import (
     Sensitivity,
     affordable_epsilon,
     affordable_mu,
+    affordable_shift,
 )
 from dpmanifolds.privacy.rounding import float_above
 from dpmanifolds.sums.estimate import shrink_lengths
 from dpmanifolds.sums.frames import point_at
-from dpmanifolds.sums.mechanism import Draw, ExpectedError, Facts, Mechanism, edge_factor
+from dpmanifolds.sums.mechanism import Draw, ExpectedError, Facts, Mechanism
+from dpmanifolds.sums.noise_lengths import (
+    edge_factor,
+    mean_of_laplaces,
+    noise_lengths,
+    quantile_of_laplaces,
+    share_of_length,
+)
 
 __all__ = [
     "WrappedGaussianMechanism",
@@ -58,9 +65,7 @@ _LARGEST_STEPS = 2.0**58
 _LARGEST_NOISE = 2.0**52
 _COARSEST = 8
 _INT64 = np.iinfo(np.int64)
-_SIMULATED_NUMBERS = 4_000_000
 _MOST_ENLARGEMENTS = 46
-_MOST_INTEGRATED = 1000
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -89,6 +94,12 @@ class WrappedMechanism(Mechanism):
         return self.facts.domain.manifold.dim if shape is None else shape.integers
 
     @property
+    def _told(self) -> int:
+        """How many of them are coordinates, and not a count."""
+        shape = self.facts.shape
+        return self.facts.domain.manifold.dim if shape is None else shape.dim
+
+    @property
     @abstractmethod
     def deviation(self) -> float:
         """The standard deviation of the noise in one coordinate, in units of the statistic."""
@@ -106,7 +117,10 @@ class WrappedMechanism(Mechanism):
         return self._noisy(np.array([min(max(value, low), high) for value in total], dtype=np.int64), rng)
 
     def noisy_mean(self, total: Sequence[int], rows: int, rng: Any = None) -> np.ndarray:
-        """Coordinates of the mean: an exact sum over `rows` records, over the public or the noisy number of them."""
+        """Coordinates of the mean: an exact sum over `rows` records, over the public or the noisy number of them.
+
+        Whitened ones where the body is an ellipsoid: its axes restore the others.
+        """
         shape, exponent = self.facts.shape, self.exponent
         if shape is None or exponent is None:
             raise ArgumentError("this mechanism was made for another statistic than a sum of integers.")
@@ -121,7 +135,7 @@ class WrappedMechanism(Mechanism):
         """The best guess of coordinates in the ball of the domain: post-processing, see `sums.estimate`."""
         lengths = np.linalg.norm(coordinates, axis=-1)
         gaussian = isinstance(self, WrappedGaussianMechanism)
-        dim, radius = self.facts.domain.manifold.dim, self.facts.domain.radius
+        dim, radius = self._told, self.facts.domain.radius
         wanted = shrink_lengths(lengths, dim=dim, radius=radius, sigma=self.scale, gaussian=gaussian)
         return np.asarray(coordinates * (wanted / np.maximum(lengths, 1e-300))[..., None])
 
@@ -180,6 +194,19 @@ class WrappedMechanism(Mechanism):
 
     def weakened(self, factor: float) -> Self:
         return replace(self, scale=self.scale * factor, sigma_steps=self._steps * factor)
+
+    @property
+    def _shaped(self) -> np.ndarray | None:
+        """Semi-axes over the longest of them, where noise has the shape of an ellipsoid."""
+        shape = self.facts.shape
+        return None if shape is None or shape.axes is None else shape.axes.lengths
+
+    def _shaped_error(self, probability: float) -> tuple[float, float]:
+        """Mean and quantile of its length."""
+        lengths, kind = self._shaped, "gaussian" if isinstance(self, WrappedGaussianMechanism) else "laplace"
+        assert lengths is not None
+        found = noise_lengths(lengths, "coordinatewise" if self.is_coordinatewise else kind, self.dim > lengths.size)
+        return self.scale * float(np.mean(found)), self.scale * float(np.quantile(found, probability))
 
     def _with_edge(self, mean: float, radius_90: float, *, simulated: bool = False) -> ExpectedError:
         domain = self.facts.domain
@@ -286,20 +313,25 @@ class WrappedGaussianMechanism(WrappedMechanism):
 
     @cached_property
     def expected_error(self) -> ExpectedError:
-        norm = GaussianNorm(self.facts.domain.manifold.dim, self.scale)
+        if self._shaped is not None:
+            return self._with_edge(*self._shaped_error(0.9), simulated=True)
+        norm = GaussianNorm(self._told, self.scale)
         return self._with_edge(norm.moment(1), norm.quantile(0.9))
 
     def error_quantile(self, probability: float) -> float:
-        return float(GaussianNorm(self.facts.domain.manifold.dim, self.scale).quantile(probability))
+        if self._shaped is not None:
+            return self._shaped_error(probability)[1]
+        return float(GaussianNorm(self._told, self.scale).quantile(probability))
 
 
 @dataclass(frozen=True, kw_only=True)
 class WrappedLaplaceMechanism(WrappedMechanism):
     """Density ∝ e^{−|c|/σ} at the centre.
 
-    Rounded: ε = Δ/σ exactly, with |c| the Euclidean norm and Δ in whole steps. Lattice: OpenDP's discrete Laplace on
-    each coordinate, |c| the ℓ1 norm, ε = √d·Δ/σ: more noise than rounded beyond one dimension. Both are no worse than
-    Laplace noise on the line with that ε (docs/proofs/accounts.md, A2).
+    Rounded: |c| is the Euclidean norm, and ε = Δ/σ exactly, Δ in whole steps; for budgets that are not pure the profile
+    of this noise in its own dimension is told, which has far less loss than its largest (docs/proofs/accounts.md, A5).
+    Lattice: OpenDP's discrete Laplace on each coordinate, |c| the ℓ1 norm, ε = √d·Δ/σ: more noise than rounded beyond
+    one dimension. That, and noise in several parts, is no worse than Laplace noise on the line with its ε (A2 there).
 
     >>> import numpy as np
     >>> from dpmanifolds import SPD, Ball, PureDP
@@ -317,12 +349,14 @@ class WrappedLaplaceMechanism(WrappedMechanism):
     def calibrate(cls, facts: Facts, budget: Budget, numerics: str) -> Self:
         on_lattice = choice("numerics", numerics, cls.offered_numerics) == "lattice"
         epsilon = affordable_epsilon(budget, on_the_line=True)
-        lattice = _lattice(facts, epsilon, gaussian=False, coordinatewise=on_lattice)
-        sigma = lattice.scale_for(epsilon)
         if not on_lattice:
-            return cls._on(lattice, sigma, facts, Guarantee.laplace(epsilon, **facts.labels), numerics)
-
-        shift = math.floor(lattice.moved)
+            guarantee = Guarantee.laplace(epsilon, **facts.labels)
+            if not budget.bounded_loss and _is_one_part(facts):
+                epsilon, guarantee = _with_own_profile(epsilon, guarantee, _dim(facts), budget)
+            lattice = _lattice(facts, epsilon, gaussian=False)
+            return cls._on(lattice, lattice.scale_for(epsilon), facts, guarantee, numerics)
+        lattice = _lattice(facts, epsilon, gaussian=False, coordinatewise=True)
+        sigma, shift = lattice.scale_for(epsilon), math.floor(lattice.moved)
         sigma, guarantee = _enlarged(
             sigma, budget, lambda scale: Guarantee.discrete_laplace(shift, scale, **facts.labels)
         )
@@ -343,60 +377,34 @@ class WrappedLaplaceMechanism(WrappedMechanism):
 
     @cached_property
     def expected_error(self) -> ExpectedError:
+        if self._shaped is not None:
+            return self._with_edge(*self._shaped_error(0.9), simulated=True)
         if self.is_coordinatewise:
-            mean = self.scale * _mean_norm_of_laplaces(self.dim)
+            mean = self.scale * mean_of_laplaces(self.dim)
             return self._with_edge(mean, self.error_quantile(0.9), simulated=True)
         norm = LaplaceNorm(self.dim, self.scale)
-        share = _share_of_length(self.facts.domain.manifold.dim, self.dim)
+        share = share_of_length(self._told, self.dim)
         return self._with_edge(share * norm.moment(1), share * norm.quantile(0.9))
 
     def error_quantile(self, probability: float) -> float:
+        if self._shaped is not None:
+            return self._shaped_error(probability)[1]
         if self.is_coordinatewise:
-            return self.scale * _quantile_of_laplaces(self.dim, probability)
+            return self.scale * quantile_of_laplaces(self.dim, probability)
         return float(LaplaceNorm(self.dim, self.scale).quantile(probability))
 
 
-def _share_of_length(part: int, dim: int) -> float:
-    """E|first `part` coordinates| of a uniform direction in R^dim: its square is Beta(part/2, (dim − part)/2)."""
-    if part == dim:
-        return 1.0
-    logs = [special.gammaln(x / 2) for x in (part + 1, dim, part, dim + 1)]
-    return math.exp(logs[0] + logs[1] - logs[2] - logs[3])
+def _is_one_part(facts: Facts) -> bool:
+    """Whether all noise is drawn together: a record that changes its class moves two draws, whose lengths add up."""
+    return facts.shape is None or not facts.shape.labelled
 
 
-@lru_cache(maxsize=256)
-def _quantile_of_laplaces(dim: int, probability: float) -> float:
-    return float(np.quantile(_norms_of_laplaces(dim), probability))
-
-
-@lru_cache(maxsize=64)
-def _norms_of_laplaces(dim: int) -> np.ndarray:
-    """√(y₁² + … + y_d²) of draws with a fixed seed, y_i independent with density ½e^{−|y|}."""
-    count = max(1000, min(40_000, _SIMULATED_NUMBERS // dim))
-    rng = np.random.default_rng(0)
-    if count * dim <= _SIMULATED_NUMBERS:
-        return np.asarray(np.linalg.norm(rng.laplace(size=(count, dim)), axis=-1))
-    return np.sqrt([np.sum(np.square(rng.laplace(size=dim))) for _ in range(count)])
-
-
-@lru_cache(maxsize=64)
-def _mean_norm_of_laplaces(dim: int) -> float:
-    """E√(y₁² + … + y_d²) for independent y_i with density ½e^{−|y|}.
-
-    E√S = (2√π)⁻¹∫(1 − E e^{−tS})t^{−3/2}dt, and with t = 1/4u² one coordinate has E e^{−ty²} = √π·u·erfcx(u). Beyond
-    1,000 dimensions √(2d)·(1 − 5/8d), from E S = 2d and Var S = 20d.
-
-    >>> round(_mean_norm_of_laplaces(1), 9)
-    1.0
-    """
-    if dim > _MOST_INTEGRATED:
-        return math.sqrt(2 * dim) * (1 - 5 / (8 * dim))
-
-    def integrand(u: float) -> float:
-        one = min(math.sqrt(math.pi) * u * float(special.erfcx(u)), 1.0)
-        return -math.expm1(dim * math.log(one)) if one > 0 else 1.0
-
-    knee = math.sqrt(dim)
-    near, _ = integrate.quad(integrand, 0.0, knee, limit=400, epsabs=1e-12, epsrel=1e-11)
-    far, _ = integrate.quad(lambda v: integrand(knee / v) * knee / (v * v), 0.0, 1.0, limit=400, epsabs=1e-10)
-    return float(2 / math.sqrt(math.pi) * (near + far))
+def _with_own_profile(loss: float, guarantee: Guarantee, dim: int, budget: Budget) -> tuple[float, Guarantee]:
+    """Δ/σ of ℓ2-Laplace noise in R^dim, and its promise; those of noise on the line where they are not worked out."""
+    try:
+        shift = affordable_shift(budget, dim)
+    except NotAvailableError:
+        return loss, guarantee
+    if shift <= loss:
+        return loss, guarantee
+    return shift, Guarantee.l2_laplace(shift, dim, adjacency=guarantee.adjacency, unit=guarantee.unit)

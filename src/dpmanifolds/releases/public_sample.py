@@ -1,0 +1,158 @@
+"""A mean with a public sample at hand: the sample says where to look and how, the records say the rest.
+
+>>> import numpy as np
+>>> import dpmanifolds as dpm
+>>> points = np.random.default_rng(0).normal(size=(400, 4)) * [2.0, 0.5, 0.1, 0.1]
+>>> ball = dpm.Ball(dpm.Euclidean(4), np.zeros(4), radius=10.0)
+>>> release = dpm.private_mean(points[80:], ball, dpm.GaussianDP(1.0), public_sample=points[:80], rng=0)
+>>> release.domain
+Ellipsoid(Euclidean(4), 4 axes from 1.32354 to 4.51529, from a public sample)
+
+Everything public is made of the sample, n and the budget before a record is read, and the sample is never compared with
+the records: a record's integers, the noise on their sum and the promise are those of any ellipsoid
+(docs/proofs/sums.md, section 8). What is made of the noisy sum is post-processing.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from functools import cache
+from typing import Any
+
+import numpy as np
+
+from dpmanifolds._arrays import Array
+from dpmanifolds._points import host
+from dpmanifolds.domains import Ball, Ellipsoid
+from dpmanifolds.domains.samples import check_sample, mean_of_sample
+from dpmanifolds.errors import ArgumentError, NotOnManifoldError
+from dpmanifolds.manifolds import Euclidean, Manifold
+from dpmanifolds.releases.release import Release
+from dpmanifolds.releases.statistic import Request
+from dpmanifolds.statistics.mean import newton_direction
+from dpmanifolds.sums import Draw, ExpectedError, mean_facts, offered
+from dpmanifolds.sums.public import LEAST_RECORDS, MOST_DIRECTIONS, Noise, PublicPart, SampleFit, fit_sample
+from dpmanifolds.sums.steps import StepPlan, is_flat, plan_steps
+from dpmanifolds.sums.total import RecordSums
+from dpmanifolds.sums.walk import Walk
+from dpmanifolds.sums.wrapped import WrappedMechanism
+
+__all__ = ["PublicSample", "read_sample"]
+
+_SOURCE = "a public sample"
+_NEARLY_ALL = 0.99
+_ACCURACY = 1e-6
+# what a Gaussian vector of any covariance keeps, 9 times in 10, in units of its root mean square length: no covariance
+# has more than that of one direction (Székely and Bakirov 2003)
+_WITHIN_90 = 1.6449
+
+
+@dataclass(frozen=True, eq=False)
+class PublicSample:
+    """Public records in the domain, and their mean."""
+
+    points: Array
+    center: Array
+    rows: np.ndarray
+    """Coordinates (m, dim) at the centre."""
+
+    def release(self, request: Request, records: RecordSums) -> Release | None:
+        """The mean; None where the domain alone is predicted to do better."""
+        if records.known_count is None:
+            records.source.refuse_single_use()
+        n = request.guess or records.count
+        fit = self._fit(request, n)
+        if request.plan(n).expected_error.mean <= fit.predicted:
+            return None
+        body = Ellipsoid(request.domain.manifold, self.center, fit.lengths, fit.basis, _SOURCE)
+        plan = plan_steps(
+            body,
+            n,
+            request.budget,
+            mechanism=request.mechanism,
+            numerics=request.numerics,
+            adjacency=request.adjacency,
+            unit=request.unit,
+        )
+        walk = Walk(body, self.center if request.mends else None, request.account.rng)
+        look = walk.first_look(records, plan)
+        law = plan.laws[0]
+        request.spend("mean", plan.guarantee, n, mechanism=law.name, numerics=law.numerics, domain=body)
+        noisy = law.noisy_mean(look.total.integers, look.total.rows, request.account.rng)
+        guess = self._correct(body.manifold, fit.guess(noisy / body.radius))
+        point = Walk(request.domain).reach(self.center, guess)
+        return self._told(request, plan, fit, body, Draw(point, body.body.restore(noisy)))
+
+    def _fit(self, request: Request, n: int) -> SampleFit:
+        manifold = request.domain.manifold
+        return fit_sample(
+            self.rows,
+            n,
+            _noise_for(request, n),
+            manifold.neighbour_covariance(self.center) if manifold.dim <= MOST_DIRECTIONS else None,
+            longest=_NEARLY_ALL * manifold.injectivity_radius,
+        )
+
+    def _correct(self, manifold: Manifold, guess: np.ndarray) -> np.ndarray:
+        """H⁻¹ of a tangent mean, H the sample's average Hessian of half the squared distance.
+
+        One step of Newton's method for the Fréchet mean of records like those of the sample; post-processing.
+        """
+        if is_flat(manifold) or manifold.is_product or manifold.dim > MOST_DIRECTIONS:
+            return guess
+        weights = np.full(len(self.rows), 1 / len(self.rows))
+        here = replace(manifold.linearize(self.center, self.points, weights, True), pull=guess)
+        found = np.asarray(newton_direction(here, _ACCURACY))
+        longest = 2 * float(np.linalg.norm(guess))
+        return found * min(1.0, longest / max(float(np.linalg.norm(found)), 1e-300))
+
+    def _told(self, request: Request, plan: StepPlan, fit: SampleFit, body: Ellipsoid, drawn: Draw) -> Release:
+        law = plan.laws[0]
+        shape = law.facts.shape
+        count = None if shape is None or shape.counted else shape.count
+        made = request.release(law, drawn, statistic="mean", n=count, reason=plan.reason, domain=body)
+        part = PublicPart(
+            records=len(self.rows),
+            axes=body.axes.size,
+            dim=body.manifold.dim,
+            predicted=fit.predicted,
+            of_center=fit.of_center,
+            noise=fit.noise_error,
+            structure=fit.structure,
+            weight=fit.weight,
+        )
+        error = ExpectedError(fit.predicted, _WITHIN_90 * fit.predicted, fit.predicted)
+        return replace(made, guarantee=plan.guarantee, expected_error=error, public=part)
+
+
+def read_sample(request: Request, sample: Any) -> PublicSample:
+    """A public sample, clipped to the ball that was promised, or an error that says what is wrong with it."""
+    domain = request.domain
+    if not isinstance(domain, Ball) or request.steps not in ("auto", 1):
+        raise ArgumentError(
+            "is for a mean in a Ball by one step, which is what the sample replaces further ones by; got "
+            f"{type(domain).__name__} with steps={request.steps!r}.",
+            argument="public_sample",
+        )
+    manifold = domain.manifold
+    points = host(check_sample(manifold, sample, at_least=LEAST_RECORDS, argument="public_sample"))
+    points = domain.clip(points)
+    center = mean_of_sample(manifold, points)
+    rows = np.asarray(manifold.log_coordinates(center, points), dtype=np.float64)
+    if not np.all(np.isfinite(rows)) or not bool(manifold.belongs(center)):
+        raise NotOnManifoldError("has no mean that its records can be looked at from.", argument="public_sample")
+    return PublicSample(points, center, rows)
+
+
+def _noise_for(request: Request, n: int) -> Noise:
+    """What the budget makes of the noise, by the number of directions: all public."""
+
+    @cache
+    def variance(count: int) -> float:
+        facts = mean_facts(
+            Ball(Euclidean(count), np.zeros(count), 1.0), n, adjacency=request.adjacency, unit=request.unit
+        )
+        laws = offered(facts, request.budget, mechanism=request.mechanism, numerics=request.numerics)
+        return min(law.deviation for law in laws if isinstance(law, WrappedMechanism)) ** 2
+
+    return variance
