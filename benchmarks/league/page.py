@@ -138,16 +138,16 @@ def _matrix(cells: list[Cell], budget: str) -> Iterator[str]:
 
 _WHY = {
     "extrinsic mean": "ambient coordinates are bounded whatever the ball is, and take one sum; the Fréchet mean by "
-    'tangent steps pays for the whole radius, and for each step. `kind="extrinsic"` releases that other mean; its error, '
-    "against the Fréchet mean too, over the best rival's is given.",
-    "geometric median": "a record's gradient has length 1 however large the ball is, and the descent starts from a paid "
-    "radius; these records are symmetric, so that their median is their mean.",
-    "Riemannian Laplace": "one draw around the Fréchet mean itself, promised for real numbers only; tangent steps carry "
-    "over some of the noise of the first one.",
+    'tangent steps pays for the whole radius, and for each step. `kind="extrinsic"` releases that other mean; its '
+    "error, against the Fréchet mean too, over the best rival's is given.",
+    "geometric median": "a record's gradient has length 1 however large the ball is, and the descent starts from a "
+    "paid radius; these records are symmetric, so that their median is their mean.",
+    "Riemannian Laplace": "one draw around the Fréchet mean itself, promised for real numbers only; tangent steps "
+    "carry over some of the noise of the first one.",
     "wrapped Laplace": "the Fréchet mean itself is released (S1w), promised for real numbers only, with noise by its "
     "exact profile; tangent steps carry over some of the noise of the first one.",
-    "ℓ2/Gaussian + James–Stein": "one step. The mean lies near the public centre, where one step has hardly any bias, and "
-    "`auto`, which must expect it anywhere in the ball, takes more; or noise by the exact profile.",
+    "ℓ2/Gaussian + James–Stein": "one step. The mean lies near the public centre, where one step has hardly any bias, "
+    "and `auto`, which must expect it anywhere in the ball, takes more; or noise by the exact profile.",
     "ℓ2 mechanism": "noise by the exact profile of its law, or one step where `auto` takes several.",
     "CoinPress": "its second step clips around a rough mean, at the scale of the records.",
     "pooled with the public mean": "its weight is the best linear one under the public variance.",
