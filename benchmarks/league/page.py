@@ -11,7 +11,8 @@ import numpy as np
 __all__ = ["Cell", "read_cells", "write_page"]
 
 LIMIT, GOAL = 1.02, 0.8
-_NOT_RANKED = ("auto", "public centre")
+_EXTRINSIC = "auto, kind extrinsic"
+_NOT_RANKED = ("auto", "public centre", _EXTRINSIC)
 _COMBINED = "ℓ2/Gaussian + James–Stein"
 
 
@@ -126,7 +127,7 @@ def _table(cells: list[Cell]) -> Iterator[str]:
 def _matrix(cells: list[Cell], budget: str) -> Iterator[str]:
     """Each rival's error over ours."""
     chosen = [cell for cell in cells if cell.budget == budget]
-    names = list(dict.fromkeys(name for cell in chosen for name in cell.ranked))
+    names = list(dict.fromkeys(name for cell in chosen for name in cell.errors if name != "auto"))
     yield "| " + " | ".join(["case", *names]) + " |"
     yield "|---" * (len(names) + 1) + "|"
     for cell in chosen:
@@ -136,20 +137,21 @@ def _matrix(cells: list[Cell], budget: str) -> Iterator[str]:
 
 
 _WHY = {
-    "extrinsic mean": "ambient coordinates are bounded whatever the ball is, and need one step; the Fréchet mean by "
-    'tangent steps pays for the whole radius, and for each step. `kind="extrinsic"` releases that other mean.',
-    "geometric median": "a record's gradient has length 1 however large the ball is; these records are symmetric, so "
-    "that their median is their mean.",
-    "Riemannian Laplace": "it releases the Fréchet mean itself in one draw, promised for real numbers only; tangent "
-    "steps pay for what curvature leaves after the first.",
-    "wrapped Laplace": "it releases the Fréchet mean itself (S1w), promised for real numbers only; tangent steps pay "
-    "for what curvature leaves after the first.",
-    "ℓ2/Gaussian + James–Stein": "James–Stein shrinks by the length that was drawn alone; the prior of `auto` also "
-    "believes in means near the edge.",
-    "ℓ2 mechanism": "one tangent step where `auto` takes several, or noise of the wrong kind.",
-    "CoinPress": "its second step clips around a rough mean at the scale of the records.",
-    "pooled with the public mean": "the weight is the best linear one under the public variance.",
-    "public covariance": "axes from the public fifth.",
+    "extrinsic mean": "ambient coordinates are bounded whatever the ball is, and take one sum; the Fréchet mean by "
+    'tangent steps pays for the whole radius, and for each step. `kind="extrinsic"` releases that other mean; its '
+    "error, against the Fréchet mean too, over the best rival's is given.",
+    "geometric median": "a record's gradient has length 1 however large the ball is, and the descent starts from a "
+    "paid radius; these records are symmetric, so that their median is their mean.",
+    "Riemannian Laplace": "one draw around the Fréchet mean itself, promised for real numbers only; tangent steps "
+    "carry over some of the noise of the first one.",
+    "wrapped Laplace": "the Fréchet mean itself is released (S1w), promised for real numbers only, with noise by its "
+    "exact profile; tangent steps carry over some of the noise of the first one.",
+    "ℓ2/Gaussian + James–Stein": "one step. The mean lies near the public centre, where one step has hardly any bias, "
+    "and `auto`, which must expect it anywhere in the ball, takes more; or noise by the exact profile.",
+    "ℓ2 mechanism": "noise by the exact profile of its law, or one step where `auto` takes several.",
+    "CoinPress": "its second step clips around a rough mean, at the scale of the records.",
+    "pooled with the public mean": "its weight is the best linear one under the public variance.",
+    "public covariance": "its axes come from the public fifth, without regard to how few records gave them.",
 }
 
 
@@ -161,10 +163,11 @@ def _misses(cells: list[Cell]) -> Iterator[str]:
         mine = [cell for cell in missed if cell.best == name]
         yield f"- **{name}**, {len(mine)} cells: {_WHY.get(name, 'see the table.')}"
         for cell in mine:
-            facts = cell.facts
+            facts, other = cell.facts, cell.errors.get(_EXTRINSIC)
+            ours = "" if other is None else f'; kind="extrinsic" {other[0] / cell.errors[cell.best][0]:.2f}'
             yield (
                 f"  - {cell.ratio:.2f} ± {cell.width:.2f}: {cell.case}, {cell.budget} (d={facts['d']:.0f}, "
-                f"n={facts['n']:.0f}, radius over spread {facts['radius'] / facts['spread']:.1f}; {cell.how})"
+                f"n={facts['n']:.0f}, radius over spread {facts['radius'] / facts['spread']:.1f}; {cell.how}{ours})"
             )
 
 
