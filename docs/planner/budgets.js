@@ -3,6 +3,7 @@
 
 const budgets = (() => {
   const { erfcx, normalTail, bisect, integrate } = typeof require !== "undefined" ? require("./special.js") : special;
+  const noise = typeof require !== "undefined" ? require("./l2_laplace.js") : l2Laplace;
   const mills = (x) => Math.sqrt(Math.PI / 2) * erfcx(x / Math.SQRT2);
 
   // 1 − x·mills(x), from x = 3 on by a continued fraction that subtracts nothing
@@ -22,11 +23,14 @@ const budgets = (() => {
     return logDensity + Math.log(drop);
   }
 
-  // The largest x with excess(x) ≤ 0, for an excess that grows, in logarithms.
+  // The largest x ≤ 700 with excess(x) ≤ 0, for an excess that grows, in logarithms.
   function largest(excess) {
     let low = 1, high = 1;
     while (excess(low) > 0) if ((low /= 4) < 1e-18) return 0;
-    while (excess(high) <= 0) if ((high *= 4) > 700) return 700;
+    while (excess(high) <= 0) {
+      if (high === 700) return 700;
+      high = Math.min(4 * high, 700);
+    }
     return Math.exp(bisect((u) => excess(Math.exp(u)), Math.log(low), Math.log(high), 70));
   }
 
@@ -77,6 +81,8 @@ const budgets = (() => {
   const COMPUTED = {
     mu: (epsilon, delta) => largest((mu) => logDeltaOfMu(mu, epsilon) - Math.log(delta)),
     rho: (epsilon, delta) => largest((rho) => logDeltaOfZcdp(rho, epsilon) - Math.log(delta)),
+    shiftOfPoint: (d, epsilon, delta) => largest((a) => Math.log(noise.delta(d, a, epsilon)) - Math.log(delta)),
+    shiftOfMu: (d, mu) => largest((a) => noise.excessOverMu(d, a, mu)),
   };
 
   // μ*(ε, δ): the largest μ whose Gaussian is (ε, δ)-DP
@@ -97,6 +103,17 @@ const budgets = (() => {
     }
     if (onTheLine) return largest((epsilon) => epsilon + Math.expm1(-epsilon) - budget.rho);
     return largest((epsilon) => epsilon * Math.tanh(epsilon / 2) - budget.rho);
+  }
+
+  // The largest Δ/σ of ℓ2-Laplace noise in R^d: that of noise on the line, or of its own profile where it affords more.
+  function affordableShift(budget, d) {
+    const onTheLine = affordableEpsilon(budget, true);
+    if (budget.kind === "pure" || d === 1 || d > noise.MOST_DIMENSIONS) return onTheLine;
+    const { kind, epsilon, delta } = budget;
+    const own = kind === "approx"
+      ? remember("shiftOfPoint", d, epsilon, delta)
+      : remember("shiftOfMu", d, affordableMu(budget));
+    return own < noise.LEAST_SHIFT ? onTheLine : Math.max(onTheLine, own);
   }
 
   function affordableMu(budget) {
@@ -128,7 +145,8 @@ const budgets = (() => {
     return [shares.map((share) => withNumber(budget, numberOf(budget) * share ** power))];
   }
 
-  return { LETTER, logDeltaOfMu, muFor, affordableEpsilon, affordableMu, affordableRho, numberOf, withNumber, split };
+  return { LETTER, logDeltaOfMu, muFor, affordableEpsilon, affordableShift, affordableMu, affordableRho,
+    numberOf, withNumber, split };
 })();
 
 if (typeof module !== "undefined") module.exports = budgets;

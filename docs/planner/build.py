@@ -14,7 +14,7 @@ __all__ = ["BUILT", "built_page", "main"]
 HERE = Path(__file__).resolve().parent
 BUILT = HERE.parents[1] / "src" / "dpmanifolds" / "planning" / "planner.html"
 # in the order in which they need each other
-_SCRIPTS = ("special.js", "spaces.js", "budgets.js", "planner.js", "snippets.js", "chart.js", "ui.js")
+_SCRIPTS = ("special.js", "spaces.js", "l2_laplace.js", "budgets.js", "planner.js", "snippets.js", "chart.js", "ui.js")
 
 
 def built_page() -> str:

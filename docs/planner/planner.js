@@ -121,7 +121,7 @@ const planner = (() => {
     const epsilon = money.affordableEpsilon(budget, name !== "k-norm-gradient");
     if (!(epsilon > 0)) return { reason: "no such noise keeps this budget" };
     if (name === "wrapped-laplace") {
-      const scale = (f.atCenter * (onLattice ? Math.sqrt(d) : 1)) / epsilon;
+      const scale = onLattice ? (f.atCenter * Math.sqrt(d)) / epsilon : f.atCenter / money.affordableShift(budget, d);
       if (onLattice && d > 1) return { scale, mean: scale * meanNormOfLaplaces(d), law: null };
       return { scale, mean: scale * d, law: flatLaw(scale) };
     }

@@ -13,7 +13,7 @@ import dpmanifolds as dpm
 from dpmanifolds.intrinsic.direct import of_frechet_mean
 from dpmanifolds.planning import plan, split_plan
 from dpmanifolds.planning.inverse import budget_for
-from dpmanifolds.privacy import affordable_epsilon, affordable_mu, affordable_rho, mu_for
+from dpmanifolds.privacy import affordable_epsilon, affordable_mu, affordable_rho, affordable_shift, mu_for
 from dpmanifolds.sums import mean_facts
 from tests.planner.node import NODE, ask
 
@@ -156,6 +156,27 @@ def test_what_budgets_afford_agrees():
             assert rho is None
         else:
             assert rho == pytest.approx(affordable_rho(budget), rel=1e-6)
+
+
+def test_what_laplace_noise_in_many_dimensions_affords_agrees_with_the_certified_supremum():
+    budgets = [
+        dpm.ApproxDP(1e-3, 1e-9),
+        dpm.ApproxDP(1.0, 1e-6),
+        dpm.ApproxDP(20.0, 1e-12),
+        dpm.GaussianDP(0.01),
+        dpm.GaussianDP(1.99),
+        dpm.GaussianDP(2.01),
+        dpm.GaussianDP(9.0),
+        dpm.ZeroConcentratedDP(1e-3),
+        dpm.ZeroConcentratedDP(3.0),
+    ]
+    cases = [(budget, dim) for budget in budgets for dim in (1, 2, 3, 4, 21, 301)]
+    # far along, and where the largest shift of all is kept
+    cases += [(dpm.GaussianDP(10.0), 1500), (dpm.GaussianDP(30.0), 1500), (dpm.ApproxDP(200.0, 1e-6), 600)]
+    found = ask(*(f"planner.money.affordableShift({budget_in_js(budget)}, {dim})" for budget, dim in cases))
+    for (budget, dim), told in zip(cases, found, strict=True):
+        wanted = max(affordable_shift(budget, dim), affordable_epsilon(budget, on_the_line=True))
+        assert told == pytest.approx(wanted, rel=1e-7), (budget, dim)
 
 
 @pytest.mark.grid(at_most=3)
