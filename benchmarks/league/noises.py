@@ -15,7 +15,8 @@ __all__ = ["best_noise", "gaussian_noise", "laplace_noise", "paid_radii", "symme
 _MOST_DIMENSIONS = 300
 """Above, ℓ2-Laplace noise loses to the Gaussian whenever there is a δ.
 
-Under Gaussian DP, μ = 1, its deviation √(d+1)/a is 1.286, 1.110, 1.032, 1.003 times the Gaussian's for d = 2, 6, 21, 253.
+Under Gaussian DP, μ = 1, its deviation √(d+1)/a is 1.286, 1.110, 1.032, 1.003 times the Gaussian's at d = 2, 6, 21,
+253.
 """
 
 

@@ -235,8 +235,9 @@ may project onto the ball:
   public one, and noise in the shape of the public covariance.
 
 Left out for time: the K-norm gradient beyond 14 dimensions or where fewer than one proposal in 1,000 is sure to be
-accepted; ℓ2-Laplace noise under Gaussian DP, where its deviation is 1.286 (d = 2) to 1.003 (d = 253) times the Gaussian's,
-and beyond 300 dimensions where there is a δ. CoinPress, PLAN and the median are published for zCDP, and have no pure ε.
+accepted; ℓ2-Laplace noise under Gaussian DP, where its deviation is 1.286 (d = 2) to 1.003 (d = 253) times the
+Gaussian's, and beyond 300 dimensions where there is a δ. CoinPress, PLAN and the median are published for zCDP,
+and have no pure ε.
 
 Second moments of vectors (Analyze Gauss, SeparateCov) are compared by `benchmarks/covariance.py`.
 """
