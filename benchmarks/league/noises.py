@@ -13,7 +13,11 @@ from dpmanifolds.privacy import GaussianDP, PureDP, affordable_epsilon, affordab
 __all__ = ["best_noise", "gaussian_noise", "laplace_noise", "paid_radii", "symmetric"]
 
 _MOST_DIMENSIONS = 300
-"""Above, ℓ2-Laplace noise loses to the Gaussian whenever there is a δ; under Gaussian DP it was seen to win nowhere."""
+"""Above, ℓ2-Laplace noise loses to the Gaussian whenever there is a δ.
+
+Under Gaussian DP, μ = 1, its deviation √(d+1)/a is 1.286, 1.110, 1.032, 1.003 times the Gaussian's at d = 2, 6, 21,
+253.
+"""
 
 
 def unit_vectors(shape: tuple[int, ...], rng: np.random.Generator) -> np.ndarray:
