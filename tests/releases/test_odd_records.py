@@ -198,16 +198,15 @@ def test_no_batch_element_of_pytorch_is_heard_of(metric):
     def loss(w, record):
         return torch.linalg.cholesky(record).sum() + (w * w).sum()
 
-    for action in (
-        lambda: dpm.frechet_mean(space, records),
-        lambda: dpm.frechet_median(space, records),
-        lambda: dpm.private_descent(
-            loss, records, Euclidean(2), BUDGET, start=[0.0, 0.0], steps=1, step_size=0.1, clip_norm=1.0
-        ),
-    ):
+    for statistic in (dpm.frechet_mean, dpm.frechet_median):
         with pytest.raises(dpm.DPManifoldsError) as caught:
-            action()
+            statistic(space, records)
         assert "37" not in str(caught.value)
+    # a record whose loss fails has gradient 0, silently
+    release = dpm.private_descent(
+        loss, records, Euclidean(2), BUDGET, start=[0.0, 0.0], steps=1, step_size=0.1, clip_norm=1.0
+    )
+    assert bool(torch.isfinite(release.value).all())
 
 
 LIBRARIES = {
