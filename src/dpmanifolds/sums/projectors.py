@@ -83,7 +83,7 @@ class ProjectorContribution(AtPoint):
     @cached_property
     def largest(self) -> int:
         """N: 5·√2N and the rounding of two means of persons, 2√D, stay below `most_apart`."""
-        room = self.most_apart - 2 * root_up(self.dim)
+        room = max(0, self.most_apart - 2 * root_up(self.dim))
         return room * room // (2 * _ON * _ON)
 
     @cached_property
