@@ -18,7 +18,6 @@ Three bounded sums, each with its share of the budget (docs/proofs/discriminant.
 
 from __future__ import annotations
 
-import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import partial
@@ -34,7 +33,7 @@ from dpmanifolds.privacy import Budget, Guarantee, compose
 from dpmanifolds.releases.classes import class_names, read_groups
 from dpmanifolds.releases.release import Release
 from dpmanifolds.releases.statistic import Request, best_cut, check_request
-from dpmanifolds.sums import Draw, choose, mean_facts
+from dpmanifolds.sums import Draw, calibrate, choose, mean_facts
 from dpmanifolds.sums.contribution import ScoreContribution, TangentContribution
 from dpmanifolds.sums.mechanism import Facts
 from dpmanifolds.sums.steps import StepPlan
@@ -233,7 +232,8 @@ def _class_scores(
     count: int,
 ) -> tuple[list[float], list[Release]]:
     """The mean score of either class, by noise that was planned for another reach: what is promised is the same."""
-    law = replace_facts(plan.score, _score_facts(request, reach, count), plan.part)
+    law = calibrate(plan.score.name, _score_facts(request, reach, count), plan.part, plan.score.numerics)
+    assert isinstance(law, WrappedMechanism)
     assert law.exponent is not None
     rule = ScoreContribution(
         request.domain.manifold, base, request.substitute, direction=direction, radius=reach, exponent=law.exponent
@@ -249,11 +249,3 @@ def _class_scores(
             )
         )
     return means, made
-
-
-def replace_facts(law: WrappedMechanism, facts: Facts, part: Budget) -> WrappedMechanism:
-    """The same mechanism and promise for a ball of another radius: noise is so many steps, whatever a step is."""
-    made = type(law).calibrate(facts, part, law.numerics)
-    assert made.guarantee == law.guarantee
-    assert math.isclose(made.scale / made.step, law.scale / law.step, rel_tol=1e-12)
-    return made
