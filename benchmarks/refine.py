@@ -60,7 +60,7 @@ class Cloud(NamedTuple):
     def errors(self, law: WrappedMechanism, noise: np.ndarray) -> np.ndarray:
         """How far releases are from the mean of the unclipped records; `noise` has unit scale."""
         shorter = np.minimum(1.0, law.facts.domain.radius / self.lengths)
-        drawn = shorter @ self.rows / len(self.rows) + law.scale * noise
+        drawn = shorter @ self.rows / len(self.rows) + law.sigma * noise
         return np.asarray(np.linalg.norm(law.shrink(drawn) - np.mean(self.rows, axis=0), axis=-1))
 
 

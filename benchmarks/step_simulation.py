@@ -95,7 +95,7 @@ def step_errors(data: Data, plan: StepPlan, count: int, seed: int) -> np.ndarray
     ball, manifold = data.ball, data.ball.manifold
     laws: Sequence[WrappedMechanism] = plan.mechanisms  # type: ignore[assignment]
     tables = [
-        law.scale * noise_table(manifold.dim, count, isinstance(law, WrappedGaussianMechanism), generator)
+        law.sigma * noise_table(manifold.dim, count, isinstance(law, WrappedGaussianMechanism), generator)
         for law, generator in zip(laws[::-1], np.random.default_rng(seed).spawn(len(laws)), strict=True)
     ][::-1]
     center = host(ball.center)
@@ -112,7 +112,7 @@ def step_errors(data: Data, plan: StepPlan, count: int, seed: int) -> np.ndarray
         )
         behind, lengths = ends, np.linalg.norm(looks, axis=-1).tolist()
         law = laws[number]
-        guesses = replace(law, scale=law.scale * plan.noises[number] / law.expected_error.mean).shrink(seen)
+        guesses = replace(law, sigma=law.sigma * plan.noises[number] / law.expected_error.mean).shrink(seen)
         ends = [manifold.move(center, guess) for guess in guesses]
     return np.array([float(manifold.dist(data.mean, end)) for end in ends])
 

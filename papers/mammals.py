@@ -118,7 +118,7 @@ def _private(setting: Setting, edges: np.ndarray, nodes: int, epsilon: float) ->
     )  # fmt: skip
     space = Hyperbolic(_DIMENSION, curvature=-4.0)
     loss = HyperbolicEmbeddingLoss(space, nodes, negatives=None)
-    start = loss.start_by_counts(counts.value, counts.scale)
+    start = loss.start_by_counts(counts.value, counts.sigma)
     steps = setting.pick(10, 30, 30)
     track, look = _watched(space, start, edges, steps)
     embedding = private_descent(

@@ -97,7 +97,7 @@ def _sphere(setting: Setting, numbers: Numbers, sizes: Any, data_sets: int) -> l
 
             draws = _gradient_draws(ball, data, mean, published, rng)
             errors.note(_BROKEN, distance(draws))
-            kept = _gradient_draws(ball, data, mean, honest.scale, rng)
+            kept = _gradient_draws(ball, data, mean, honest.sigma, rng)
             errors.note(_HONEST, distance(kept))
             square.append(space.dist(mean, draws) ** 2)
             scale = published_sensitivity_of_mean(ball, n)

@@ -128,7 +128,7 @@ def _upright(point: np.ndarray) -> np.ndarray:
 def _gradient(
     space: Any, records: np.ndarray, center: Any, radius: float, mean: Any, facts: Any, count: int, rng: Any
 ) -> np.ndarray:
-    scale = calibrate("k-norm-gradient", facts, PureDP(_EPSILON), "idealized").scale
+    scale = calibrate("k-norm-gradient", facts, PureDP(_EPSILON), "idealized").sigma
     return np.asarray(KNormGradientLaw(space, records, center, radius, scale, mean).sample(count, rng))
 
 

@@ -105,7 +105,7 @@ def riemannian_gaussian(task: Task, budget: Budget, count: int, rng: np.random.G
     """Density ∝ e^{−ρ²/2σ²} around the Fréchet mean (Jiang et al. 2023), with its own profile."""
     if not isinstance(task.manifold, Sphere | Hyperbolic | Euclidean) or isinstance(budget, PureDP):
         raise NotAvailableError("no profile is known.")
-    scale = calibrate("riemannian-gaussian", mean_facts(task.ball, task.n), budget, "idealized").scale
+    scale = calibrate("riemannian-gaussian", mean_facts(task.ball, task.n), budget, "idealized").sigma
     return _around_mean(task, gaussian_law(task.manifold, scale).sample_coordinates(count, rng))
 
 

@@ -98,20 +98,20 @@ const planner = (() => {
     return Math.max(integrate(value, 0, end, 8) / integrate(weight, 0, end, 8), 1);
   }
 
-  // One mechanism: {scale, mean, law} or {reason}. `law` gives quantiles when they are asked for.
+  // One mechanism: {sigma, mean, law} or {reason}. `law` gives quantiles when they are asked for.
   function mechanism(name, numerics, f, budget) {
     const { where, radius } = f, d = where.dim;
     if (numerics === "idealized" && f.unknown) return { reason: f.unknown };
     const kernel = name.endsWith("gaussian") ? (s) => (t) => (-t * t) / (2 * s * s) : (s) => (t) => -t / s;
-    const flatLaw = (scale) => {
-      const log = kernel(scale);
-      return () => radialLaw((t) => log(t) + (d > 1 ? (d - 1) * Math.log(t) : 0), Infinity, scale);
+    const flatLaw = (sigma) => {
+      const log = kernel(sigma);
+      return () => radialLaw((t) => log(t) + (d > 1 ? (d - 1) * Math.log(t) : 0), Infinity, sigma);
     };
     if (name === "wrapped-gaussian" || (name === "riemannian-gaussian" && where.flat)) {
       const mu = money.affordableMu(budget);
       if (!mu) return { reason: "Gaussian noise keeps no pure ε" };
-      const scale = (numerics === "idealized" ? f.inDistance : f.atCenter) / mu;
-      return { scale, mean: scale * gaussianMean(d), law: flatLaw(scale) };
+      const sigma = (numerics === "idealized" ? f.inDistance : f.atCenter) / mu;
+      return { sigma, mean: sigma * gaussianMean(d), law: flatLaw(sigma) };
     }
     if (name === "riemannian-gaussian") {
       const known = where.family === "sphere" || where.family === "hyperbolic";
@@ -121,20 +121,20 @@ const planner = (() => {
     const epsilon = money.affordableEpsilon(budget, name !== "k-norm-gradient");
     if (!(epsilon > 0)) return { reason: "no such noise keeps this budget" };
     if (name === "wrapped-laplace") {
-      const scale = onLattice ? (f.atCenter * Math.sqrt(d)) / epsilon : f.atCenter / money.affordableShift(budget, d);
-      if (onLattice && d > 1) return { scale, mean: scale * meanNormOfLaplaces(d), law: null };
-      return { scale, mean: scale * d, law: flatLaw(scale) };
+      const sigma = onLattice ? (f.atCenter * Math.sqrt(d)) / epsilon : f.atCenter / money.affordableShift(budget, d);
+      if (onLattice && d > 1) return { sigma, mean: sigma * meanNormOfLaplaces(d), law: null };
+      return { sigma, mean: sigma * d, law: flatLaw(sigma) };
     }
     if (!where.volume) return { reason: "no simple formula: plan it in Python with numerics=\"all\"" };
     const inBall = name === "k-norm-gradient";
-    const scale = (inBall ? 2 * f.ofGradient : f.inDistance) / epsilon;
-    if (!inBall && where.family === "hyperbolic" && (d - 1) * scale >= 1) {
+    const sigma = (inBall ? 2 * f.ofGradient : f.inDistance) / epsilon;
+    if (!inBall && where.family === "hyperbolic" && (d - 1) * sigma >= 1) {
       return { reason: "the law does not exist at this scale" };
     }
-    if (!inBall && where.flat) return { scale, mean: scale * d, law: flatLaw(scale) };
-    const log = (t) => -t / scale + where.volume(t);
-    const law = radialLaw(log, inBall ? radius : where.end, scale);
-    return { scale, mean: law.mean, law: () => law };
+    if (!inBall && where.flat) return { sigma, mean: sigma * d, law: flatLaw(sigma) };
+    const log = (t) => -t / sigma + where.volume(t);
+    const law = radialLaw(log, inBall ? radius : where.end, sigma);
+    return { sigma, mean: law.mean, law: () => law };
   }
 
   // Every mechanism within a budget, the best safe one marked. With `full`, 90 % quantiles too.

@@ -134,7 +134,7 @@
       head.append(row.key);
       line.append(head);
       if (row.available) {
-        const numbers = [row.scale, row.mean, row.radius90, row.atEdge];
+        const numbers = [row.sigma, row.mean, row.radius90, row.atEdge];
         line.append(...numbers.map((x) => cell(x === null ? "–" : short(x))));
       } else {
         line.append(Object.assign(cell(row.reason), { className: "reason", colSpan: 4 }));

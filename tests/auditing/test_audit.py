@@ -123,11 +123,11 @@ def test_a_mechanism_knows_the_density_of_its_noise(name, numerics):
     """Up to a constant: normal, Laplace on every coordinate, or e^{−|c|}, as SciPy and the definition have them."""
     budget = ZeroConcentratedDP(0.5) if name.endswith("gaussian") else PureDP(1.0)
     law = calibrate(name, mean_facts(SPHERE, 20), budget, numerics).noise
-    points = np.random.default_rng(0).integers(-3, 4, size=(50, law.dim)) * float(law.scale)
+    points = np.random.default_rng(0).integers(-3, 4, size=(50, law.dim)) * float(law.sigma)
     families = {"wrapped-gaussian": stats.norm, "wrapped-laplace": stats.laplace}
-    expected = families[name].logpdf(points, scale=float(law.scale)).sum(axis=1)
+    expected = families[name].logpdf(points, scale=float(law.sigma)).sum(axis=1)
     if (name, numerics) == ("wrapped-laplace", "rounded"):
-        expected = np.array([-math.hypot(*point) / float(law.scale) for point in points])
+        expected = np.array([-math.hypot(*point) / float(law.sigma) for point in points])
     found = law.log_density(points)
     assert np.allclose(found - found[0], expected - expected[0], rtol=0, atol=1e-12)
 

@@ -146,7 +146,7 @@ def test_the_unrestricted_laplace_at_the_same_scale_keeps_its_promise():
     pair = at_the_edge(CIRCLE, 20)
     kind = {"numerics": "idealized", "draws": 40_000, "rng": 2}
     assert not audit("riemannian-laplace", CIRCLE, 20, PureDP(1.0), pair=pair, **kind).flagged
-    scale = calibrate("riemannian-laplace", mean_facts(CIRCLE, 20), PureDP(1.0), "idealized").scale
+    scale = calibrate("riemannian-laplace", mean_facts(CIRCLE, 20), PureDP(1.0), "idealized").sigma
     assert scale == pytest.approx(float(sensitivity_of_mean(CIRCLE, 20)), rel=1e-6)
 
 

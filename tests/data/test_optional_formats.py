@@ -198,7 +198,7 @@ class TestZarr:
         outcome = typed(f"mean x.zarr {place} --out out")
         assert outcome.exit_code == 0, outcome.stderr
         assert max(longest) < 30_000
-        assert np.all(np.isfinite(json.loads((tmp_path / "out/release.json").read_text())["scale"]))
+        assert np.all(np.isfinite(json.loads((tmp_path / "out/release.json").read_text())["sigma"]))
         assert "30000 × 200" in typed("info x.zarr").stdout
 
     @pytest.mark.parametrize("group", ["", "--group-by persons.npy"], ids=["records", "persons"])

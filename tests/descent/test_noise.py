@@ -128,8 +128,8 @@ def test_noisy_gradients_lie_on_the_lattice_and_the_noise_is_no_less_than_promis
         step = 1.0 / 2**source.exponent / 10
         draws = np.stack([source.private(np.eye(3), source.total(np.eye(3))) for _ in range(5)]) / step
         assert np.allclose(draws, np.rint(draws), rtol=1e-15, atol=1e-6)
-        assert Fraction(source.scale) >= Fraction(sigma) * 10 * 2**source.exponent
-        assert source.scale == pytest.approx(sigma * 10 * 2**source.exponent, rel=1e-15)
+        assert Fraction(source.sigma_steps) >= Fraction(sigma) * 10 * 2**source.exponent
+        assert source.sigma_steps == pytest.approx(sigma * 10 * 2**source.exponent, rel=1e-15)
 
 
 def test_noise_of_outer_products_is_white_on_the_tangent_space():

@@ -51,7 +51,7 @@ def test_the_noise_of_a_correction_follows_its_public_clip(monkeypatch):
 
     class Watched(svrg.NoisyGradient):
         def private(self, w, total):
-            seen.append((type(self.loss).__name__, self.scale / 2**self.exponent, self.length))
+            seen.append((type(self.loss).__name__, self.sigma_steps / 2**self.exponent, self.length))
             return super().private(w, total)
 
     monkeypatch.setattr(svrg, "NoisyGradient", Watched)

@@ -77,7 +77,7 @@ def test_one_record_moves_what_is_noised_by_no_more_than_the_sensitivity(solver)
     """The noise of a fit has the scale of its sensitivity over what earlier stages left of μ, read off the release."""
     release = PrivatePCA(2, GaussianDP(0.5), radius=8.0, solver=solver, steps=1).fit(TABLE).release_
     earlier = sum(stage.guarantee.as_gaussian().mu ** 2 for stage in release.stages) if solver == "covariance" else 0.0
-    assert release.sensitivity.value / release.scale == pytest.approx(np.sqrt(0.25 - earlier), rel=1e-5)
+    assert release.sensitivity.value / release.sigma == pytest.approx(np.sqrt(0.25 - earlier), rel=1e-5)
     if solver == "descent":
         assert release.sensitivity.value == pytest.approx(64 / 4000, rel=1e-5)
     else:

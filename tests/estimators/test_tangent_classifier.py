@@ -48,7 +48,7 @@ def test_the_public_part_does_not_look_at_private_records():
     other = model().fit(3 * points[::-1], 1 - labels)
     assert np.array_equal(one.filters_.filters, other.filters_.filters)
     sums = [fitted.discriminant_.releases[1] for fitted in (one, other)]
-    assert sums[0].scale == sums[1].scale
+    assert sums[0].sigma == sums[1].sigma
 
 
 @pytest.mark.parametrize("filters", [4, "auto", None])

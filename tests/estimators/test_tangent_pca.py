@@ -76,11 +76,11 @@ def test_noise_of_the_second_moment_has_the_calibrated_scale(fits):
     deviations = []
     for seed in range(fits):
         mean, moment = model.set_params(random_state=seed).fit(records).releases_
-        assert moment.scale == pytest.approx(np.sqrt(2) / 50 / (2.0 * np.sqrt(0.5)), rel=1e-6)
+        assert moment.sigma == pytest.approx(np.sqrt(2) / 50 / (2.0 * np.sqrt(0.5)), rel=1e-6)
         # records all sit at the centre: the second moment is that of one vector
         vector = SPACE.to_coordinates(mean.value, SPACE.log(mean.value, np.eye(2)))
         exact = [*vector**2, *(np.sqrt(2) * np.outer(vector, vector)[np.triu_indices(3, 1)])]
-        deviations.append((moment.coordinates - exact) / moment.scale)
+        deviations.append((moment.coordinates - exact) / moment.sigma)
     total = float(np.sum(np.square(deviations)))
     low, high = stats.chi2.ppf([5e-7, 1 - 5e-7], np.size(deviations))
     assert low < total < high

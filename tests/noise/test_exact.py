@@ -211,7 +211,7 @@ def test_the_promise_is_the_ratio_rounded_up(steps, scale):
 @pytest.mark.parametrize("kind", [RoundedGaussian, RoundedLaplace])
 @pytest.mark.parametrize("scale", [0, -1.0, float("nan"), float("inf"), 2.0**53, None, "one"])
 def test_a_scale_that_is_not_positive_or_too_large_is_refused(kind, scale):
-    with pytest.raises(ArgumentError, match="scale must be"):
+    with pytest.raises(ArgumentError, match="sigma must be"):
         noise_of(kind, 3, scale, 1)
 
 

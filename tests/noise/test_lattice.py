@@ -101,7 +101,7 @@ def test_the_opt_in_of_opendp_is_left_as_it_was():
 @pytest.mark.parametrize("kind", [LatticeGaussian, LatticeLaplace])
 @pytest.mark.parametrize("scale", [0, -1.0, float("nan"), float("inf"), 2.0**53, Fraction(1, 3), None])
 def test_a_scale_that_opendp_cannot_take_exactly_is_refused(kind, scale):
-    with pytest.raises(ArgumentError, match="scale must be"):
+    with pytest.raises(ArgumentError, match="sigma must be"):
         kind(3, scale)
 
 

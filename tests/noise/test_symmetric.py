@@ -73,7 +73,7 @@ def test_integers_of_any_size_keep_every_step(law):
     for values in (np.zeros((2, 2)), np.zeros(3, dtype=np.int64), np.array([[0, 1], [2, 0]])):
         with pytest.raises(ArgumentError, match="whole numbers"):
             law(2, 2.0**20).release(values)
-    with pytest.raises(ArgumentError, match="scale"):
+    with pytest.raises(ArgumentError, match="sigma"):
         law(2, 0.0)
 
 

@@ -139,7 +139,7 @@ def test_what_is_no_integer_matrix_is_refused():
         with pytest.raises(ArgumentError, match="whole numbers"):
             WishartDifference(2, 2.0**20).release(values)
     for scale in (0.0, -1.0, math.inf, math.nan):
-        with pytest.raises(ArgumentError, match="scale"):
+        with pytest.raises(ArgumentError, match="sigma"):
             WishartDifference(2, scale)
 
 

@@ -193,7 +193,7 @@ def test_expected_errors_of_safe_mechanisms_agree(budget):
             mine = ours[row.mechanism, row.numerics]
             assert mine["available"] == row.available, (key, row)
             if row.available:
-                assert mine["scale"] == pytest.approx(row.scale, rel=1e-6), (key, row)
+                assert mine["sigma"] == pytest.approx(row.sigma, rel=1e-6), (key, row)
                 assert mine["mean"] == pytest.approx(row.error.mean, rel=1e-6), (key, row)
                 assert mine["atEdge"] == pytest.approx(row.error.mean_at_edge, rel=1e-6), (key, row)
                 assert mine.get("chosen", False) == row.chosen, (key, row)
@@ -222,7 +222,7 @@ def test_the_k_norm_gradient_agrees_with_draws(key):
     ball = ball_of(SPACES[key], 0.4)
     (told,) = ask(f"planner.rows(planner.facts({in_js(key)}, {ball.radius!r}, 30), {{kind: 'pure', epsilon: 2}})[6]")
     (row,) = plan(ball, 30, dpm.PureDP(2.0), mechanisms="k-norm-gradient", numerics="all").rows
-    assert told["scale"] == pytest.approx(row.scale, rel=1e-9)
+    assert told["sigma"] == pytest.approx(row.sigma, rel=1e-9)
     assert told["mean"] == pytest.approx(row.error.mean, rel=0.04)
 
 

@@ -41,7 +41,7 @@ def test_the_plan_chooses_what_a_release_would(numerics: str, budget: Budget) ->
     facts = mean_facts(BALL, 300)
     row = plan(BALL, 300, budget, numerics=numerics).best(budget)
     chosen = choose(facts, budget, numerics=numerics).mechanism
-    assert (row.mechanism, row.numerics, row.scale) == (chosen.name, chosen.numerics, chosen.scale)
+    assert (row.mechanism, row.numerics, row.sigma) == (chosen.name, chosen.numerics, chosen.sigma)
     assert row.error == chosen.expected_error
     assert row.sensitivity == chosen.sensitivity
 
@@ -51,7 +51,7 @@ def test_every_row_is_its_calibrated_mechanism(everything: Plan) -> None:
     for row in everything.rows:
         if row.available:
             mechanism = calibrate(row.mechanism, facts, row.budget, row.numerics)
-            assert (row.scale, row.error) == (mechanism.scale, mechanism.expected_error)
+            assert (row.sigma, row.error) == (mechanism.sigma, mechanism.expected_error)
         else:
             with pytest.raises(NotAvailableError, match=r".") as refusal:
                 calibrate(row.mechanism, facts, row.budget, row.numerics)
@@ -132,7 +132,7 @@ def test_rows_survive_csv() -> None:
 def test_the_table_is_aligned() -> None:
     lines = str(plan(BALL, 300, PureDP(1.0))).splitlines()
     heads, first = lines[1], lines[2]
-    for heading in ("mechanism", "scale", "mean", "price"):
+    for heading in ("mechanism", "sigma", "mean", "price"):
         start = heads.index(heading)
         assert first[start - 1] == " "
         assert first[start] != " "

@@ -108,7 +108,7 @@ def test_the_lattice_costs_no_more_noise_than_rounding(budget, dim):
     """By way of zCDP it cost 4 to 16 % more, and had no μ at all."""
     facts = mean_facts(Ball(Euclidean(dim), np.zeros(dim), 1.0), 1000)
     rounded, lattice = (calibrate("wrapped-gaussian", facts, budget, kind) for kind in ("rounded", "lattice"))
-    assert 1 <= lattice.scale / rounded.scale * (1 + 1e-15) <= 1 + 1e-12
+    assert 1 <= lattice.sigma / rounded.sigma * (1 + 1e-15) <= 1 + 1e-12
     assert lattice.guarantee.fits(budget, strict=True)
 
 
@@ -123,7 +123,7 @@ def test_the_profile_of_discrete_laplace_noise_is_below_its_pure_reading():
         calibrate("wrapped-laplace", mean_facts(LINE, 100), ApproxDP(1.0, 0.05), kind)
         for kind in ("rounded", "lattice")
     ]
-    assert approx[1].scale == pytest.approx(approx[0].scale, rel=1e-9)
+    assert approx[1].sigma == pytest.approx(approx[0].sigma, rel=1e-9)
 
 
 @pytest.mark.long

@@ -75,7 +75,7 @@ def test_noise_grows_with_the_root_of_the_classes_for_gaussian_and_with_their_nu
     for budget, factor in ((GaussianDP(1.0), np.sqrt(3)), (PureDP(1.0), 3.0)):
         joint = released(study(), budget).releases[0]
         alone = dpm.private_mean(np.zeros((30, 2)), PLANE, budget, rng=0)
-        assert joint.scale == pytest.approx(factor * alone.scale, rel=1e-9)
+        assert joint.sigma == pytest.approx(factor * alone.sigma, rel=1e-9)
 
 
 @pytest.mark.parametrize("private", [False, True])
@@ -97,7 +97,7 @@ def test_no_person_moves_the_sums_farther_than_the_noise_is_made_for(private: bo
 
     def moved(one: tuple[Any, Any, Any], other: tuple[Any, Any, Any]) -> float:
         (first, laws), (second, _) = sums_of(one, **options), sums_of(other, **options)
-        return float(np.linalg.norm(first - second) / laws[0].scale)
+        return float(np.linalg.norm(first - second) / laws[0].sigma)
 
     worst = 0.0
     for _ in range(50):
@@ -136,7 +136,7 @@ def test_the_largest_loss_of_pure_noise_is_the_promise_and_30_percent_too_little
             made = released(data, PureDP(1.0), classes_per_person=2, steps=1, mechanism="wrapped-laplace", **options)
         sums.append(tap.said)
     lengths = [np.linalg.norm(one.values - other.values) for one, other in zip(*sums, strict=True)]
-    loss = float(sum(lengths)) / (weaker * sums[0][0].law.scale)
+    loss = float(sum(lengths)) / (weaker * sums[0][0].law.sigma)
     assert made.guarantee.as_pure().epsilon == pytest.approx(1.0, rel=1e-12)
     assert loss == pytest.approx(1 / weaker, rel=1e-6)
     assert (loss <= 1 + 1e-12) == (weaker == 1.0)

@@ -126,7 +126,7 @@ def test_the_value_is_positive_definite_however_loud_the_noise_is(dim, n, budget
 
 def test_scale_and_step_are_told_in_the_units_of_the_records():
     release = private_covariance(3 * vectors(500, 10), 3.0, PureDP(2.0), rng=0, **ONE)
-    assert release.scale == pytest.approx(9 * 2 / 500 / 2.0, rel=1e-6)
+    assert release.sigma == pytest.approx(9 * 2 / 500 / 2.0, rel=1e-6)
     assert release.guarantee.as_pure().epsilon == 2.0
     assert float(release.sensitivity) == pytest.approx(9 * 2 / 500, rel=1e-6)
     assert float(nuclear_sensitivity_of_second_moment(3.0, 500, 10)) == pytest.approx(
@@ -134,10 +134,10 @@ def test_scale_and_step_are_told_in_the_units_of_the_records():
     )
     assert release.step == pytest.approx(9 / 500 / 4**24, rel=1e-6)
     gaussian = private_covariance(3 * vectors(500, 10), 3.0, GaussianDP(2.0), rng=0, **ONE)
-    assert gaussian.scale == pytest.approx(9 * math.sqrt(2) / 500 / 2.0, rel=1e-6)
+    assert gaussian.sigma == pytest.approx(9 * math.sqrt(2) / 500 / 2.0, rel=1e-6)
     assert float(gaussian.sensitivity) == pytest.approx(float(sensitivity_of_second_moment(3.0, 500, 10)), rel=1e-6)
     joint = private_covariance(3 * vectors(500, 10), 3.0, GaussianDP(2.0), method="one-shot", rng=0)
-    assert joint.scale == pytest.approx(9 * 1.25 * math.sqrt(2) / 500 / 2.0, rel=1e-6)
+    assert joint.sigma == pytest.approx(9 * 1.25 * math.sqrt(2) / 500 / 2.0, rel=1e-6)
 
 
 @pytest.mark.grid(at_most=1)

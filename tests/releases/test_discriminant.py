@@ -54,7 +54,7 @@ def test_one_record_moves_no_sum_by_more_than_its_noise_was_made_for(changed):
     groups = ([0], [1], [2, 3])
     for numbers, share in zip(groups, (0.15, 0.7, 0.15), strict=True):
         moved = np.concatenate([one.said[i].values - two.said[i].values for i in numbers]).astype(float)
-        assert np.linalg.norm(moved) <= np.sqrt(share) * float(one.said[numbers[0]].law.scale) * (1 + 1e-9)
+        assert np.linalg.norm(moved) <= np.sqrt(share) * float(one.said[numbers[0]].law.sigma) * (1 + 1e-9)
 
 
 def test_the_contrast_has_the_noise_that_it_says():
@@ -64,7 +64,7 @@ def test_the_contrast_has_the_noise_that_it_says():
     for seed in range(200):
         found = private_discriminant(points, labels, BALL, GaussianDP(1.0), classes=(0, 1), rng=seed)
         drawn.append(found.releases[1].coordinates)
-        scale = found.releases[1].scale
+        scale = found.releases[1].sigma
     assert scale == pytest.approx(2 * 2.0 / (50 * np.sqrt(0.7)), rel=1e-6)
     noise = np.concatenate(drawn)
 

@@ -34,10 +34,10 @@ def test_the_scale_is_the_sensitivity_over_the_budget():
     ball = Ball(Sphere(2), np.array([0.0, 0.0, 1.0]), np.pi / 8)
     records = ball.clip(Sphere(2).random_point(100, rng=0))
     release = dpm.private_mean(records, ball, PureDP(0.5), steps=1)
-    assert release.scale == pytest.approx(2 * np.pi / 8 / 100 / 0.5, rel=1e-6)
+    assert release.sigma == pytest.approx(2 * np.pi / 8 / 100 / 0.5, rel=1e-6)
     assert release.sensitivity.theorem == "B1"
     direct = dpm.private_mean(records, ball, PureDP(0.5), mechanism="direct")
-    assert direct.scale == pytest.approx(2 * np.tan(np.pi / 8) / 100 / 0.5, rel=1e-6)
+    assert direct.sigma == pytest.approx(2 * np.tan(np.pi / 8) / 100 / 0.5, rel=1e-6)
     assert (direct.mechanism, direct.sensitivity.theorem) == ("direct-laplace", "S1w")
 
 
@@ -48,7 +48,7 @@ def test_releases_are_near_the_mean():
     records = ball.clip(space.random_point(5000, rng=0))
     release = dpm.private_mean(records, ball, PureDP(1.0))
     truth = dpm.frechet_mean(space, records).point
-    assert float(space.dist(truth, release.value)) < 20 * release.scale * 3
+    assert float(space.dist(truth, release.value)) < 20 * release.sigma * 3
 
 
 def test_a_person_with_many_records_counts_once():
@@ -116,7 +116,7 @@ def test_private_labels_are_paid_for_within_the_budget(budget):
     for name, release in zip("abc", means.releases, strict=True):
         truth = dpm.frechet_mean(space, ball.clip(X[y == name])).point
         # P(error > 20·scale) < 1e−6 for the ℓ2-Laplace in four dimensions, and the bias of the steps
-        assert float(space.dist(truth, release.value)) < 20 * release.scale * 3 + 0.02
+        assert float(space.dist(truth, release.value)) < 20 * release.sigma * 3 + 0.02
 
 
 def test_gaussian_class_means_do_not_notice_that_labels_are_private():
@@ -126,7 +126,7 @@ def test_gaussian_class_means_do_not_notice_that_labels_are_private():
     options = {"classes": ["a", "b"], "steps": 1}
     public = dpm.private_class_means(X, y, ball, GaussianDP(1.0), **options)
     private = dpm.private_class_means(X, y, ball, GaussianDP(1.0), private_labels=True, **options)
-    assert private.releases[0].scale == pytest.approx(public.releases[0].scale, rel=1e-6)
+    assert private.releases[0].sigma == pytest.approx(public.releases[0].sigma, rel=1e-6)
 
 
 @pytest.mark.parametrize("odd", ["?", None, np.nan, np.inf, 2.5, (1, 2), [3]])
@@ -149,7 +149,7 @@ def test_the_variance_is_near_the_truth_and_in_its_range():
     truth = np.mean(space.dist(dpm.frechet_mean(space, records).point, records) ** 2)
     release = dpm.private_variance(records, ball, PureDP(2.0), rng=0)
     # of a fixed seed; the mean that it is taken around adds the square of its own error
-    assert abs(release.value - truth) < 14.5 * release.scale + 0.01
+    assert abs(release.value - truth) < 14.5 * release.sigma + 0.01
     assert release.sensitivity.theorem == "B1"
     assert release.stages[-1].statistic == "mean"
     assert 0 <= dpm.private_variance(records[:2], ball, PureDP(0.01)).value <= 4.0

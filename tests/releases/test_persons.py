@@ -65,7 +65,7 @@ def test_a_mean_of_persons_is_that_of_their_tangent_means(ball):
     means = np.stack([logs[names == name].mean(axis=0) for name in np.unique(names)])
     release = dpm.private_mean(records, ball, dpm.GaussianDP(600.0), group_by=names, steps=1, rng=3)
     assert release.n == 20
-    assert np.allclose(release.coordinates, means.mean(axis=0), atol=10 * release.scale)
+    assert np.allclose(release.coordinates, means.mean(axis=0), atol=10 * release.sigma)
 
 
 def worst_person(ball, sign, count):
@@ -177,7 +177,7 @@ class TestClassMeans:
         logs = self.ball.manifold.log_coordinates(self.ball.center, self.ball.clip(records))
         for name, release in zip(("left", "right"), grouped.releases, strict=True):
             own = [logs[names == person].mean(axis=0) for person in np.unique(names[labels == name])]
-            assert np.allclose(release.coordinates, np.mean(own, axis=0), atol=30 * release.scale)
+            assert np.allclose(release.coordinates, np.mean(own, axis=0), atol=30 * release.sigma)
         if not private_labels:
             assert [release.n for release in grouped.releases] == [10, 20]
 

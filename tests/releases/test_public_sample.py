@@ -54,7 +54,7 @@ def test_nothing_public_depends_on_the_records():
     assert np.array_equal(one.domain.basis, other.domain.basis)
     assert np.array_equal(one.domain.center, other.domain.center)
     assert one.public == other.public
-    assert (one.scale, one.guarantee, one.reason) == (other.scale, other.guarantee, other.reason)
+    assert (one.sigma, one.guarantee, one.reason) == (other.sigma, other.guarantee, other.reason)
 
 
 @pytest.mark.parametrize("budget", [MU, PureDP(1.0), ApproxDP(1.0, 1e-6)], ids=repr)
@@ -70,7 +70,7 @@ def test_one_record_moves_the_sum_by_two_radii_at_most_and_noise_is_made_for_tha
     assert moved <= 2 * radius * (1 + 1e-12)
     assert moved > 2 * radius * 0.99
     assert release.guarantee.fits(budget)
-    assert float(law.scale) == pytest.approx(release.scale / release.step, rel=1e-12)
+    assert float(law.sigma) == pytest.approx(release.sigma / release.step, rel=1e-12)
 
 
 @pytest.mark.parametrize("end", [1e9, 30.0, 3.0])
@@ -103,7 +103,7 @@ def test_noise_has_the_shape_of_the_ellipsoid(budget, marginal):
     law = tap.said[0].law
     noise = np.stack([law.release(np.zeros(4, dtype=np.int64), np.random.default_rng(seed)) for seed in range(3000)])
     coordinates = body.body.restore(noise * one.step)
-    whitened = coordinates @ body.basis / (body.axes / body.radius) / one.scale
+    whitened = coordinates @ body.basis / (body.axes / body.radius) / one.sigma
     lengths = np.linalg.norm(whitened, axis=1)
     exact = stats.chi(4).cdf if marginal else stats.gamma(4).cdf
     assert stats.kstest(lengths, exact).pvalue > 1e-6
@@ -172,7 +172,7 @@ def test_confidence_regions_hold_the_mean_of_the_clipped_records():
         held.append(bool(confidence_region(release, 0.9).contains(clipped)))
     # 54 on average; 40 or fewer once in 10⁶
     assert sum(held) > 40
-    noise = np.random.default_rng(9).standard_normal((20_000, 4)) * release.scale * release.domain.body.lengths
+    noise = np.random.default_rng(9).standard_normal((20_000, 4)) * release.sigma * release.domain.body.lengths
     lengths = np.linalg.norm(noise, axis=1)
     assert np.isclose(confidence_region(release, 0.9).radius, np.quantile(lengths, 0.9), rtol=0.03)
     with pytest.raises(DPManifoldsError, match="sample"):

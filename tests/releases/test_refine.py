@@ -161,7 +161,7 @@ def test_a_point_epsilon_delta_is_cut_for_less_than_six_hundredths_of_the_error(
     paid, once = (private_mean(points, ball, ApproxDP(1.0, 1e-6), refine=refine, rng=0) for refine in ("auto", 0))
     assert paid.mechanism == once.mechanism == "wrapped-laplace"
     assert paid.domain.radius == 1.0
-    assert 1.0 < paid.scale / once.scale < 1.06
+    assert 1.0 < paid.sigma / once.sigma < 1.06
 
 
 def test_secret_numbers_and_persons_get_a_paid_radius_too():

@@ -117,6 +117,19 @@ def test_a_release_holds_no_trace_of_the_records():
         assert repr(float(number)) not in text
 
 
+@pytest.mark.parametrize("schema", [1, 2])
+def test_a_release_of_an_older_schema_called_sigma_scale(schema):
+    ball = BALLS["sphere"]
+    release = dpm.private_mean(records_in(ball), ball, PureDP(1.0), steps=2)
+    older = json.loads(release.to_json())
+    for written in (older, *older["stages"]):
+        written.update(schema=schema, scale=written.pop("sigma"))
+    assert Release.from_json(json.dumps(older)) == release
+    older["sigma"] = older.pop("scale")
+    with pytest.raises(ArgumentError, match="scale"):
+        Release.from_json(json.dumps(older))
+
+
 @pytest.mark.parametrize("text", ["", "[]", "null", "3", '{"schema": 1}', "{" * 2000, b"\xff"])
 def test_anything_else_is_refused(text):
     with pytest.raises(ArgumentError):
@@ -130,7 +143,7 @@ def test_anything_else_is_refused(text):
         ("value", {"point": {"dtype": "object", "values": []}}),
         ("budget", {"kind": "os.system"}),
         ("domain", {"kind": "elsewhere"}),
-        ("scale", "x"),
+        ("sigma", "x"),
         ("statistic", 3),
         ("guarantee", {}),
     ],

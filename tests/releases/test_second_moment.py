@@ -43,7 +43,7 @@ def test_in_high_dimension_pure_noise_is_that_of_wishart_matrices():
     found = private_tangent_moment(space.random_point(60, rng=0), dpm.Ball(space, np.eye(5), 2.0), PureDP(1.0), rng=0)
     assert found.moment.mechanism == "wishart-difference"
     assert found.guarantee.fits(PureDP(1.0))
-    assert found.moment.scale == pytest.approx(2 * 4.0 / 60 / 0.7, rel=1e-9)
+    assert found.moment.sigma == pytest.approx(2 * 4.0 / 60 / 0.7, rel=1e-9)
 
 
 def test_the_value_is_positive_with_the_trace_and_the_eigenvectors_of_the_noisy_coordinates():

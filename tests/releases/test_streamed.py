@@ -38,9 +38,9 @@ def test_every_source_gives_the_release_of_the_array(entry, name, source, tmp_pa
     streamed = ENTRIES[entry](SOURCES[source](records, tmp_path), ball, rng=5)
     assert whole.n == streamed.n == 1200
     assert np.allclose(whole.value, streamed.value, rtol=0, atol=1e-12)
-    assert (whole.sensitivity, whole.scale, whole.guarantee) == (
+    assert (whole.sensitivity, whole.sigma, whole.guarantee) == (
         streamed.sensitivity,
-        streamed.scale,
+        streamed.sigma,
         streamed.guarantee,
     )
 

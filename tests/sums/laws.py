@@ -75,7 +75,7 @@ def marginal_cdf(mechanism, dim):
 def check_noise(mechanism, noise):
     """Norm, one marginal, mean, covariance and direction of the noise, and the power of the test of the norm."""
     count, dim = noise.shape
-    scaled = noise / mechanism.scale
+    scaled = noise / mechanism.sigma
     sizes, cdf = norm_of(mechanism, scaled), norm_cdf(mechanism, dim)
     assert stats.kstest(sizes, cdf).pvalue > FALSE_ALARM
     for factor in WRONG:

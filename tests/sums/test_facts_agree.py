@@ -20,7 +20,7 @@ BALL = Ball(SPD(2), np.eye(2), 1.0)
 
 def test_laplace_noise_for_private_labels_tells_how_far_a_change_of_class_moves_both_sums():
     law = calibrate("wrapped-laplace", mean_facts(BALL, 200, labelled=True), PureDP(1.0), "rounded")
-    assert float(law.sensitivity) == pytest.approx(law.scale, rel=1e-9)
+    assert float(law.sensitivity) == pytest.approx(law.sigma, rel=1e-9)
     assert float(law.sensitivity) > 2 * BALL.radius / 200
 
 

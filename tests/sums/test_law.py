@@ -136,7 +136,7 @@ def test_the_k_norm_gradient_in_flat_space_is_a_laplace_law():
     records = ball.clip(Euclidean(3).random_point(500, rng=0))
     mean = frechet_mean(ball.manifold, records).point
     released = mechanism.draw_many(mean, 10_000, records=records, rng=1)
-    sizes = np.linalg.norm(released - mean, axis=-1) / mechanism.scale
+    sizes = np.linalg.norm(released - mean, axis=-1) / mechanism.sigma
     assert stats.kstest(sizes, stats.gamma(3).cdf).pvalue > FALSE_ALARM
     for factor in WRONG:
         assert stats.kstest(sizes / factor, stats.gamma(3).cdf).pvalue < FALSE_ALARM

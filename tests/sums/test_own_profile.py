@@ -38,7 +38,7 @@ def test_in_21_dimensions_it_errs_less_than_pure_laplace_and_than_the_analytic_g
 )
 def test_the_promise_is_that_of_the_noise_and_just_keeps_the_budget(budget):
     law = laplace(6, budget)
-    shift = float(law.sensitivity) / law.scale
+    shift = float(law.sensitivity) / law.sigma
     assert law.guarantee.fits(budget, strict=True)
     assert law.guarantee.terms[0].kind == "l2-laplace"
     assert law.guarantee.terms[0].shift >= shift

@@ -47,7 +47,7 @@ def check_scale(mechanism):
 
 def promised(mechanism):
     """What the scale gives, and what the guarantee says."""
-    facts, guarantee, sigma, step = mechanism.facts, mechanism.guarantee, mechanism.scale, mechanism.step
+    facts, guarantee, sigma, step = mechanism.facts, mechanism.guarantee, mechanism.sigma, mechanism.step
     dim = facts.domain.manifold.dim
     if mechanism.name.startswith("direct"):
         on_lattice = float(facts.at_center) + math.sqrt(dim) * step
@@ -113,9 +113,9 @@ def test_the_scale_is_made_from_the_right_theorem(name, numerics, theorem):
 def test_the_sphere_pays_what_the_theorem_says():
     """S², r = π/8, n = 100, ε = 1: 2r/n by sums, 2·tan(r)/n around the mean, and 2·L(r)/n for the K-norm gradient."""
     facts = mean_facts(BALLS["sphere"], 100)
-    scales = {name: calibrate(name, facts, PureDP(1.0), numerics).scale for name, numerics in (ALL[0], ALL[4], ALL[6])}
+    scales = {name: calibrate(name, facts, PureDP(1.0), numerics).sigma for name, numerics in (ALL[0], ALL[4], ALL[6])}
     assert scales["wrapped-laplace"] == pytest.approx(0.00785398, rel=1e-6)
-    assert calibrate("direct-laplace", facts, PureDP(1.0), "rounded").scale == pytest.approx(0.00828427, rel=1e-6)
+    assert calibrate("direct-laplace", facts, PureDP(1.0), "rounded").sigma == pytest.approx(0.00828427, rel=1e-6)
     assert scales["riemannian-laplace"] == pytest.approx(0.00828427, rel=1e-6)
     assert scales["k-norm-gradient"] == pytest.approx(2 * 0.0080623, rel=1e-4)
 

@@ -63,7 +63,7 @@ def test_all_steps_together_stay_within_the_budget(budget, steps):
 
 @pytest.mark.parametrize("budget", BUDGETS[:3], ids=repr)
 def test_the_last_step_gets_most_of_the_budget(budget):
-    scales = [law.scale for law in plan_steps(SPHERE, 2000, budget, steps=3).mechanisms]
+    scales = [law.sigma for law in plan_steps(SPHERE, 2000, budget, steps=3).mechanisms]
     assert scales == sorted(scales, reverse=True)
 
 

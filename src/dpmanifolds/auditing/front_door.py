@@ -100,7 +100,7 @@ class Said:
                 "the density of a difference of two Wishart matrices has no formula: attack fewer columns, where the "
                 "Laplace law in Frobenius norm is taken."
             )
-        law = replace(self.law, scale=self.law.scale * factor)
+        law = replace(self.law, sigma=self.law.sigma * factor)
         return float(law.log_density(self.noisy - self.values) - law.log_density(self.noisy - others))
 
 
@@ -115,7 +115,7 @@ class Tap:
     def answer(self, law: Law, values: Any, rng: Any, draw: Callable[[Law, Any, Any], np.ndarray]) -> np.ndarray:
         """Draw, or repeat what was said before."""
         if self.forced is None:
-            noisy = draw(replace(law, scale=law.scale * self.factor), values, rng)
+            noisy = draw(replace(law, sigma=law.sigma * self.factor), values, rng)
         else:
             noisy = self._repeated(law)
         self.said.append(Said(law, np.array(values), noisy))
@@ -243,7 +243,7 @@ def _continued(runs: _Runs, draws: int, factor: float, source: Any) -> _Runs:
     first, second = (_fixed_values(run) for run in runs)
     if first is None or second is None or any([each.law for each in said] != laws for run in runs for said in run):
         raise ArgumentError("later sums depend on earlier answers, or on chance: leave calls out.")
-    weak = [replace(law, scale=law.scale * factor) for law in laws]
+    weak = [replace(law, sigma=law.sigma * factor) for law in laws]
     nothing = [np.zeros_like(value) for value in first]
     more: _Runs = ([], [])
     for _ in range(draws - len(runs[0])):

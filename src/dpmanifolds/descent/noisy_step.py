@@ -177,7 +177,7 @@ class NoisyGradient:
         return exponent_for(self.loss, self.plan.n, float(self._noise_of_sum), self.plan.law)
 
     @property
-    def scale(self) -> float:
+    def sigma_steps(self) -> float:
         """The noise of the sum in lattice steps, no less than what the plan promises: σ·divisor·2^exponent/C."""
         return float_above(self._noise_of_sum * (1 << self.exponent))
 
@@ -201,7 +201,7 @@ class NoisyGradient:
 
     def private(self, w: Any, total: ExactSum) -> np.ndarray:
         """The noisy gradient at w: the sum of integers and rounded noise, then functions of it alone."""
-        noisy = self.noise.add_to(total, self.plan.law, self.scale) * (self.length / 2.0**self.exponent)
+        noisy = self.noise.add_to(total, self.plan.law, self.sigma_steps) * (self.length / 2.0**self.exponent)
         mean = np.asarray(noisy / self.plan.divisor)
         if isinstance(self.loss, OuterLoss):
             return self.loss.coordinates(w, mean.reshape(self.loss.shape))

@@ -91,7 +91,7 @@ class DirectGaussianMechanism(WrappedGaussianMechanism):
     >>> from dpmanifolds import Ball, GaussianDP, Sphere
     >>> from dpmanifolds.sums import calibrate, mean_facts
     >>> facts = mean_facts(Ball(Sphere(2), [0.0, 0.0, 1.0], radius=1.2), n=100)
-    >>> round(calibrate("direct-gaussian", facts, GaussianDP(1.0), "rounded").scale, 4)  # 2·tan(1.2)/n, not 2.4/n
+    >>> round(calibrate("direct-gaussian", facts, GaussianDP(1.0), "rounded").sigma, 4)  # 2·tan(1.2)/n, not 2.4/n
     0.0514
     """
 
@@ -111,7 +111,7 @@ class DirectLaplaceMechanism(WrappedLaplaceMechanism):
     >>> from dpmanifolds import Ball, PureDP, Sphere
     >>> from dpmanifolds.sums import calibrate, mean_facts
     >>> facts = mean_facts(Ball(Sphere(2), [0.0, 0.0, 1.0], radius=1.2), n=100)
-    >>> round(calibrate("direct-laplace", facts, PureDP(1.0), "rounded").scale, 4)
+    >>> round(calibrate("direct-laplace", facts, PureDP(1.0), "rounded").sigma, 4)
     0.0514
     """
 

@@ -71,7 +71,7 @@ class _IdealizedMechanism(Mechanism):
         if not horizon(facts.domain):
             raise NotAvailableError(f"floating point does not hold all points of {facts.domain!r}. Use a smaller ball.")
         step = 2.0 ** (math.frexp(sigma)[1] - 1 - _FINENESS)
-        return cls(facts=facts, scale=sigma, step=step, guarantee=guarantee, numerics="idealized")
+        return cls(facts=facts, sigma=sigma, step=step, guarantee=guarantee, numerics="idealized")
 
     def _shown(self, point: Array) -> Array:
         domain = self.facts.domain
@@ -107,7 +107,7 @@ class _AroundTheStatistic(_IdealizedMechanism):
         return self._shown(self.facts.domain.manifold.move(host(statistic), noise))
 
     def log_likelihood(self, released: Array, statistic: Array, *, records: Array | None = None) -> np.ndarray:
-        away = np.asarray(self.facts.domain.manifold.dist(host(statistic), released)) / self.scale
+        away = np.asarray(self.facts.domain.manifold.dist(host(statistic), released)) / self.sigma
         return -(away**self._power) / self._power
 
     _power: ClassVar[int] = 1
@@ -179,7 +179,7 @@ class RiemannianLaplaceMechanism(_AroundTheStatistic):
     >>> from dpmanifolds.sums import mean_facts
     >>> facts = mean_facts(Ball(Sphere(2), [0.0, 0.0, 1.0], radius=0.4), n=100)
     >>> mechanism = RiemannianLaplaceMechanism.calibrate(facts, PureDP(1.0), "idealized")
-    >>> round(mechanism.scale / float(mechanism.sensitivity), 6), mechanism.error_metric
+    >>> round(mechanism.sigma / float(mechanism.sensitivity), 6), mechanism.error_metric
     (1.0, 'distance')
     """
 
@@ -202,7 +202,7 @@ class RiemannianLaplaceMechanism(_AroundTheStatistic):
 
     @cached_property
     def _law(self) -> TangentLaw:
-        return _laplace(self.facts.domain.manifold, self.scale)
+        return _laplace(self.facts.domain.manifold, self.sigma)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -256,7 +256,7 @@ class RiemannianGaussianMechanism(_AroundTheStatistic):
 
     @cached_property
     def _law(self) -> TangentLaw:
-        return _gaussian(self.facts.domain.manifold, self.scale)
+        return _gaussian(self.facts.domain.manifold, self.sigma)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -273,7 +273,7 @@ class KNormGradientMechanism(_IdealizedMechanism):
     >>> from dpmanifolds.sums import mean_facts
     >>> facts = mean_facts(Ball(Sphere(2), [0.0, 0.0, 1.0], radius=0.4), n=100)
     >>> mechanism = KNormGradientMechanism.calibrate(facts, PureDP(1.0), "idealized")
-    >>> mechanism.name, round(mechanism.scale / float(mechanism.sensitivity), 6)
+    >>> mechanism.name, round(mechanism.sigma / float(mechanism.sensitivity), 6)
     ('k-norm-gradient', 2.0)
     """
 
@@ -315,7 +315,7 @@ class KNormGradientMechanism(_IdealizedMechanism):
 
     def log_likelihood(self, released: Array, statistic: Array, *, records: Array | None = None) -> np.ndarray:
         inside = self.facts.domain.clip(released)
-        return -np.asarray(self._law(records, statistic).gradient_norm(inside)) / self.scale
+        return -np.asarray(self._law(records, statistic).gradient_norm(inside)) / self.sigma
 
     def _law(self, records: Array | None, estimate: Array) -> KNormGradientLaw:
         """The estimate centres the proposals only, and any point of the ball will do."""
@@ -323,7 +323,7 @@ class KNormGradientMechanism(_IdealizedMechanism):
             raise ArgumentError("the K-norm gradient mechanism needs the clipped records, not the mean alone.")
         ball, near = self.facts.domain, self.facts.domain.clip(estimate)
         return KNormGradientLaw(
-            ball.manifold, host(records), host(ball.center), ball.radius, self.scale, host(near), clipped=True
+            ball.manifold, host(records), host(ball.center), ball.radius, self.sigma, host(near), clipped=True
         )
 
     @cached_property

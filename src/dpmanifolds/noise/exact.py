@@ -1,7 +1,7 @@
 """Continuous noise rounded to whole lattice steps, with no error at all in its law.
 
 >>> from dpmanifolds.noise.exact import RoundedGaussian
->>> gaussian = RoundedGaussian(dim=3, scale=2**30)
+>>> gaussian = RoundedGaussian(dim=3, sigma=2**30)
 >>> released = gaussian.release([10, -20, 30])  # in steps of a public lattice
 >>> released.shape, released.dtype.name
 ((3,), 'int64')
@@ -35,7 +35,7 @@ __all__ = [
     "RoundedLaplace",
     "Scale",
     "draw_rounded",
-    "exact_scale",
+    "exact_sigma",
     "ratio_up",
     "rational",
     "saturated_sum",
@@ -56,50 +56,50 @@ class _RoundedNoise:
     """values + round(y) = round(values + y), in lattice steps; sums beyond int64 are set to the nearest int64."""
 
     dim: int
-    scale: Scale
-    """In steps: at most 2^52 (the Laplace: scale·√dim), taken as the exact rational that it is."""
+    sigma: Scale
+    """In steps: at most 2^52 (the Laplace: sigma·√dim), taken as the exact rational that it is."""
     radial: ClassVar[bool] = False
     """Whether the law is the ℓ2-Laplace, and not the Gaussian."""
 
     def __post_init__(self) -> None:
         dim = positive_integer("dim", self.dim)
-        exact_scale(self.scale, _LARGEST_SCALE / math.sqrt(dim) if self.radial else _LARGEST_SCALE)
+        exact_sigma(self.sigma, _LARGEST_SCALE / math.sqrt(dim) if self.radial else _LARGEST_SCALE)
 
     def release(self, values: Any, rng: Any = None) -> np.ndarray:
         """The integers `values` (dim,) plus noise, as int64 (dim,)."""
         steps = whole_steps(values, self.dim)
         source = BitStream(as_generator(rng))
-        return saturated_sum(steps, draw_rounded(steps.size, rational(self.scale), source, radial=self.radial))
+        return saturated_sum(steps, draw_rounded(steps.size, rational(self.sigma), source, radial=self.radial))
 
 
 class RoundedGaussian(_RoundedNoise):
     """values + round(y) = round(values + y), y ~ N(0, scale²·I): post-processing of the Gaussian mechanism.
 
-    So it is exactly μ-GDP with μ = (ℓ2 sensitivity of the integer values)/scale (docs/proofs/numerics.md, theorem 1).
+    So it is exactly μ-GDP with μ = (ℓ2 sensitivity of the integer values)/sigma (docs/proofs/numerics.md, theorem 1).
     Sums beyond int64 are set to the nearest int64, which is post-processing too.
 
     >>> from dpmanifolds.noise.exact import RoundedGaussian
-    >>> RoundedGaussian(dim=2, scale=4.0).mu(l2_steps=2.0)
+    >>> RoundedGaussian(dim=2, sigma=4.0).mu(l2_steps=2.0)
     0.5000000000000001
     """
 
     def log_density(self, offsets: np.ndarray) -> np.ndarray:
         """ln of the density of noise (..., dim), up to a constant."""
-        return np.asarray(-np.sum(np.square(offsets / float(self.scale)), axis=-1) / 2)
+        return np.asarray(-np.sum(np.square(offsets / float(self.sigma)), axis=-1) / 2)
 
     def mu(self, l2_steps: float) -> float:
         """An upper bound, tight to rounding, of the μ at which values that move by up to `l2_steps` are released."""
-        return ratio_up("l2_steps", l2_steps, self.scale)
+        return ratio_up("l2_steps", l2_steps, self.sigma)
 
 
 class RoundedLaplace(_RoundedNoise):
-    """values + round(y) = round(values + y), y of density ∝ exp(−|y|₂/scale): post-processing of the ℓ2-Laplace.
+    """values + round(y) = round(values + y), y of density ∝ exp(−|y|₂/sigma): post-processing of the ℓ2-Laplace.
 
-    So it is exactly ε-DP with ε = (ℓ2 sensitivity of the integer values)/scale (docs/proofs/numerics.md, theorem 1).
+    So it is exactly ε-DP with ε = (ℓ2 sensitivity of the integer values)/sigma (docs/proofs/numerics.md, theorem 1).
     Sums beyond int64 are set to the nearest int64, which is post-processing too.
 
     >>> from dpmanifolds.noise.exact import RoundedLaplace
-    >>> RoundedLaplace(dim=2, scale=4.0).epsilon(l2_steps=2.0)
+    >>> RoundedLaplace(dim=2, sigma=4.0).epsilon(l2_steps=2.0)
     0.5000000000000001
     """
 
@@ -107,23 +107,23 @@ class RoundedLaplace(_RoundedNoise):
 
     def log_density(self, offsets: np.ndarray) -> np.ndarray:
         """ln of the density of noise (..., dim), up to a constant."""
-        return np.asarray(-np.linalg.norm(offsets / float(self.scale), axis=-1))
+        return np.asarray(-np.linalg.norm(offsets / float(self.sigma), axis=-1))
 
     def epsilon(self, l2_steps: float) -> float:
         """An upper bound, tight to rounding, of the ε at which values that move by up to `l2_steps` are released."""
-        return ratio_up("l2_steps", l2_steps, self.scale)
+        return ratio_up("l2_steps", l2_steps, self.sigma)
 
 
-def exact_scale(scale: Any, largest: float) -> Fraction:
-    """`scale` as the rational number that it is, if it lies in (0, largest]."""
+def exact_sigma(sigma: Any, largest: float) -> Fraction:
+    """`sigma` as the rational number that it is, if it lies in (0, largest]."""
     try:
-        exact = rational(scale)
+        exact = rational(sigma)
     except (TypeError, ValueError, OverflowError):
-        raise ArgumentError(f"scale must be a finite number of lattice steps above 0; got {scale!r}.") from None
+        raise ArgumentError(f"sigma must be a finite number of lattice steps above 0; got {sigma!r}.") from None
     if not 0 < exact <= largest:
         raise ArgumentError(
-            f"scale must be above 0 and at most {largest:.6g} lattice steps, so that the noise fits 64-bit integers; "
-            f"got {scale!r}. Take a coarser lattice."
+            f"sigma must be above 0 and at most {largest:.6g} lattice steps, so that the noise fits 64-bit integers; "
+            f"got {sigma!r}. Take a coarser lattice."
         )
     return exact
 
@@ -155,19 +155,19 @@ def rational(number: Scale) -> Fraction:
     return Fraction(int(exact.numerator), int(exact.denominator))
 
 
-def ratio_up(name: str, steps: Scale, scale: Scale) -> float:
-    """steps/scale as a float above it, tight to rounding; an error names the argument."""
+def ratio_up(name: str, steps: Scale, sigma: Scale) -> float:
+    """steps/sigma as a float above it, tight to rounding; an error names the argument."""
     if not 0 <= steps < math.inf:
         raise ArgumentError(f"must be finite and at least 0; got {steps!r}.", argument=name)
-    ratio = rational(steps) / rational(scale)
+    ratio = rational(steps) / rational(sigma)
     # float(Fraction) is the nearest float, so the next one is above the ratio
     return math.nextafter(float(ratio), math.inf) if ratio else 0.0
 
 
 def draw_rounded(
-    dim: int, scale: Fraction, source: BitStream, *, radial: bool, bits: int = _START_BITS, halved: int = 0
+    dim: int, sigma: Fraction, source: BitStream, *, radial: bool, bits: int = _START_BITS, halved: int = 0
 ) -> list[int]:
-    """round(scale·x) for x ~ N(0, I), or round(scale·|h|·x) with h ~ N(0, I) on R^(dim+1) when `radial`.
+    """round(sigma·x) for x ~ N(0, I), or round(sigma·|h|·x) with h ~ N(0, I) on R^(dim+1) when `radial`.
 
     The second is the ℓ2-Laplace law (docs/proofs/numerics.md, lemma 1). The last `halved` numbers are divided by √2
     before they are rounded. The integers do not depend on `bits`, only the number of times that more bits are asked for
@@ -176,7 +176,7 @@ def draw_rounded(
     signs = f"{source.take(dim):0{dim}b}"
     pairs = [NormalPair(source, bits) for _ in range((dim + 1) // 2)]
     radius = _ChiSquare(dim + 1, source, bits) if radial else None
-    numerator, denominator = scale.numerator**2, scale.denominator**2
+    numerator, denominator = sigma.numerator**2, sigma.denominator**2
     sizes: list[tuple[int, int] | None] = [None] * len(pairs)
     open_pairs = list(range(len(pairs)))
     while open_pairs:

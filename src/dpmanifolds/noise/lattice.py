@@ -1,12 +1,12 @@
 """Integer noise on a lattice: the discrete Gaussian and the discrete Laplace, through OpenDP.
 
 >>> from dpmanifolds.noise.lattice import LatticeGaussian, LatticeLaplace
->>> gaussian = LatticeGaussian(dim=3, scale=2.0**30)
+>>> gaussian = LatticeGaussian(dim=3, sigma=2.0**30)
 >>> gaussian.release([10, -20, 30]).dtype.name
 'int64'
 >>> gaussian.rho(l2_steps=2.0**30)
 0.5
->>> LatticeLaplace(dim=3, scale=4.0).epsilon(l1_steps=2.0)
+>>> LatticeLaplace(dim=3, sigma=4.0).epsilon(l1_steps=2.0)
 0.5
 
 Values, scales and sensitivities are in lattice steps. The draws and the privacy maps are OpenDP's. OpenDP draws from
@@ -30,13 +30,13 @@ import numpy as np
 
 from dpmanifolds._validate import positive_integer
 from dpmanifolds.errors import ArgumentError
-from dpmanifolds.noise.exact import exact_scale, saturated_sum, whole_steps
+from dpmanifolds.noise.exact import exact_sigma, saturated_sum, whole_steps
 from dpmanifolds.noise.exact_arithmetic import BitStream
 from dpmanifolds.noise.generators import as_generator
 
 __all__ = ["LatticeGaussian", "LatticeLaplace", "bernoulli_exp", "discrete_gaussian", "discrete_laplace"]
 
-_LARGEST_SCALE = 2.0**52
+_LARGEST_scale = 2.0**52
 _features = Lock()
 
 
@@ -45,15 +45,15 @@ class _LatticeNoise:
     """values + a law of the integers in every coordinate, all in lattice steps."""
 
     dim: int
-    scale: float
+    sigma: float
     law: ClassVar[str]
 
     def __post_init__(self) -> None:
         positive_integer("dim", self.dim)
-        exact = exact_scale(self.scale, _LARGEST_SCALE)
+        exact = exact_sigma(self.sigma, _LARGEST_scale)
         if exact != float(exact):
             raise ArgumentError(
-                f"scale must be a floating-point number, for OpenDP takes no other; got {self.scale!r}."
+                f"sigma must be a floating-point number, for OpenDP takes no other; got {self.sigma!r}."
             )
 
     def release(self, values: Any, rng: Any = None) -> np.ndarray:
@@ -62,14 +62,14 @@ class _LatticeNoise:
         if rng is None:
             return np.asarray(self._measurement(steps.tolist()), dtype=np.int64)
         source = BitStream(as_generator(rng))
-        scale = exact_scale(self.scale, _LARGEST_SCALE)
-        return saturated_sum(steps, [self._draw(scale, source) for _ in range(self.dim)])
+        sigma = exact_sigma(self.sigma, _LARGEST_scale)
+        return saturated_sum(steps, [self._draw(sigma, source) for _ in range(self.dim)])
 
     @property
     def _measurement(self) -> Any:
-        return _measurement(self.law, int(self.dim), float(self.scale))
+        return _measurement(self.law, int(self.dim), float(self.sigma))
 
-    def _draw(self, scale: Fraction, source: BitStream) -> int:
+    def _draw(self, sigma: Fraction, source: BitStream) -> int:
         raise NotImplementedError
 
 
@@ -81,20 +81,20 @@ class LatticeGaussian(_LatticeNoise):
     post-processing: no value is refused, so nothing about the values shows in an error.
 
     >>> from dpmanifolds.noise import LatticeGaussian
-    >>> LatticeGaussian(dim=2, scale=8.0).rho(l2_steps=8.0)
+    >>> LatticeGaussian(dim=2, sigma=8.0).rho(l2_steps=8.0)
     0.5
-    >>> LatticeGaussian(dim=2, scale=8.0).release([0, 0], rng=0).shape
+    >>> LatticeGaussian(dim=2, sigma=8.0).release([0, 0], rng=0).shape
     (2,)
     """
 
     law: ClassVar[str] = "gaussian"
 
-    def _draw(self, scale: Fraction, source: BitStream) -> int:
-        return discrete_gaussian(scale**2, source)
+    def _draw(self, sigma: Fraction, source: BitStream) -> int:
+        return discrete_gaussian(sigma**2, source)
 
     def log_density(self, offsets: np.ndarray) -> np.ndarray:
         """ln of the density of noise (..., dim), up to a constant."""
-        return np.asarray(-np.sum(np.square(offsets / float(self.scale)), axis=-1) / 2)
+        return np.asarray(-np.sum(np.square(offsets / float(self.sigma)), axis=-1) / 2)
 
     def rho(self, l2_steps: float) -> float:
         """OpenDP's privacy map, rounded up: ρ of zCDP for values that move by up to `l2_steps` in ℓ2."""
@@ -102,26 +102,26 @@ class LatticeGaussian(_LatticeNoise):
 
 
 class LatticeLaplace(_LatticeNoise):
-    """values + the discrete Laplace law in every coordinate, P(k) ∝ exp(−|k|/scale) on the integers.
+    """values + the discrete Laplace law in every coordinate, P(k) ∝ exp(−|k|/sigma) on the integers.
 
-    It is ε-DP with ε = l1_steps/scale (docs/proofs/numerics.md, theorem 3). Sums beyond int64 are set to the
+    It is ε-DP with ε = l1_steps/sigma (docs/proofs/numerics.md, theorem 3). Sums beyond int64 are set to the
     nearest int64, which is post-processing.
 
     >>> from dpmanifolds.noise import LatticeLaplace
-    >>> LatticeLaplace(dim=2, scale=4.0).epsilon(l1_steps=2.0)
+    >>> LatticeLaplace(dim=2, sigma=4.0).epsilon(l1_steps=2.0)
     0.5
-    >>> LatticeLaplace(dim=2, scale=4.0).release([0, 0], rng=0).shape
+    >>> LatticeLaplace(dim=2, sigma=4.0).release([0, 0], rng=0).shape
     (2,)
     """
 
     law: ClassVar[str] = "laplace"
 
-    def _draw(self, scale: Fraction, source: BitStream) -> int:
-        return discrete_laplace(scale, source)
+    def _draw(self, sigma: Fraction, source: BitStream) -> int:
+        return discrete_laplace(sigma, source)
 
     def log_density(self, offsets: np.ndarray) -> np.ndarray:
         """ln of the density of noise (..., dim), up to a constant."""
-        return np.asarray(-np.linalg.norm(offsets / float(self.scale), ord=1, axis=-1))
+        return np.asarray(-np.linalg.norm(offsets / float(self.sigma), ord=1, axis=-1))
 
     def epsilon(self, l1_steps: float) -> float:
         """OpenDP's privacy map, rounded up: ε for values that move by up to `l1_steps` in ℓ1."""
@@ -152,14 +152,14 @@ def _contrib() -> Iterator[None]:
 
 
 @lru_cache(maxsize=32)
-def _measurement(law: str, dim: int, scale: float) -> Any:
+def _measurement(law: str, dim: int, sigma: float) -> Any:
     from opendp.domains import atom_domain, vector_domain
     from opendp.measurements import make_gaussian, make_laplace
     from opendp.metrics import l1_distance, l2_distance
 
     make, distance = (make_gaussian, l2_distance) if law == "gaussian" else (make_laplace, l1_distance)
     with _contrib():
-        return make(vector_domain(atom_domain(T="i64"), size=dim), distance(T="f64"), scale=scale)
+        return make(vector_domain(atom_domain(T="i64"), size=dim), distance(T="f64"), scale=sigma)
 
 
 def discrete_gaussian(variance: Fraction, source: BitStream) -> int:
@@ -177,14 +177,14 @@ def discrete_gaussian(variance: Fraction, source: BitStream) -> int:
             return draw
 
 
-def discrete_laplace(scale: Fraction, source: BitStream) -> int:
-    """One draw of P(k) ∝ exp(−|k|/scale) on the integers.
+def discrete_laplace(sigma: Fraction, source: BitStream) -> int:
+    """One draw of P(k) ∝ exp(−|k|/sigma) on the integers.
 
-    With scale = t/s in lowest terms, X = U + t·V is geometric, P(X = x) ∝ exp(−x/t), for U on 0, …, t − 1 with
+    With sigma = t/s in lowest terms, X = U + t·V is geometric, P(X = x) ∝ exp(−x/t), for U on 0, …, t − 1 with
     P(U) ∝ exp(−U/t) and V geometric, P(V) ∝ exp(−V); ⌊X/s⌋ has P ∝ exp(−y·s/t); a fair sign follows, where −0 is
     drawn again so that 0 does not count twice.
     """
-    top, below = scale.numerator, scale.denominator
+    top, below = sigma.numerator, sigma.denominator
     while True:
         remainder = source.below(top)
         if not bernoulli_exp(remainder, top, source):

@@ -1,7 +1,7 @@
 """Noise for symmetric matrices: Gaussian, Laplace in Frobenius norm, and the difference of two Wishart matrices.
 
 >>> import numpy as np
->>> noise = SymmetricGaussian(dim=3, scale=2**30)
+>>> noise = SymmetricGaussian(dim=3, sigma=2**30)
 >>> noise.release(np.zeros((3, 3), dtype=object), rng=0).shape, round(noise.mu(frobenius_steps=2**30), 9)
 ((3, 3), 1.0)
 
@@ -41,7 +41,7 @@ import numpy as np
 
 from dpmanifolds._validate import positive_integer
 from dpmanifolds.errors import ArgumentError
-from dpmanifolds.noise.exact import NormalPair, Scale, draw_rounded, exact_scale, ratio_up, rational
+from dpmanifolds.noise.exact import NormalPair, Scale, draw_rounded, exact_sigma, ratio_up, rational
 from dpmanifolds.noise.exact_arithmetic import BitStream
 from dpmanifolds.noise.generators import as_generator
 
@@ -56,13 +56,13 @@ class _SymmetricNoise:
     """Symmetric integers + round(Y), Y the same in every orthonormal basis; all in lattice steps."""
 
     dim: int
-    scale: Scale
+    sigma: Scale
     """Of the diagonal."""
     radial: ClassVar[bool] = False
 
     def __post_init__(self) -> None:
         positive_integer("dim", self.dim)
-        exact_scale(self.scale, math.inf)
+        exact_sigma(self.sigma, math.inf)
 
     @property
     def coordinates(self) -> int:
@@ -73,8 +73,8 @@ class _SymmetricNoise:
         """A symmetric matrix of integers of any size (dim, dim), with noise: Python's integers, of any size too."""
         noisy = whole_matrix(values, self.dim)
         above, diagonal = np.triu_indices(self.dim, 1), np.diag_indices(self.dim)
-        source, scale = BitStream(as_generator(rng)), rational(self.scale)
-        drawn = draw_rounded(self.coordinates, scale, source, radial=self.radial, halved=above[0].size)
+        source, sigma = BitStream(as_generator(rng)), rational(self.sigma)
+        drawn = draw_rounded(self.coordinates, sigma, source, radial=self.radial, halved=above[0].size)
         noise = np.array(drawn, dtype=object)
         noisy[diagonal] += noise[: self.dim]
         noisy[above] += noise[self.dim :]
@@ -85,28 +85,28 @@ class _SymmetricNoise:
 class SymmetricGaussian(_SymmetricNoise):
     """Standard deviation σ on the diagonal and σ/√2 off it: the Gaussian orthogonal ensemble.
 
-    >>> SymmetricGaussian(dim=2, scale=4.0).mu(frobenius_steps=2)
+    >>> SymmetricGaussian(dim=2, sigma=4.0).mu(frobenius_steps=2)
     0.5000000000000001
     """
 
     def log_density(self, offsets: np.ndarray) -> np.ndarray:
         """ln of the density of noise (..., dim, dim), up to a constant."""
-        return np.asarray(-np.square(_frobenius(offsets) / float(self.scale)) / 2)
+        return np.asarray(-np.square(_frobenius(offsets) / float(self.sigma)) / 2)
 
     def mu(self, frobenius_steps: Scale) -> float:
         """An upper bound, tight to rounding, of the μ at which matrices that move so far are released."""
-        return ratio_up("frobenius_steps", frobenius_steps, self.scale)
+        return ratio_up("frobenius_steps", frobenius_steps, self.sigma)
 
     @property
     def spread(self) -> float:
         """The standard deviation of an entry off the diagonal."""
-        return float(self.scale) / math.sqrt(2)
+        return float(self.sigma) / math.sqrt(2)
 
 
 class SymmetricLaplace(_SymmetricNoise):
     """Density ∝ exp(−‖Y‖_F/σ) on symmetric matrices.
 
-    >>> SymmetricLaplace(dim=2, scale=4.0).epsilon(frobenius_steps=2)
+    >>> SymmetricLaplace(dim=2, sigma=4.0).epsilon(frobenius_steps=2)
     0.5000000000000001
     """
 
@@ -114,16 +114,16 @@ class SymmetricLaplace(_SymmetricNoise):
 
     def log_density(self, offsets: np.ndarray) -> np.ndarray:
         """ln of the density of noise (..., dim, dim), up to a constant."""
-        return np.asarray(-_frobenius(offsets) / float(self.scale))
+        return np.asarray(-_frobenius(offsets) / float(self.sigma))
 
     def epsilon(self, frobenius_steps: Scale) -> float:
         """An upper bound, tight to rounding, of the ε at which matrices that move so far are released."""
-        return ratio_up("frobenius_steps", frobenius_steps, self.scale)
+        return ratio_up("frobenius_steps", frobenius_steps, self.sigma)
 
     @property
     def spread(self) -> float:
         """The standard deviation of an entry off the diagonal: one of D coordinates has σ√(D + 1)."""
-        return float(self.scale) * math.sqrt((self.coordinates + 1) / 2)
+        return float(self.sigma) * math.sqrt((self.coordinates + 1) / 2)
 
 
 def _frobenius(matrices: np.ndarray) -> np.ndarray:
@@ -143,28 +143,28 @@ def whole_matrix(values: Any, dim: int) -> np.ndarray:
 
 @dataclass(frozen=True)
 class WishartDifference:
-    """Symmetric integers + round(A − B), A and B of density ∝ exp(−tr(a)/scale), all in lattice steps.
+    """Symmetric integers + round(A − B), A and B of density ∝ exp(−tr(a)/sigma), all in lattice steps.
 
-    >>> noise = WishartDifference(dim=3, scale=2.0**30)
+    >>> noise = WishartDifference(dim=3, sigma=2.0**30)
     >>> noise.release(np.zeros((3, 3), dtype=object), rng=0).shape, round(noise.epsilon(nuclear_steps=2**30), 9)
     ((3, 3), 1.0)
     """
 
     dim: int
-    scale: Scale
+    sigma: Scale
 
     def __post_init__(self) -> None:
         positive_integer("dim", self.dim)
-        exact_scale(self.scale, math.inf)
+        exact_sigma(self.sigma, math.inf)
 
     def epsilon(self, nuclear_steps: Scale) -> float:
         """An upper bound, tight to rounding, of the ε at which integers that move so far are released."""
-        return ratio_up("nuclear_steps", nuclear_steps, self.scale)
+        return ratio_up("nuclear_steps", nuclear_steps, self.sigma)
 
     @property
     def spread(self) -> float:
         """The standard deviation of an entry off the diagonal."""
-        return float(self.scale) * math.sqrt((self.dim + 1) / 2)
+        return float(self.sigma) * math.sqrt((self.dim + 1) / 2)
 
     def release(self, values: Any, rng: Any = None, *, start: int = _START) -> np.ndarray:
         """A symmetric matrix of integers of any size (dim, dim), with noise: Python's integers, of any size too.
@@ -175,7 +175,7 @@ class WishartDifference:
         source = BitStream(as_generator(rng))
         factors = [_NormalMatrix(self.dim, self.dim + 1, source) for _ in range(2)]
         # A − B = (s/2)(GGᵀ − HHᵀ)
-        half = Fraction(self.scale) / 2
+        half = Fraction(self.sigma) / 2
         bits = start
         while True:
             (first, first_error), (second, second_error) = (factor.gram(bits) for factor in factors)

@@ -6,7 +6,7 @@
 >>> ball = Ball(Hyperbolic(2), Hyperbolic(2).origin, radius=3.0)
 >>> print(plan(ball, n=1000, budgets=[PureDP(0.5), PureDP(1.0)], mechanisms="wrapped-laplace"))
 Expected error of the private mean of 1000 records in Ball(Hyperbolic(2, -1.0), radius=3)
-budget  mechanism                  sensitivity  scale     mean     90 %     at edge  price  note
+budget  mechanism                  sensitivity  sigma     mean     90 %     at edge  price  note
 ε=0.5   wrapped-laplace (rounded)  0.006        0.012     0.024    0.04668  0.05593  1      chosen
 ε=0.5   wrapped-laplace (lattice)  0.006        0.01697   0.02755  0.0538   0.0642   1.15   quantile from draws
 ε=1     wrapped-laplace (rounded)  0.006        0.006     0.012    0.02334  0.02796  1      chosen
@@ -57,7 +57,7 @@ _KINDS = {
     "idealized": ("idealized", "rounded"),
     "all": ("rounded", "lattice", "idealized"),
 }
-_HEADINGS = ("budget", "mechanism", "sensitivity", "scale", "mean", "90 %", "at edge", "price")
+_HEADINGS = ("budget", "mechanism", "sensitivity", "sigma", "mean", "90 %", "at edge", "price")
 _OVER_SAMPLING = "× sampling"
 _WORTH_TELLING = 0.8
 _USUAL_BUDGETS = (PureDP(0.1), PureDP(0.3), PureDP(1.0), PureDP(3.0))
@@ -69,14 +69,14 @@ class PlanRow:
 
     >>> import dpmanifolds as dpm
     >>> row = dpm.plan(dpm.Ball(dpm.Sphere(2), [0.0, 0.0, 1.0], radius=0.4), 100, dpm.PureDP(1.0)).best()
-    >>> row.mechanism, row.numerics, round(row.scale, 6), row.available
+    >>> row.mechanism, row.numerics, round(row.sigma, 6), row.available
     ('wrapped-laplace', 'rounded', 0.008, True)
     """
 
     mechanism: str
     numerics: str
     budget: Budget
-    scale: float | None = None
+    sigma: float | None = None
     """σ of the noise."""
     sensitivity: Sensitivity | None = None
     """What σ was made from."""
@@ -89,7 +89,7 @@ class PlanRow:
     note: str = ""
     """Why it is not available, or what to know about it."""
     steps: int = 1
-    """How many tangent steps share the budget; the scale is that of the last one."""
+    """How many tangent steps share the budget; sigma is that of the last one."""
     over_sampling: float | None = None
     """The expected error over the sampling error spread/√n; None where no spread is known."""
 
@@ -295,7 +295,7 @@ def _flat(row: PlanRow) -> dict[str, Any]:
         "mechanism": row.mechanism,
         "numerics": row.numerics,
         "sensitivity": None if row.sensitivity is None else float(row.sensitivity),
-        "scale": row.scale,
+        "sigma": row.sigma,
         "mean": None if error is None else error.mean,
         "radius_90": None if error is None else error.radius_90,
         "mean_at_edge": None if error is None else error.mean_at_edge,
@@ -310,7 +310,7 @@ def _cells(row: PlanRow) -> tuple[str, ...]:
     error, sensitivity = row.error, row.sensitivity
     assert error is not None
     assert sensitivity is not None
-    numbers = (float(sensitivity), row.scale, error.mean, error.radius_90, error.mean_at_edge)
+    numbers = (float(sensitivity), row.sigma, error.mean, error.radius_90, error.mean_at_edge)
     note = "; ".join(filter(None, ("chosen" if row.chosen else "", row.note)))
     return (
         row.budget.label,
@@ -388,7 +388,7 @@ def _row(name: str, kind: str, facts: Facts, budget: Budget, steps: int | str, b
             error = body.expected_error(mechanism)
     except DPManifoldsError as reason:
         return PlanRow(name, kind, budget, note=str(reason))
-    return PlanRow(name, kind, budget, mechanism.scale, mechanism.sensitivity, error, note=_note(mechanism))
+    return PlanRow(name, kind, budget, mechanism.sigma, mechanism.sensitivity, error, note=_note(mechanism))
 
 
 def _stepped_row(name: str, kind: str, facts: Facts, budget: Budget, steps: int | str) -> PlanRow:
@@ -397,7 +397,7 @@ def _stepped_row(name: str, kind: str, facts: Facts, budget: Budget, steps: int 
     found = plan_steps(facts.domain, facts.shape.count, budget, steps=steps, mechanism=name, numerics=kind)
     law, count = found.last, len(found.mechanisms)
     note = "; ".join(filter(None, [f"{count} steps" if count > 1 else "", _note(law)]))
-    return PlanRow(name, kind, budget, law.scale, law.sensitivity, found.expected_error, note=note, steps=count)
+    return PlanRow(name, kind, budget, law.sigma, law.sensitivity, found.expected_error, note=note, steps=count)
 
 
 def _note(mechanism: Mechanism) -> str:

@@ -151,7 +151,7 @@ def _average_at_most(n: int, spread: float, largest: float, miss: float) -> floa
 
 def _noise_radius(release: Release, domain: Any, level: float) -> float:
     facts = Facts(domain, release.sensitivity, release.sensitivity, shape=_shape(release, domain))
-    radius = error_quantile(release.mechanism, release.numerics, facts, release.scale, release.guarantee, level)
+    radius = error_quantile(release.mechanism, release.numerics, facts, release.sigma, release.guarantee, level)
     # the statistic, and its noise, were rounded to the lattice
     return radius + math.sqrt(domain.manifold.dim) * (release.step or 0.0)
 

@@ -183,7 +183,7 @@ def private_descent(
         theorem="B1 and the composition of its steps (docs/proofs/descent.md)",
         numerics="rounded",
         sensitivity=plan.sensitivity,
-        scale=plan.sigma,
+        sigma=plan.sigma,
         step=None,
         n=None if private_count else plan.n,
         domain=region,

@@ -318,7 +318,7 @@ def release_counts(request: Request, noise: CountsNoise, counts: np.ndarray, n: 
         theorem="counts are points of a simplex, and the mechanism on integers (docs/proofs/sums.md)",
         numerics="rounded" if noise.is_gaussian else "lattice",
         sensitivity=noise.sensitivity,
-        scale=float(noise.law.scale) / noise.unit,
+        sigma=float(noise.law.sigma) / noise.unit,
         step=1.0 / noise.unit,
         n=request.public_count(n),
         domain=domain,

@@ -32,7 +32,7 @@ from dpmanifolds.sums.public import PublicPart
 
 __all__ = ["Release", "release_of"]
 
-_SCHEMA = 2
+_SCHEMA = 3
 _DIRECTIONS = ("second moment", "covariance", "counts", "contrast")
 _NUMERICS = {
     "rounded": "rounded: exactly rounded noise on a public lattice; the promise holds for the bits that are "
@@ -78,7 +78,7 @@ class Release:
     numerics: str
     """"rounded", "lattice" or "idealized"; see `numerics_statement`."""
     sensitivity: Sensitivity
-    scale: float
+    sigma: float
     """σ of the noise."""
     step: float | None
     """Of the lattice or grid of coordinates that the value lies on; None where it lies on none."""
@@ -218,7 +218,7 @@ class Release:
             "theorem": self.theorem,
             "numerics": self.numerics,
             "sensitivity": asdict(self.sensitivity),
-            "scale": self.scale,
+            "sigma": self.sigma,
             "step": self.step,
             "n": self.n,
             "domain": domain_to_json(self.domain),
@@ -252,8 +252,11 @@ class Release:
 
     @classmethod
     def _from_dict(cls, data: Any) -> Release:
-        if data["schema"] not in (1, _SCHEMA):
-            raise ArgumentError(f"this version reads releases of schema 1 and {_SCHEMA}; got {data['schema']!r}.")
+        if data["schema"] not in (1, 2, _SCHEMA):
+            raise ArgumentError(f"this version reads releases of schema 1 to {_SCHEMA}; got {data['schema']!r}.")
+        if data["schema"] < _SCHEMA:
+            # schemas 1 and 2 called sigma "scale"
+            data = {**data, "sigma": data["scale"]}
         error: dict[str, Any] = {
             key: math.inf if entry is None else bool(entry) if key == "simulated" else float(entry)
             for key, entry in data["expected_error"].items()
@@ -271,7 +274,7 @@ class Release:
             guarantee=Guarantee.from_json(json.dumps(data["guarantee"])),
             budget=None if data["budget"] is None else Budget.from_dict(data["budget"]),
             sensitivity=Sensitivity(**data["sensitivity"]),
-            scale=float(data["scale"]),
+            sigma=float(data["sigma"]),
             step=None if data["step"] is None else float(data["step"]),
             n=data["n"] if data["n"] is None else int(data["n"]),
             domain=domain_from_json(data["domain"]),
@@ -310,7 +313,7 @@ def release_of(
         theorem=mechanism.theorem,
         numerics=mechanism.numerics,
         sensitivity=mechanism.sensitivity,
-        scale=mechanism.scale,
+        sigma=mechanism.sigma,
         step=mechanism.step,
         n=n,
         domain=domain or mechanism.facts.domain,
@@ -355,7 +358,7 @@ def _summarize(release: Release) -> str:
         f"{noise}{public}"
         f"  {release.clipping_statement}\n"
         f"\nWhat it rests on\n"
-        f"  Mechanism: {release.mechanism}, scale {release.scale:.6g} ({release.reason}).\n"
+        f"  Mechanism: {release.mechanism}, sigma {release.sigma:.6g} ({release.reason}).\n"
         f"  Theorem: {release.theorem}.\n"
         f"  Sensitivity: {float(release.sensitivity):.6g} by {release.sensitivity.theorem} "
         f"[{release.sensitivity.tag}], {release.sensitivity.statement}.\n"

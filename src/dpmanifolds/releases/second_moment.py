@@ -131,7 +131,7 @@ class MomentFacts:
             theorem=self.theorem,
             numerics="rounded",
             sensitivity=self.sensitivity,
-            scale=float(self.noise.law.scale) * self.step,
+            sigma=float(self.noise.law.sigma) * self.step,
             step=self.step,
             n=self.terms.public_count(self.count),
             domain=self.ball,

@@ -265,7 +265,7 @@ def _parameters(release: Release) -> str:
             "Sensitivity",
             f"{sensitivity.value:.6g} by {sensitivity.theorem} [{sensitivity.tag}]: {sensitivity.statement}",
         ),
-        ("Scale of the noise", f"{release.scale:.6g}"),
+        ("Scale of the noise", f"{release.sigma:.6g}"),
         ("Numerics", release.numerics_statement),
         ("Step of the lattice", "none" if release.step is None else f"2^{math.log2(release.step):g}"),
         ("Version", f"dpmanifolds {release.version}"),

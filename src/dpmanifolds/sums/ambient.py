@@ -154,7 +154,7 @@ class AmbientBody:
         middle = np.asarray(manifold.embed(self.center)) if noisy is None else self._best_guess(law, noisy)
         count = max(_FEWEST_DRAWS, min(_MOST_DRAWS, _SIMULATED // (size * size)))
         integers = law.dim if law.facts.shape is None else law.facts.shape.dim
-        noise = self._decode(law, law.scale * _unit_noise(law, count, as_generator(0))[:, :integers])
+        noise = self._decode(law, law.sigma * _unit_noise(law, count, as_generator(0))[:, :integers])
         with np.errstate(all="ignore"):
             distances = np.asarray(manifold.dist(manifold.unembed(middle), manifold.unembed(middle + noise)))
         return simulated_error(distances)

@@ -84,14 +84,14 @@ def calibrate(name: str, facts: Facts, budget: Budget, numerics: str) -> Mechani
     >>> from dpmanifolds import SPD, Ball, GaussianDP
     >>> from dpmanifolds.sums import calibrate, mean_facts
     >>> facts = mean_facts(Ball(SPD(2), np.eye(2), radius=1.0), n=500)
-    >>> round(calibrate("wrapped-gaussian", facts, GaussianDP(0.5), "rounded").scale, 6)
+    >>> round(calibrate("wrapped-gaussian", facts, GaussianDP(0.5), "rounded").sigma, 6)
     0.008
     """
     family = _family(name)
     return family.calibrate(facts, checked_budget(budget), numerics)
 
 
-def error_quantile(name: str, numerics: str, facts: Facts, scale: float, guarantee: Guarantee, level: float) -> float:
+def error_quantile(name: str, numerics: str, facts: Facts, sigma: float, guarantee: Guarantee, level: float) -> float:
     """The error that a release of this mechanism keeps with probability `level`; see `error_metric`.
 
     >>> import numpy as np
@@ -99,11 +99,11 @@ def error_quantile(name: str, numerics: str, facts: Facts, scale: float, guarant
     >>> from dpmanifolds.sums import calibrate, error_quantile, mean_facts
     >>> facts = mean_facts(Ball(Euclidean(1), [0.0], radius=1.0), n=500)
     >>> found = calibrate("wrapped-gaussian", facts, GaussianDP(1.0), "rounded")
-    >>> round(error_quantile(found.name, found.numerics, facts, found.scale, found.guarantee, 0.9) / found.scale, 4)
+    >>> round(error_quantile(found.name, found.numerics, facts, found.sigma, found.guarantee, 0.9) / found.sigma, 4)
     1.6449
     """
     family = _family(name)
-    return family(facts=facts, scale=scale, step=scale, guarantee=guarantee, numerics=numerics).error_quantile(level)
+    return family(facts=facts, sigma=sigma, step=sigma, guarantee=guarantee, numerics=numerics).error_quantile(level)
 
 
 def numerics_of(name: str) -> tuple[str, ...]:

@@ -90,8 +90,8 @@ class CountsNoise:
     @property
     def deviation(self) -> float:
         """Standard deviation of one noisy count."""
-        scale = float(self.law.scale) / self.unit
-        return scale if self.is_gaussian else math.sqrt(2) * scale
+        sigma = float(self.law.sigma) / self.unit
+        return sigma if self.is_gaussian else math.sqrt(2) * sigma
 
     def draw(self, total: Sequence[int], rng: Any = None) -> np.ndarray:
         """The noisy counts, which may be negative. Each call spends the guarantee once."""
@@ -111,7 +111,7 @@ def counts_noise(cells: int, part: Budget, label: str, *, unit: int = 1, adjacen
     laplace = LatticeLaplace(cells, in_l1 * unit / epsilon * _UP)
     if laplace.epsilon(in_l1 * unit) <= epsilon:
         moved = Sensitivity(in_l1, "counts", "P", "ℓ1: a record leaves one cell for another", adjacency)
-        promise = Guarantee.discrete_laplace(round(in_l1 * unit), laplace.scale, **labels)
+        promise = Guarantee.discrete_laplace(round(in_l1 * unit), laplace.sigma, **labels)
         found.append(CountsNoise(laplace, promise, part, unit, moved))
     try:
         mu = affordable_mu(part)

@@ -1,4 +1,4 @@
-"""What every mechanism is: public facts, a scale calibrated to a budget, a promise, an expected error, one draw."""
+"""What every mechanism is: public facts, a σ calibrated to a budget, a promise, an expected error, one draw."""
 
 from __future__ import annotations
 
@@ -311,7 +311,7 @@ class Mechanism(ABC):
     """
 
     facts: Facts
-    scale: float
+    sigma: float
     """σ of the noise."""
     step: float
     """Of the public lattice or grid of tangent coordinates that a draw is shown on, a power of two."""
@@ -337,7 +337,7 @@ class Mechanism(ABC):
     @property
     @abstractmethod
     def sensitivity(self) -> Sensitivity:
-        """The one of the facts that the scale was made from."""
+        """The one of the facts that σ was made from."""
 
     @cached_property
     @abstractmethod
@@ -374,7 +374,7 @@ class Mechanism(ABC):
 
     def weakened(self, factor: float) -> Self:
         """The same with so much of its noise: it does not keep its guarantee, and shows audits that find it out."""
-        return replace(self, scale=self.scale * factor)
+        return replace(self, sigma=self.sigma * factor)
 
 
 def simulated_error(distances: np.ndarray) -> ExpectedError:

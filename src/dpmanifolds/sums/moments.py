@@ -156,5 +156,5 @@ def moment_noise(dim: int, budget: Budget, unit: str, *, adjacency: str = "repla
 
 
 def _scale(moved: int, parameter: float) -> Fraction:
-    """Exactly so much that moved/scale is the parameter."""
+    """Exactly so much that moved/σ is the parameter."""
     return Fraction(moved) / Fraction(parameter)

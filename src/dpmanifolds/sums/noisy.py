@@ -46,11 +46,11 @@ class NoiseSource:
         """The numbers of `size` records of `count`, ascending: a uniform set, without replacement."""
         return np.sort(self.rng.choice(count, size, replace=False, shuffle=False))
 
-    def add_to(self, total: ExactSum, law: str, scale: float) -> np.ndarray:
-        """The integers of a total with rounded noise of the law "gaussian" or "laplace", `scale` in steps.
+    def add_to(self, total: ExactSum, law: str, sigma: float) -> np.ndarray:
+        """The integers of a total with rounded noise of the law "gaussian" or "laplace", `sigma` in steps.
 
         Cutting integers to ±2⁶² moves no two sums apart; an exponent keeps them far below where n is public.
         """
         whole = np.array([max(-_LARGEST, min(_LARGEST, number)) for number in total.integers], dtype=np.int64)
         kind = RoundedLaplace if law == "laplace" else RoundedGaussian
-        return np.asarray(kind(whole.size, scale).release(whole, self.rng))
+        return np.asarray(kind(whole.size, sigma).release(whole, self.rng))

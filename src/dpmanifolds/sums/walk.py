@@ -176,7 +176,7 @@ class Walk:
         if law.is_coordinatewise:
             return point
         seen = self.domain.manifold.log_coordinates(self.center, point)
-        guess = replace(law, scale=law.scale * noise / law.expected_error.mean).shrink(seen)
+        guess = replace(law, sigma=law.sigma * noise / law.expected_error.mean).shrink(seen)
         return point if np.array_equal(guess, seen) else self.reach(self.center, guess)
 
 

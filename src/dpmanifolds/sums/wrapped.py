@@ -5,7 +5,7 @@
 >>> from dpmanifolds.sums import calibrate, mean_facts
 >>> ball = Ball(Sphere(2), np.array([0.0, 0.0, 1.0]), radius=np.pi / 8)
 >>> mechanism = calibrate("wrapped-laplace", mean_facts(ball, n=100), PureDP(1.0), "rounded")
->>> round(mechanism.scale, 6), mechanism.guarantee.as_pure().epsilon <= 1.0 + 1e-12
+>>> round(mechanism.sigma, 6), mechanism.guarantee.as_pure().epsilon <= 1.0 + 1e-12
 (0.007854, True)
 
 A mean is a sum of one integer vector per record, and integers of noise are added to it: neighbours differ by 2R steps,
@@ -73,7 +73,7 @@ class WrappedMechanism(Mechanism):
     """Integer noise on a public lattice of tangent coordinates, or on a sum of integers."""
 
     sigma_steps: float | None = None
-    """σ in whole steps, the number that the noise is drawn with; None: `scale` over `step`."""
+    """σ in whole steps, the number that the noise is drawn with; None: `sigma` over `step`."""
     exponent: int | None = None
     """Of the lattice of a sum: the radius of its ball is 2^exponent steps."""
 
@@ -106,7 +106,7 @@ class WrappedMechanism(Mechanism):
 
     @property
     def _steps(self) -> float:
-        return self.scale / self.step if self.sigma_steps is None else self.sigma_steps
+        return self.sigma / self.step if self.sigma_steps is None else self.sigma_steps
 
     def add_noise(self, total: Sequence[int], rng: Any = None) -> np.ndarray:
         """An exact sum of integers, with noise, in whole steps. Each call spends the guarantee once.
@@ -136,7 +136,7 @@ class WrappedMechanism(Mechanism):
         lengths = np.linalg.norm(coordinates, axis=-1)
         gaussian = isinstance(self, WrappedGaussianMechanism)
         dim, radius = self._told, self.facts.domain.radius
-        wanted = shrink_lengths(lengths, dim=dim, radius=radius, sigma=self.scale, gaussian=gaussian)
+        wanted = shrink_lengths(lengths, dim=dim, radius=radius, sigma=self.sigma, gaussian=gaussian)
         return np.asarray(coordinates * (wanted / np.maximum(lengths, 1e-300))[..., None])
 
     def draw(self, statistic: Array, *, records: Array | None = None, rng: Any = None) -> Draw:
@@ -159,7 +159,7 @@ class WrappedMechanism(Mechanism):
     def _on(cls, lattice: _Lattice, sigma: float, facts: Facts, guarantee: Guarantee, numerics: str) -> Self:
         return cls(
             facts=facts,
-            scale=sigma * lattice.step,
+            sigma=sigma * lattice.step,
             step=lattice.step,
             guarantee=guarantee,
             numerics=numerics,
@@ -193,7 +193,7 @@ class WrappedMechanism(Mechanism):
         return self.noise.log_density(self._coordinates(released) - self._coordinates(statistic))
 
     def weakened(self, factor: float) -> Self:
-        return replace(self, scale=self.scale * factor, sigma_steps=self._steps * factor)
+        return replace(self, sigma=self.sigma * factor, sigma_steps=self._steps * factor)
 
     @property
     def _shaped(self) -> np.ndarray | None:
@@ -206,7 +206,7 @@ class WrappedMechanism(Mechanism):
         lengths, kind = self._shaped, "gaussian" if isinstance(self, WrappedGaussianMechanism) else "laplace"
         assert lengths is not None
         found = noise_lengths(lengths, "coordinatewise" if self.is_coordinatewise else kind, self.dim > lengths.size)
-        return self.scale * float(np.mean(found)), self.scale * float(np.quantile(found, probability))
+        return self.sigma * float(np.mean(found)), self.sigma * float(np.quantile(found, probability))
 
     def _with_edge(self, mean: float, radius_90: float, *, simulated: bool = False) -> ExpectedError:
         domain = self.facts.domain
@@ -245,10 +245,10 @@ def _lattice(facts: Facts, parameter: float, *, gaussian: bool, coordinatewise: 
             raise ScaleOutOfRangeError(f"so little budget needs noise beyond 64-bit integers (part {parameter:g}).")
         moved = float(shape.diameter(exponent, gaussian=gaussian)) * (root if coordinatewise else 1.0)
         return _Lattice(shape.step(exponent), moved, exponent)
-    scale = float(facts.at_center) / parameter
-    if not 1e-90 < scale < 1e90:
-        raise ScaleOutOfRangeError(f"the noise scale {scale:g} leaves the range of the lattice. Rescale the data.")
-    fine = 2.0 ** (math.frexp(scale)[1] - 1 - _FINENESS)
+    sigma = float(facts.at_center) / parameter
+    if not 1e-90 < sigma < 1e90:
+        raise ScaleOutOfRangeError(f"the noise scale {sigma:g} leaves the range of the lattice. Rescale the data.")
+    fine = 2.0 ** (math.frexp(sigma)[1] - 1 - _FINENESS)
     coarse_step = 2.0 ** math.frexp(facts.domain.radius / _LARGEST_STEPS)[1]
     step = max(fine, coarse_step)
     moved = (float(facts.at_center) / step + root) * _UP
@@ -259,14 +259,14 @@ def _dim(facts: Facts) -> int:
     return facts.domain.manifold.dim if facts.shape is None else facts.shape.integers
 
 
-def _enlarged(scale: float, budget: Budget, promise: Callable[[float], Guarantee]) -> tuple[float, Guarantee]:
-    """The scale, grown by hairs until its promise keeps the budget."""
+def _enlarged(sigma: float, budget: Budget, promise: Callable[[float], Guarantee]) -> tuple[float, Guarantee]:
+    """σ, grown by hairs until its promise keeps the budget."""
     for attempt in range(_MOST_ENLARGEMENTS):
-        guarantee = promise(scale)
+        guarantee = promise(sigma)
         if guarantee.fits(budget, strict=True):
-            return scale, guarantee
-        scale *= 1 + 2.0 ** (attempt - 48)
-    raise ScaleOutOfRangeError(f"the noise promises nothing within {budget!r} at the lattice scale {scale:g}.")
+            return sigma, guarantee
+        sigma *= 1 + 2.0 ** (attempt - 48)
+    raise ScaleOutOfRangeError(f"the noise promises nothing within {budget!r} at the lattice scale {sigma:g}.")
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -281,7 +281,7 @@ class WrappedGaussianMechanism(WrappedMechanism):
     >>> from dpmanifolds.sums import WrappedGaussianMechanism, mean_facts
     >>> facts = mean_facts(Ball(SPD(2), np.eye(2), radius=1.0), n=500)
     >>> mechanism = WrappedGaussianMechanism.calibrate(facts, GaussianDP(1.0), "rounded")
-    >>> round(mechanism.scale / float(mechanism.sensitivity), 6), mechanism.error_metric
+    >>> round(mechanism.sigma / float(mechanism.sensitivity), 6), mechanism.error_metric
     (1.0, 'coordinates')
     """
 
@@ -299,7 +299,7 @@ class WrappedGaussianMechanism(WrappedMechanism):
         # a record that changes its class moves the integers of two
         dim = _dim(facts) * (2 if facts.shape is not None and facts.shape.labelled else 1)
         sigma, guarantee = _enlarged(
-            sigma, budget, lambda scale: Guarantee.discrete_gaussian(lattice.moved, scale, dim, **facts.labels)
+            sigma, budget, lambda wider: Guarantee.discrete_gaussian(lattice.moved, wider, dim, **facts.labels)
         )
         return cls._on(lattice, sigma, facts, guarantee, numerics)
 
@@ -309,19 +309,19 @@ class WrappedGaussianMechanism(WrappedMechanism):
 
     @property
     def deviation(self) -> float:
-        return self.scale
+        return self.sigma
 
     @cached_property
     def expected_error(self) -> ExpectedError:
         if self._shaped is not None:
             return self._with_edge(*self._shaped_error(0.9), simulated=True)
-        norm = GaussianNorm(self._told, self.scale)
+        norm = GaussianNorm(self._told, self.sigma)
         return self._with_edge(norm.moment(1), norm.quantile(0.9))
 
     def error_quantile(self, probability: float) -> float:
         if self._shaped is not None:
             return self._shaped_error(probability)[1]
-        return float(GaussianNorm(self._told, self.scale).quantile(probability))
+        return float(GaussianNorm(self._told, self.sigma).quantile(probability))
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -338,7 +338,7 @@ class WrappedLaplaceMechanism(WrappedMechanism):
     >>> from dpmanifolds.sums import WrappedLaplaceMechanism, mean_facts
     >>> facts = mean_facts(Ball(SPD(2), np.eye(2), radius=1.0), n=500)
     >>> mechanism = WrappedLaplaceMechanism.calibrate(facts, PureDP(0.5), "rounded")
-    >>> round(mechanism.scale / float(mechanism.sensitivity), 6)
+    >>> round(mechanism.sigma / float(mechanism.sensitivity), 6)
     2.0
     """
 
@@ -358,7 +358,7 @@ class WrappedLaplaceMechanism(WrappedMechanism):
         lattice = _lattice(facts, epsilon, gaussian=False, coordinatewise=True)
         sigma, shift = lattice.scale_for(epsilon), math.floor(lattice.moved)
         sigma, guarantee = _enlarged(
-            sigma, budget, lambda scale: Guarantee.discrete_laplace(shift, scale, **facts.labels)
+            sigma, budget, lambda wider: Guarantee.discrete_laplace(shift, wider, **facts.labels)
         )
         return cls._on(lattice, sigma, facts, guarantee, numerics)
 
@@ -373,16 +373,16 @@ class WrappedLaplaceMechanism(WrappedMechanism):
     @property
     def deviation(self) -> float:
         """E|y|² = d(d + 1)σ² for ℓ2-Laplace noise, 2dσ² for independent coordinates."""
-        return self.scale * math.sqrt(2 if self.is_coordinatewise else self.dim + 1)
+        return self.sigma * math.sqrt(2 if self.is_coordinatewise else self.dim + 1)
 
     @cached_property
     def expected_error(self) -> ExpectedError:
         if self._shaped is not None:
             return self._with_edge(*self._shaped_error(0.9), simulated=True)
         if self.is_coordinatewise:
-            mean = self.scale * mean_of_laplaces(self.dim)
+            mean = self.sigma * mean_of_laplaces(self.dim)
             return self._with_edge(mean, self.error_quantile(0.9), simulated=True)
-        norm = LaplaceNorm(self.dim, self.scale)
+        norm = LaplaceNorm(self.dim, self.sigma)
         share = share_of_length(self._told, self.dim)
         return self._with_edge(share * norm.moment(1), share * norm.quantile(0.9))
 
@@ -390,8 +390,8 @@ class WrappedLaplaceMechanism(WrappedMechanism):
         if self._shaped is not None:
             return self._shaped_error(probability)[1]
         if self.is_coordinatewise:
-            return self.scale * quantile_of_laplaces(self.dim, probability)
-        return float(LaplaceNorm(self.dim, self.scale).quantile(probability))
+            return self.sigma * quantile_of_laplaces(self.dim, probability)
+        return float(LaplaceNorm(self.dim, self.sigma).quantile(probability))
 
 
 def _is_one_part(facts: Facts) -> bool:
