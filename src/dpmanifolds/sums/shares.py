@@ -24,7 +24,7 @@ from scipy import special
 from dpmanifolds._validate import positive_integer
 from dpmanifolds.errors import ArgumentError, ScaleOutOfRangeError
 from dpmanifolds.noise import as_generator
-from dpmanifolds.noise.exact import draw_rounded, exact_scale, rational
+from dpmanifolds.noise.exact import draw_rounded, exact_sigma, rational
 from dpmanifolds.noise.exact_arithmetic import BitStream
 from dpmanifolds.privacy.rounding import root_above, up
 
@@ -60,7 +60,7 @@ class NoiseShares:
             raise ArgumentError(
                 f"must leave at least one of {self.parties} shares; got {self.tolerated}.", argument="tolerated"
             )
-        exact_scale(self.sigma, _LARGEST_SIGMA)
+        exact_sigma(self.sigma, _LARGEST_SIGMA)
         if self._least < LEAST_SIGMA:
             raise ScaleOutOfRangeError(
                 f"shares of {self._least:g} steps do not add up to Gaussian noise: at least {LEAST_SIGMA} is needed. "
