@@ -52,7 +52,7 @@ class Axes:
 
 
 def nearest_in_ellipsoid(rows: Array, lengths: np.ndarray) -> Array:
-    """w (n, k), |w| ≤ 1 up to rounding, with diag(a)·w nearest to each row (n, k); a > 0 are the semi-axes (k,).
+    """w (n, k), |w| ≤ 1 up to rounding, with diag(a)·w nearest to each row (n, k); a > 0: semi-axes (k,), or (n, k).
 
     Outside, w_i = a_i·c_i/(a_i² + e) with the one e > 0 that makes |w| = 1: Newton's method for 1/|w| = 1, which is
     concave in e, from e = 0, so that e grows towards it; a fixed number of times for every row. Rows beyond 10⁶ times

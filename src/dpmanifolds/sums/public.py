@@ -285,25 +285,37 @@ def _risks(rows: np.ndarray, structure: _Structure, tau: float, noise: Noise) ->
         # as far from the mean of the others as records are from the true one, on average
         held = (rows[left] - kept.mean(axis=0)) / math.sqrt(1 + 1 / len(kept))
         total = np.sum(held**2, axis=1)
-        for i, spectrum in enumerate(_spectra(_unbiased(kept), structure, _WEIGHTS)):
+        seen, bodies, power = [], [], []
+        for spectrum in _spectra(_unbiased(kept), structure, _WEIGHTS):
             axes = _axes(spectrum, tau, noise)
             inside = held @ spectrum.basis
             # all directions of the bulk have the same axis: their length is what counts
             beyond = np.sqrt(np.maximum(total - np.sum(inside**2, axis=1), 0.0))
-            seen = np.concatenate([inside, beyond[:, None]], axis=1)
-            asked = axes.lengths > 0
-            missed = np.sum(seen[:, ~asked] ** 2, axis=1)
-            power = float(np.sum(axes.lengths[:-1] ** 2) + spectrum.rest * axes.lengths[-1] ** 2)
-            # the body f·E is as far from c as f times E is from c/f
-            scaled = seen[None, :, asked] / factors[:, None, None]
-            lengths = axes.lengths[asked]
-            whitened = nearest_in_ellipsoid(scaled.reshape(-1, lengths.size), lengths).reshape(scaled.shape)
-            gaps = np.sum((scaled - lengths * whitened) ** 2, axis=(1, 2))
-            distance = factors**2 * gaps + float(np.sum(missed))
-            sums[i] += tau * distance + len(held) * factors**2 * axes.noise * power
+            seen.append(np.concatenate([inside, beyond[:, None]], axis=1))
+            bodies.append(axes.lengths)
+            squares = float(np.sum(axes.lengths[:-1] ** 2) + spectrum.rest * axes.lengths[-1] ** 2)
+            power.append(axes.noise * squares)
+        gaps = _squared_gaps(np.stack(seen), np.stack(bodies), factors)
+        sums += tau * gaps + len(held) * factors**2 * np.array(power)[:, None]
     for i, weight in enumerate(_WEIGHTS):
         for j, factor in enumerate(_FACTORS):
             yield float(sums[i, j]) / count, weight, factor
+
+
+def _squared_gaps(seen: np.ndarray, bodies: np.ndarray, factors: np.ndarray) -> np.ndarray:
+    """Sums over the rows (weights, rows, k) of the squared distance to f times a body (weights, k), for each factor f.
+
+    What lies along an axis of length 0 is missed whole. All bodies are asked at once: there are many and small ones.
+    """
+    asked = bodies > 0
+    missed = np.sum(np.where(asked[:, None], 0.0, seen) ** 2, axis=(1, 2))
+    unit = np.max(bodies, axis=1)[:, None]
+    # the body f·E is as far from c as f times E is from c/f; a direction that nothing lies along may have any axis
+    points = np.where(asked[:, None], seen, 0.0)[:, None] / (factors * unit)[..., None, None]
+    lengths = np.broadcast_to(np.where(asked, bodies / unit, 1.0)[:, None, None], points.shape)
+    whitened = nearest_in_ellipsoid(points.reshape(-1, points.shape[-1]), lengths.reshape(-1, points.shape[-1]))
+    gaps = np.sum((points - lengths * whitened.reshape(points.shape)) ** 2, axis=(2, 3))
+    return np.asarray((factors * unit) ** 2 * gaps + missed[:, None])
 
 
 def _spelled_out(spectrum: _Spectrum, lengths: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
