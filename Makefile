@@ -4,6 +4,8 @@ VENV := .venv
 BIN := $(VENV)/bin
 PIP := $(BIN)/python -m pip --disable-pip-version-check -q
 ONE_THREAD := OMP_NUM_THREADS=1 OPENBLAS_NUM_THREADS=1
+# what one process of the tests has compiled, the others and those that they start read
+COMPILED_ONCE := PYTHONDONTWRITEBYTECODE=
 
 .PHONY: demo test lint types check contract certify test-long test-backends test-dask torture audit fuzz redteam reproduce reproduce-quick papers bench league freeze-oracles docs planner test-page \
 	stranger clean
@@ -13,11 +15,11 @@ demo: $(VENV)/.demo
 
 # a few cases of every claim, each process on one thread
 test: $(VENV)/.test
-	$(ONE_THREAD) $(BIN)/python -m pytest -q -n auto -m "not long"
+	$(ONE_THREAD) $(COMPILED_ONCE) $(BIN)/python -m pytest -q -n auto -m "not long"
 
 # what make test leaves out: many draws, and every case of the grids
 test-long: $(VENV)/.test
-	$(ONE_THREAD) $(BIN)/python -m pytest -q -n auto -m long
+	$(ONE_THREAD) $(COMPILED_ONCE) $(BIN)/python -m pytest -q -n auto -m long
 
 # the geometry and statistics on PyTorch and JAX (installs both: large)
 test-backends: $(VENV)-backends/.ready

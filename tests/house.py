@@ -9,6 +9,7 @@ import ast
 import subprocess
 import sys
 from collections.abc import Callable, Iterator
+from functools import cache
 from pathlib import Path
 from types import FrameType
 from typing import Any
@@ -25,6 +26,12 @@ def modules() -> list[Path]:
 def room_of(path: Path) -> str:
     """The package below the root that a file lies in, or its own name."""
     return path.relative_to(HOME).parts[0].removesuffix(".py")
+
+
+@cache
+def tree_of(path: Path) -> ast.Module:
+    """What a file says, read once."""
+    return ast.parse(path.read_text())
 
 
 def lines() -> int:
@@ -45,7 +52,7 @@ def class_checks(asked: set[str], but: set[str]) -> list[str]:
     for path in modules():
         if room_of(path) in but:
             continue
-        for node in ast.walk(ast.parse(path.read_text())):
+        for node in ast.walk(tree_of(path)):
             is_check = isinstance(node, ast.Call) and isinstance(node.func, ast.Name) and node.func.id == "isinstance"
             if is_check and names_in(node.args[1]) & asked:
                 found.append(f"{path.relative_to(HOME)}:{node.lineno}")
@@ -56,13 +63,13 @@ def manifold_classes() -> set[str]:
     """Every class that the room of manifolds defines."""
     found = set()
     for path in (HOME / "manifolds").rglob("*.py"):
-        found |= {node.name for node in ast.walk(ast.parse(path.read_text())) if isinstance(node, ast.ClassDef)}
+        found |= {node.name for node in ast.walk(tree_of(path)) if isinstance(node, ast.ClassDef)}
     return found
 
 
 def imports_of(path: Path) -> Iterator[str]:
     """Rooms that a file imports from."""
-    for node in ast.walk(ast.parse(path.read_text())):
+    for node in ast.walk(tree_of(path)):
         module = node.module if isinstance(node, ast.ImportFrom) else None
         if module is not None and module.startswith("dpmanifolds."):
             yield module.split(".")[1]

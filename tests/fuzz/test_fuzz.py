@@ -8,7 +8,7 @@ from tests.fuzz.calls import TARGETS
 from tests.selection import thorough
 
 
-@thorough("calls", 1000, 2000)
+@thorough("calls", 500, 2000)
 def test_no_call_ends_in_anything_but_an_answer_or_one_of_our_errors(calls):
     report = engine.run(calls, seed=1)
     assert not report.failures, str(report)

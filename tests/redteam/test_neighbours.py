@@ -9,7 +9,7 @@ from dpmanifolds.sums.contribution import TangentContribution
 from tests.redteam import neighbours
 
 
-@pytest.mark.grid(at_most=3)
+@pytest.mark.grid(at_most=2)
 @pytest.mark.parametrize("seed", range(12))
 def test_no_fault_is_found(seed):
     assert neighbours.attack(seed) == []

@@ -42,6 +42,7 @@ def error(found, truth):
     return np.linalg.norm(found - truth) / np.linalg.norm(truth)
 
 
+@pytest.mark.grid
 @pytest.mark.parametrize("about", ["mean", "origin"])
 @pytest.mark.parametrize("method", METHODS)
 @pytest.mark.parametrize("adjacency", ["replace-one", "add-remove-one"])
@@ -111,6 +112,7 @@ def test_the_noise_that_is_smaller_off_the_diagonal_is_taken(budget, dim, mechan
     assert bool(SPD(dim).belongs(release.value))
 
 
+@pytest.mark.grid
 @pytest.mark.parametrize("dim", [1, 2, 3, 20])
 @pytest.mark.parametrize("n", [1, 2, 30])
 @pytest.mark.parametrize("budget", [GaussianDP(0.1), PureDP(0.1), ApproxDP(0.5, 1e-9)], ids=repr)

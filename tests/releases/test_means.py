@@ -19,6 +19,7 @@ def tight_cloud(space, center, count, spread, seed=0):
     return space.exp(center, vectors)
 
 
+@pytest.mark.grid
 @pytest.mark.parametrize("budget", BUDGETS, ids=repr)
 @pytest.mark.parametrize("refine", [0, 1, 3])
 def test_the_promise_is_within_the_budget(budget, refine):

@@ -38,6 +38,7 @@ from dpmanifolds.sums.counts import DistanceBins
 from dpmanifolds.sums.total import integers_of as integers_in_tiles
 from dpmanifolds.sums.total import sum_block, sum_records
 from tests.manifolds.cases import SMOOTH
+from tests.selection import thorough
 from tests.sums.hard import hard_records
 
 FULL = "DPMANIFOLDS_CONTRACT" in os.environ
@@ -125,8 +126,9 @@ def test_integers_do_not_depend_on_the_other_records(manifold):
 
 
 @pytest.mark.grid
+@thorough("sizes", (3, 17, COUNT - 1), (1, 3, 17, COUNT - 1))
 @pytest.mark.parametrize("manifold", MANIFOLDS, ids=repr)
-def test_integers_are_the_same_alone_first_last_and_in_any_cut(manifold):
+def test_integers_are_the_same_alone_first_last_and_in_any_cut(manifold, sizes):
     records = records_of(manifold)
     order = np.random.default_rng(1).permutation(COUNT)
     for contribution in contributions(manifold):
@@ -134,7 +136,7 @@ def test_integers_are_the_same_alone_first_last_and_in_any_cut(manifold):
         for row in range(0, COUNT, 7):
             assert np.array_equal(integers_of(contribution, at(records, row))[0][:, 0], together[:, row])
         assert np.array_equal(integers_of(contribution, at(records, order))[0], together[:, order])
-        for size in (1, 3, 17, COUNT - 1):
+        for size in sizes:
             parts = [
                 integers_of(contribution, at(records, np.arange(first, min(first + size, COUNT))))[0]
                 for first in range(0, COUNT, size)

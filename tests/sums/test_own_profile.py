@@ -10,6 +10,7 @@ from dpmanifolds import ApproxDP, Ball, Euclidean, GaussianDP, PureDP, RenyiDP, 
 from dpmanifolds.auditing import audit_release
 from dpmanifolds.privacy import Guarantee, compose
 from dpmanifolds.sums import calibrate, choose, mean_facts
+from tests.selection import thorough
 
 
 def ball(dim):
@@ -82,15 +83,16 @@ def test_a_ledger_and_json_know_it(tmp_path):
     assert release.spent.epsilon <= 1.0
 
 
+@thorough("draws", 12_000, 40_000)
 @pytest.mark.parametrize(("factor", "caught"), [(1.0, False), (0.7, True)])
-def test_an_audit_catches_three_tenths_too_little_noise(factor, caught):
-    """3 dimensions, ε = 1, δ = 1e−6: the loss of ×0.7 is 1.43 at most; 40,000 draws, confidence 1 − 1e−6."""
+def test_an_audit_catches_three_tenths_too_little_noise(factor, caught, draws):
+    """3 dimensions, ε = 1, δ = 1e−6: the loss of ×0.7 is 1.43 at most; 12,000 draws or more, confidence 1 − 1e−6."""
 
     def released(records, rng):
         return dpm.private_mean(records, ball(3), ApproxDP(1.0, 1e-6), mechanism="wrapped-laplace", refine=0, rng=rng)
 
     ends = [np.vstack([np.zeros((9, 3)), [[end, 0.0, 0.0]]]) for end in (1.0, -1.0)]
     report = audit_release(
-        released, *ends, draws=40_000, calls=20, noise_factor=factor, confidence=1 - 1e-6, rng=np.random.default_rng(7)
+        released, *ends, draws=draws, calls=20, noise_factor=factor, confidence=1 - 1e-6, rng=np.random.default_rng(7)
     )
     assert report.flagged is caught
