@@ -14,27 +14,6 @@ from numpy.typing import ArrayLike
 from dpmanifolds._arrays import Array, as_array, holds_complex
 from dpmanifolds.errors import ArgumentError, DPManifoldsError
 
-__all__ = [
-    "checked_order",
-    "checked_probabilities",
-    "choice",
-    "each_record",
-    "float_or_array",
-    "has_one_type",
-    "hide_records",
-    "like_input",
-    "negative_number",
-    "non_negative_epsilons",
-    "number_between",
-    "numeric_array",
-    "positive_integer",
-    "positive_number",
-    "probability",
-    "real_numbers",
-    "record_numbers",
-    "shown",
-]
-
 _LARGEST_INTEGER = 2**63 - 1
 _LONGEST_TEXT = 80
 

@@ -26,8 +26,6 @@ import numpy as np
 from dpmanifolds.data._files import check_size, chosen_name, decoding, need, read_all, read_exactly
 from dpmanifolds.errors import ArgumentError
 
-__all__ = ["FileRecords", "is_store", "open_zarr", "read_mat", "read_npy", "read_npz", "zarr_shapes"]
-
 _HEADERS = {(1, 0): np.lib.format.read_array_header_1_0, (2, 0): np.lib.format.read_array_header_2_0}
 
 

@@ -13,8 +13,6 @@ import numpy as np
 from dpmanifolds.data._files import check_size, decoding, need
 from dpmanifolds.errors import ArgumentError
 
-__all__ = ["fif_channels", "read_fif"]
-
 _COVARIANCE, _EPOCHS = "cov.fif", "epo.fif"
 
 

@@ -28,8 +28,6 @@ from dpmanifolds.errors import ArgumentError
 from dpmanifolds.manifolds import Manifold
 from dpmanifolds.manifolds.base import check_manifold
 
-__all__ = ["KINDS", "as_records", "open_store", "read_labels", "read_points", "table_columns"]
-
 KINDS = (
     *(".npy", ".npz", ".mat", ".csv", ".tsv", ".tps", ".nii", ".nii.gz"),
     *(".parquet", ".zarr", ".zarr.zip", ".fif"),

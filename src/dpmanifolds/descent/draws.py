@@ -35,8 +35,6 @@ from dpmanifolds.ledger.records import canonical
 from dpmanifolds.ledger.runs import NewRun, PaidRun, find_run
 from dpmanifolds.privacy import Guarantee
 
-__all__ = ["Charge", "Draws", "open_ledger", "paid_draws"]
-
 
 def open_ledger(ledger: Any, dataset: str | None, state: Any, rng: Any) -> Any:
     """What has `spend`: a ledger, or the one at a path; None for none. With a state it must be a file."""

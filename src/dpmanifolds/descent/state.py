@@ -25,8 +25,6 @@ import numpy as np
 from dpmanifolds._points import has_parts
 from dpmanifolds.errors import ArgumentError
 
-__all__ = ["StateFile", "encode_points"]
-
 _SCHEMA = 2
 
 

@@ -17,8 +17,6 @@ from dpmanifolds.errors import ArgumentError, RadiusTooLargeError
 from dpmanifolds.manifolds import Euclidean, Manifold, Sphere
 from dpmanifolds.manifolds.base import check_manifold
 
-__all__ = ["Ball"]
-
 
 @dataclass(frozen=True, eq=False)
 class Ball(Domain):

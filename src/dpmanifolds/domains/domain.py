@@ -12,8 +12,6 @@ from dpmanifolds._arrays import Array
 from dpmanifolds.domains.axes import Axes
 from dpmanifolds.manifolds import Manifold
 
-__all__ = ["Domain", "WholeSpace"]
-
 
 class Domain(ABC):
     """The public promise about where records live.

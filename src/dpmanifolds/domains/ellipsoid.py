@@ -28,8 +28,6 @@ from dpmanifolds.domains.samples import check_center, check_sample, mean_of_samp
 from dpmanifolds.errors import ArgumentError, RadiusTooLargeError
 from dpmanifolds.manifolds import Manifold
 
-__all__ = ["Ellipsoid"]
-
 _LONGEST_RATIO = 1e9
 _NOT_ORTHONORMAL = 1e-8
 _LEAST_RECORDS, _MOST_FOLDS = 3, 10

@@ -13,8 +13,6 @@ from dpmanifolds.errors import ArgumentError, NotOnManifoldError, RadiusTooLarge
 from dpmanifolds.manifolds import Manifold
 from dpmanifolds.manifolds.base import check_manifold
 
-__all__ = ["check_center", "check_sample", "mean_of_sample"]
-
 _MOST_STEPS = 500
 _SHORTEST_STEP = 1e-12
 

@@ -20,8 +20,6 @@ from dpmanifolds.statistics.solver_error import coordinate_rounding, solver_tole
 from dpmanifolds.sums.mechanism import Facts
 from dpmanifolds.sums.wrapped import WrappedGaussianMechanism, WrappedLaplaceMechanism
 
-__all__ = ["DirectGaussianMechanism", "DirectLaplaceMechanism", "frechet_facts", "of_frechet_mean"]
-
 
 def of_frechet_mean(facts: Facts) -> Facts:
     """These facts, or those of the Fréchet mean that a mean by tangent sums stands for.

@@ -17,17 +17,6 @@ from dpmanifolds.manifolds import Manifold
 from dpmanifolds.noise import as_generator
 from dpmanifolds.noise.norms import checked_scale
 
-__all__ = [
-    "PointLaw",
-    "Size",
-    "TangentLaw",
-    "checked_point",
-    "identity_of",
-    "is_euclidean",
-    "log_sphere_area",
-    "size_of",
-]
-
 Size: TypeAlias = int | tuple[int, ...]
 """How many draws: a number, or the shape of leading axes."""
 

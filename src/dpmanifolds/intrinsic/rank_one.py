@@ -15,8 +15,6 @@ from dpmanifolds.manifolds import Manifold
 from dpmanifolds.noise import uniform_directions
 from dpmanifolds.privacy.radial import ExponentialKernel, RadialDensity, gaussian_radius, polar_roots
 
-__all__ = ["RadialLaw", "radial_gaussian", "radial_laplace"]
-
 
 class RadialLaw(TangentLaw):
     """A law whose density depends on the distance alone, on a manifold where the area of geodesic spheres does.

@@ -22,15 +22,6 @@ from dpmanifolds.intrinsic.wrapped import FlatGaussian, FlatLaplace
 from dpmanifolds.manifolds import Manifold, Power, Product, SPDAffineInvariant
 from dpmanifolds.manifolds.base import check_manifold
 
-__all__ = [
-    "ProductGaussian",
-    "RiemannianGaussian",
-    "RiemannianLaplace",
-    "RiemannianLaw",
-    "gaussian_law",
-    "laplace_law",
-]
-
 
 def laplace_law(manifold: Manifold, sigma: float) -> TangentLaw:
     """The law ∝ exp(−ρ(η,·)/σ) on `manifold`, with respect to the Riemannian volume, seen from η.

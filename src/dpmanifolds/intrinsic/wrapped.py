@@ -20,8 +20,6 @@ from dpmanifolds.manifolds import Manifold
 from dpmanifolds.noise import uniform_directions
 from dpmanifolds.noise.norms import GaussianNorm, LaplaceNorm
 
-__all__ = ["FlatGaussian", "FlatLaplace", "WrappedGaussian", "WrappedLaplace", "WrappedLaw"]
-
 
 class _FlatLaw(TangentLaw):
     """A law of R^d whose length is known."""

@@ -12,21 +12,6 @@ from dpmanifolds.manifolds._common import default_tolerance
 from dpmanifolds.manifolds._derivatives import call_smoothly
 from dpmanifolds.manifolds._symmetric import matrix_form
 
-__all__ = [
-    "blocks",
-    "complement_to_coordinates",
-    "complete_basis",
-    "coordinates_to_complement",
-    "exp_skew",
-    "log_rotation",
-    "orthonormal_belongs",
-    "orthonormalize",
-    "reflect_to_axis",
-    "rotation_angles",
-    "smooth_polar_factor",
-    "square_root",
-]
-
 
 def blocks(a: Array, b: Array, c: Array, d: Array) -> Array:
     """The matrix with these four parts."""

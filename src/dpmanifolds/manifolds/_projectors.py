@@ -15,8 +15,6 @@ from dpmanifolds._arrays import Array, astype_complex, gather, like, namespace
 from dpmanifolds.manifolds._orthonormal import complement_to_coordinates, coordinates_to_complement
 from dpmanifolds.manifolds._symmetric import from_upper_triangle
 
-__all__ = ["across_ones", "from_traceless_triangle", "traceless_triangle"]
-
 
 def traceless_triangle(matrix: Array) -> Array:
     """Orthonormal coordinates of a symmetric or Hermitian matrix less its trace: k(k+1)/2 − 1, or k² − 1 of them.

@@ -18,8 +18,6 @@ from dpmanifolds.manifolds.linearization import Linearization, linearize_by_aver
 from dpmanifolds.manifolds.names import register
 from dpmanifolds.noise import as_generator
 
-__all__ = ["Manifold"]
-
 
 class Manifold(ABC):
     """A Riemannian manifold whose points are arrays; every method broadcasts over leading axes.

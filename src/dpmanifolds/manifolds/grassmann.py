@@ -28,8 +28,6 @@ from dpmanifolds.manifolds._symmetric import matrix_form
 from dpmanifolds.manifolds.base import Manifold
 from dpmanifolds.manifolds.linearization import HessianBlock, Linearization, first_order, spread_weights, weighted_sum
 
-__all__ = ["Grassmann"]
-
 
 class Grassmann(Manifold):
     """p-dimensional subspaces of R^n, each given by an orthonormal basis (..., n, p).

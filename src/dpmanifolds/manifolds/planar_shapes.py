@@ -36,8 +36,6 @@ from dpmanifolds.manifolds._projectors import from_traceless_triangle, traceless
 from dpmanifolds.manifolds.base import Manifold
 from dpmanifolds.manifolds.linearization import Linearization, around_direction, first_order, outer_sum, spread_weights
 
-__all__ = ["PlanarShapes"]
-
 
 class PlanarShapes(Manifold):
     """Shapes of k landmarks in the plane: what is left after removing position, size and rotation.

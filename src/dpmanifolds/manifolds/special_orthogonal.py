@@ -40,8 +40,6 @@ from dpmanifolds.manifolds._symmetric import matrix_form
 from dpmanifolds.manifolds.base import Manifold
 from dpmanifolds.manifolds.linearization import HessianBlock, Linearization, first_order, no_center, spread_weights
 
-__all__ = ["SpecialOrthogonal"]
-
 
 class SpecialOrthogonal(Manifold):
     """SO(n): rotation matrices (..., n, n), tangent vectors RΩ with Ω skew, ⟨u,v⟩ = ½tr(uᵀv).

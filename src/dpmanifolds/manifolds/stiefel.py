@@ -33,8 +33,6 @@ from dpmanifolds.manifolds._orthonormal import (
 )
 from dpmanifolds.manifolds.base import Manifold
 
-__all__ = ["Stiefel"]
-
 _LOG_ITERATIONS = 200
 
 

@@ -4,8 +4,6 @@ from __future__ import annotations
 
 import numpy as np
 
-__all__ = ["uniform_directions"]
-
 
 def uniform_directions(count: int, dim: int, rng: np.random.Generator) -> np.ndarray:
     """`count` independent, uniformly distributed unit vectors of R^dim, as rows.

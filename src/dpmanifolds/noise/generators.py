@@ -17,8 +17,6 @@ from randomgen import ChaCha
 
 from dpmanifolds.errors import ArgumentError
 
-__all__ = ["SecureChaCha", "SecureGenerator", "as_generator", "secure_generator"]
-
 _local = threading.local()
 _ROUNDS = 20
 _live: weakref.WeakSet[SecureChaCha] = weakref.WeakSet()

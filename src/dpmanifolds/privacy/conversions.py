@@ -29,29 +29,6 @@ from scipy import optimize, special
 from dpmanifolds._validate import like_input, non_negative_epsilons, positive_number, probability
 from dpmanifolds.privacy.rounding import ULP, down, float_above, up
 
-__all__ = [
-    "best_order",
-    "delta_of_mu",
-    "epsilon_of_mu",
-    "epsilon_of_renyi",
-    "epsilon_of_zcdp",
-    "laplace_renyi",
-    "laplace_rho",
-    "log_delta_of_zcdp",
-    "log_delta_upper",
-    "log_gaussian_delta",
-    "mu_for",
-    "mu_of_laplace",
-    "mu_of_pure",
-    "mu_of_pure_copies",
-    "pure_renyi",
-    "relative_error",
-    "renyi_of_rho",
-    "renyi_within",
-    "rho_of_mu",
-    "rho_of_pure",
-]
-
 _NODES, _WEIGHTS = np.polynomial.legendre.leggauss(12)
 _SMALL_MU = 0.25
 _FRACTION_FROM, _FRACTION_TERMS = 3.0, 60

@@ -50,8 +50,6 @@ from dpmanifolds.privacy.terms import (
 )
 from dpmanifolds.privacy.tilted_grid import TailLaw
 
-__all__ = ["ADJACENCIES", "Guarantee", "compose", "records_moved"]
-
 ADJACENCIES = ("replace-one", "add-remove-one")
 """What neighbours differ in: one record of a public number, or one record more or less."""
 _SCHEMA = 1

@@ -47,8 +47,6 @@ from dpmanifolds.privacy.loss_pair import FlatPair, LossPair, LossTails
 from dpmanifolds.privacy.rounding import float_above, up
 from dpmanifolds.privacy.terms import Term
 
-__all__ = ["RiemannianGaussianProfile", "RiemannianGaussianTerm", "gaussian_dp_mu", "sigma_for_mu"]
-
 _LOG_ROUNDING = 4e-15
 _LEAST = 2.0**-1074
 _SMALLEST_MU = 1e-8
