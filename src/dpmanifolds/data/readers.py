@@ -9,8 +9,7 @@ from typing import Any
 import numpy as np
 
 from dpmanifolds._validate import choice, positive_integer, shown
-from dpmanifolds.data._array_files import FileRecords, is_store, open_zarr, read_mat, read_npy, read_npz
-from dpmanifolds.data._fif import read_fif
+from dpmanifolds.data._array_files import FileRecords, is_store, open_zarr, read_fif, read_mat, read_npy, read_npz
 from dpmanifolds.data._files import DEFAULT_LIMIT, checked_path
 from dpmanifolds.data._tables import (
     LAYOUTS,

@@ -22,8 +22,14 @@ from dpmanifolds._validate import positive_integer
 from dpmanifolds.errors import ArgumentError
 from dpmanifolds.manifolds._common import RootSystem, normal_array
 from dpmanifolds.manifolds._derivatives import differentiated_by, matrix_exponential
-from dpmanifolds.manifolds._orthonormal import blocks, complete_basis, orthonormal_belongs, orthonormalize
-from dpmanifolds.manifolds._projectors import from_traceless_triangle, traceless_triangle
+from dpmanifolds.manifolds._orthonormal import (
+    blocks,
+    complete_basis,
+    from_traceless_triangle,
+    orthonormal_belongs,
+    orthonormalize,
+    traceless_triangle,
+)
 from dpmanifolds.manifolds._symmetric import matrix_form
 from dpmanifolds.manifolds.base import Manifold
 from dpmanifolds.manifolds.linearization import HessianBlock, Linearization, first_order, spread_weights, weighted_sum
