@@ -34,7 +34,7 @@ __all__ = ["Release", "release_of"]
 
 _SCHEMA = 3
 _DIRECTIONS = ("second moment", "covariance", "counts", "contrast")
-_NUMERICS = {
+NUMERICS_WORDS = {
     "rounded": "rounded: exactly rounded noise on a public lattice; the promise holds for the bits that are "
     "shown, given ideal random bits",
     "lattice": "lattice: integer noise of OpenDP; the promise holds for the bits that are shown, given ideal "
@@ -44,7 +44,8 @@ _NUMERICS = {
 }
 
 
-def _this_version() -> str:
+def this_version() -> str:
+    """Of this package."""
     from dpmanifolds import __version__
 
     return __version__
@@ -102,7 +103,7 @@ class Release:
     """Steps, batches and noise, where the value was descended to; `domain` is then where iterates were kept."""
     public: PublicPart | None = None
     """What a public sample contributed, where there was one."""
-    version: str = field(default_factory=_this_version)
+    version: str = field(default_factory=this_version)
     """Of the package that made it."""
 
     @property
@@ -170,7 +171,7 @@ class Release:
     @property
     def numerics_statement(self) -> str:
         """What floating point leaves of the promise."""
-        return _NUMERICS[self.numerics]
+        return NUMERICS_WORDS[self.numerics]
 
     @property
     def advisories(self) -> tuple[str, ...]:
@@ -265,7 +266,7 @@ class Release:
         given = {key: data[key] for key in ("statistic", "mechanism", "theorem", "numerics", "reason", "version")}
         if not all(isinstance(entry, str) for entry in given.values()):
             raise TypeError("text fields")
-        choice("numerics", given["numerics"], tuple(_NUMERICS))
+        choice("numerics", given["numerics"], tuple(NUMERICS_WORDS))
         return cls(
             **given,
             value=float(value["number"]) if "number" in value else point_from_json(value["point"]),
