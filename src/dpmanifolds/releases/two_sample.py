@@ -121,7 +121,8 @@ def _read_group(name: str, domain: Domain, points: Any, names: Any) -> RecordSum
     try:
         return read_records(domain.manifold, points, group_by=names)
     except ArgumentError as problem:
-        raise type(problem)(problem.message.replace("points must", f"{name} must")) from None
+        argument = name if problem.argument == "points" else problem.argument
+        raise type(problem)(problem.message, argument=argument) from None
 
 
 def _refuse_shared(first: list[Any], second: list[Any]) -> None:
