@@ -250,6 +250,7 @@ def test_independence_has_its_own_sensitivity_and_counts_persons():
     points, ages = rng.normal(size=(40, 2)), rng.uniform(0, 100, size=40)
     made = depends(points, ages)
     assert float(made.sensitivity) == pytest.approx(4 * 39 / 40**2, rel=1e-6)
+    assert made.sigma == pytest.approx((4 + np.sqrt(6)) * 39 / 40**2, rel=1e-6)
     assert made.guarantee.unit == "record"
     grouped = depends(points, ages, group_by=np.repeat(np.arange(20), 2))
     assert grouped.sizes == (20,)

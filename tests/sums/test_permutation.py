@@ -113,7 +113,7 @@ def test_no_replaced_pair_moves_the_covariance_of_any_pairing_by_more_than_charg
     law, partner = kernel_of(LINE, kernel, pairs=16), kernel_of(LINE, "linear")
     statistic = IndependenceStatistic(law, sum(partner.sizes), n)
     pairings = np.array(list(itertools.permutations(range(n))))
-    rng, moved = np.random.default_rng(4), 0
+    rng, moved, own = np.random.default_rng(4), 0, 0
 
     def values(pairs: np.ndarray) -> list[int]:
         records = read_records(dpm.Euclidean(1), pairs[:, :1])
@@ -127,7 +127,9 @@ def test_no_replaced_pair_moves_the_covariance_of_any_pairing_by_more_than_charg
         for end in itertools.product((-1.0, 1.0), repeat=2):
             other = pairs.copy()
             other[0] = end
-            moved = max(moved, *(abs(a - b) for a, b in zip(before, values(other), strict=True)))
+            gaps = [abs(a - b) for a, b in zip(before, values(other), strict=True)]
+            moved, own = max(moved, *gaps), max(own, gaps[0])
+    assert own <= statistic.own_sensitivity < moved / 0.49 if kernel == "linear" else own <= statistic.own_sensitivity
     assert moved <= statistic.sensitivity
     assert moved >= (0.49 if kernel == "linear" else 0.3) * statistic.sensitivity
 
@@ -148,6 +150,49 @@ def test_the_charge_for_a_pair_is_nearly_attained_among_many_records():
         products, sums, _ = paired_sums(read_records(dpm.Euclidean(1), records), rule, own, pairing[None, :])
         found += statistic.values(products, sums, own.sum(axis=1))
     assert 0.95 * statistic.sensitivity <= abs(found[1] - found[0]) <= statistic.sensitivity
+
+
+def test_a_pair_that_stays_together_moves_no_more_than_root_three_halves_of_both_diameters():
+    """Three points at equal distances in each space, and a search among others; pairs of a ball of diameter 1."""
+    rng = np.random.default_rng(6)
+    corners = np.eye(3) / np.sqrt(2)
+    worst = 0.0
+    for trial in range(3000):
+        # φ and φ' as seen from the mean of the others: three points at most 1 apart
+        spaces = []
+        for _ in range(2):
+            points = corners[rng.integers(0, 3, size=3)] if trial % 3 == 0 else rng.normal(size=(3, 3))
+            widest = max(np.linalg.norm(a - b) for a, b in itertools.combinations(points, 2))
+            spaces.append((points[1:] - points[0]) / max(widest, 1e-9))
+        (a, after), (b, other) = spaces
+        worst = max(worst, np.linalg.norm(np.outer(a, b) - np.outer(after, other)))
+    assert worst <= np.sqrt(1.5) * (1 + 1e-12)
+    assert worst >= np.sqrt(1.5) * 0.999
+
+
+def test_decisions_about_independence_lose_no_more_than_their_epsilon_by_their_exact_law():
+    n, steps, epsilon, worst = 5, 12, 1.0, 0.0
+    law = kernel_of(LINE, "linear")
+    statistic = IndependenceStatistic(law, 1, n)
+    pairings = np.array(list(itertools.permutations(range(n))))
+    own = math.ceil(steps * statistic.own_sensitivity / statistic.sensitivity)
+    sigma = DecisionNoise.of("laplace", own + steps, epsilon).sigma
+
+    def answer(pairs: np.ndarray) -> float:
+        partners = integers(law, pairs[:, 1:], statistic.partner_exponent)
+        rule, records = law.contribution(statistic.exponent), read_records(dpm.Euclidean(1), pairs[:, :1])
+        products, sums, _ = paired_sums(records, rule, partners, pairings)
+        values = coarse(statistic.values(products, sums, partners.sum(axis=1)), statistic.sensitivity, steps)
+        return rejection_probability(values[0], np.array(values), sigma, 39, 2)
+
+    rng = np.random.default_rng(7)
+    for pairs in [np.full((n, 2), -1.0), *rng.choice([-1.0, -0.5, 0.0, 1.0], size=(8, n, 2))]:
+        answers = []
+        for end in itertools.product((-1.0, 1.0), repeat=2):
+            pairs[0] = end
+            answers.append(answer(pairs))
+        worst = max(worst, *(loss(a, b) for a, b in itertools.combinations(answers, 2)))
+    assert 0.2 * epsilon <= worst <= epsilon
 
 
 def test_the_covariance_is_the_norm_of_the_plain_one():
@@ -194,7 +239,7 @@ def coarse(values: list[int], sensitivity: int, steps: int) -> list[int]:
 def test_the_decision_loses_no_more_than_its_epsilon_by_its_exact_law(epsilon, permutations, rank):
     law, chosen = kernel_of(LINE, "linear"), cuts(5, 5)
     sensitivity, steps, worst = TwoSampleStatistic(law, (5, 5)).sensitivity, 12, 0.0
-    sigma = DecisionNoise.laplace(steps, epsilon).sigma
+    sigma = DecisionNoise.of("laplace", 2 * steps, epsilon).sigma
     for pair in TINY:
         values = [coarse(values_of(law, each, 5, chosen), sensitivity, steps) for each in pair]
         answers = [rejection_probability(each[0], np.array(each), sigma, permutations, rank) for each in values]
@@ -207,7 +252,7 @@ def test_the_decision_loses_no_more_than_its_epsilon_by_its_exact_law(epsilon, p
 def test_a_rank_loses_no_more_than_twice_the_price_of_a_decision(epsilon):
     law, chosen = kernel_of(LINE, "linear"), cuts(5, 5)
     sensitivity, steps, worst = TwoSampleStatistic(law, (5, 5)).sensitivity, 12, 0.0
-    noise = DecisionNoise.for_pvalue(steps, epsilon)
+    noise = DecisionNoise.of("laplace", 4 * steps + 2, epsilon, pvalue=True)
     for pair in TINY:
         values = [coarse(values_of(law, each, 5, chosen), sensitivity, steps) for each in pair]
         laws = [rank_law(each[0], np.array(each), noise.sigma, 19) for each in values]
@@ -264,7 +309,7 @@ def test_places_among_equals_are_drawn_evenly():
 )
 @pytest.mark.parametrize("pvalue", [False, True])
 def test_what_is_promised_keeps_the_budget_and_uses_it(budget, pvalue):
-    noise = decision_noise(94_906_266, budget, 0.05, pvalue=pvalue)
+    noise = decision_noise(TwoSampleStatistic(kernel_of(PLANE), (20, 30)), budget, 0.05, pvalue=pvalue)
     promise = noise.guarantee("record")
     assert promise.fits(budget, strict=True)
     less = DecisionNoise(noise.law, noise.sigma * 0.7, noise.shift, noise.pvalue).guarantee("record")
@@ -272,8 +317,9 @@ def test_what_is_promised_keeps_the_budget_and_uses_it(budget, pvalue):
 
 
 def test_gaussian_noise_is_for_gaussian_budgets():
-    assert decision_noise(1000, dpm.GaussianDP(1.0), 0.05).law == "gaussian"
-    assert decision_noise(1000, dpm.PureDP(1.0), 0.05).law == "laplace"
+    statistic = TwoSampleStatistic(kernel_of(PLANE), (20, 30))
+    assert decision_noise(statistic, dpm.GaussianDP(1.0), 0.05).law == "gaussian"
+    assert decision_noise(statistic, dpm.PureDP(1.0), 0.05).law == "laplace"
 
 
 @pytest.mark.parametrize("sizes", [(2, 3), (100, 100), (99_999, 100_000), (1_000_000, 999_983), (2, 3_000_000)])

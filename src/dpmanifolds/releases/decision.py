@@ -17,7 +17,7 @@ from dpmanifolds.privacy import Budget, Guarantee, Sensitivity
 from dpmanifolds.releases.release import NUMERICS_WORDS, this_version
 from dpmanifolds.releases.statistic import Terms
 from dpmanifolds.releases.written import domain_from_json, domain_to_json
-from dpmanifolds.sums.permutation import DecisionNoise, among_largest, decision_noise, rank_of_first
+from dpmanifolds.sums.permutation import DecisionNoise, Statistic, among_largest, decision_noise, rank_of_first
 
 PERMUTATIONS = 199
 _SCHEMA = 1
@@ -182,10 +182,9 @@ class Setting:
     domain: Domain
     kernel: str
     sizes: tuple[int, ...]
-    unit: float
-    """How many lattice steps of the statistic are 1."""
+    statistic: Statistic
     statement: str
-    """How far the statistic moves."""
+    """How far it moves."""
 
 
 @dataclass(frozen=True)
@@ -201,16 +200,17 @@ class Settings:
         """k = ⌊level·(B + 1)⌋."""
         return _rank(self.level, self.permutations)
 
-    def noise(self, sensitivity: int, budget: Budget) -> DecisionNoise:
+    def noise(self, statistic: Statistic, budget: Budget) -> DecisionNoise:
         """The noise on every permutation."""
-        return decision_noise(sensitivity, budget, self.level, pvalue=self.pvalue)
+        return decision_noise(statistic, budget, self.level, pvalue=self.pvalue)
 
     def decide(
         self, about: Setting, terms: Terms, noise: DecisionNoise, values: list[int], source: np.random.Generator
     ) -> Decision:
         """Charge the account, draw the noise once, and answer. Nothing fails after the charge."""
         promise = noise.guarantee(terms.unit)
-        moved = math.nextafter(noise.shift / 2 / about.unit, math.inf)
+        steps = about.statistic.unit
+        moved = math.nextafter(about.statistic.sensitivity / steps, math.inf)
         told = {"level": self.level, "permutations": self.permutations, "kernel": about.kernel, "pvalue": self.pvalue}
         terms.spend(f"{about.question} test", promise, sum(about.sizes), **told, domain=about.domain)
         noisy = noise.add_to(values, source)
@@ -228,8 +228,8 @@ class Settings:
             mechanism=f"permutation-{noise.law}",
             numerics="rounded" if noise.law == "gaussian" else "lattice",
             sensitivity=Sensitivity(moved, "B8", "P", about.statement),
-            sigma=noise.sigma / about.unit,
-            reach=noise.reach(self.level) / about.unit,
+            sigma=noise.sigma / steps,
+            reach=noise.reach(self.level) / steps,
             domain=about.domain,
             reproducible=terms.account.reproducible,
         )

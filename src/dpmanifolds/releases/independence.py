@@ -28,7 +28,7 @@ from dpmanifolds.sums.total import ExactSum, RecordSums, check_rules, read_recor
 from dpmanifolds.sums.walk import generator_of
 
 _PAIRS, _PARTNER_PAIRS = 64, 16
-_STATEMENT = "4(n − 1)/n² for features of diameter √2 each, for every pairing"
+_STATEMENT = "4(n − 1)/n² for features of diameter √2 each, for every pairing; √6(n − 1)/n² for the given one"
 
 
 def private_independence_test(
@@ -57,7 +57,7 @@ def private_independence_test(
 
     `covariates` are points of a `covariate_domain` (for an age `Ball.from_bounds(Euclidean(1), [0], [100])`, or a ball
     of a second manifold), or labels of public `classes`. The norm of the covariance between the kernel features of
-    both (HSIC) is compared with that under random pairings; each gets noise of scale 2Δ/ε, Δ = 4(n − 1)/n²
+    both (HSIC) is compared with that under random pairings; each gets noise of scale (4 + √6)(n − 1)/n²ε
     (docs/proofs/tests.md). If both are independent, `rejected` is true with a probability of at most `level`, exactly,
     noise included. A record and its covariate are protected together.
 
@@ -85,7 +85,7 @@ def private_independence_test(
     if records.count < 4:
         raise ArgumentError("an independence test needs at least four records, or persons.", argument="points")
     statistic = IndependenceStatistic(chosen, partner.size, records.count)
-    noise = settings.noise(statistic.sensitivity, budget)
+    noise = settings.noise(statistic, budget)
     source = generator_of(terms.account.rng)
     partners = partner.integers(covariates, records, group_by, statistic.partner_exponent, terms)
     rule = chosen.contribution(statistic.exponent, host(domain.center) if terms.mends else None)
@@ -94,7 +94,7 @@ def private_independence_test(
     check_rules(ExactSum.of_counts(broken[:0], broken), domain.manifold.rules, domain.manifold)
     values = statistic.values(products, sums, partners.sum(axis=1))
     words = f"{chosen.words}; covariates: {partner.words}"
-    about = Setting("independence", domain, words, (records.count,), statistic.unit, _STATEMENT)
+    about = Setting("independence", domain, words, (records.count,), statistic, _STATEMENT)
     return settings.decide(about, terms, noise, values, source)
 
 

@@ -77,7 +77,7 @@ def private_two_sample_test(
         raise ArgumentError("each group must have at least two records, or persons; at least one has fewer.")
     terms = replace(terms, unit=f"{terms.unit} within class")
     statistic = TwoSampleStatistic(chosen, sizes)
-    noise = settings.noise(statistic.sensitivity, budget)
+    noise = settings.noise(statistic, budget)
     # one generator for permutations and noise
     source = generator_of(terms.account.rng)
     rule = chosen.contribution(statistic.exponent, host(domain.center) if terms.mends else None)
@@ -86,7 +86,7 @@ def private_two_sample_test(
         _permuted_sums(records, rule, own, domain)
         for records, own in zip(groups, np.split(members, [sizes[0]], axis=1), strict=True)
     )
-    about = Setting("two-sample", domain, chosen.words, sizes, statistic.unit, _STATEMENT)
+    about = Setting("two-sample", domain, chosen.words, sizes, statistic, _STATEMENT)
     return settings.decide(about, terms, noise, statistic.values(first + second), source)
 
 

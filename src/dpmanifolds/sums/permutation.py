@@ -1,16 +1,17 @@
 """The permutation test under privacy: exact integers for every permutation, integer noise on each, one bit out.
 
 >>> import numpy as np
->>> noise = DecisionNoise.laplace(sensitivity=10, epsilon=1.0)
->>> noise.sigma >= 20.0, noise.guarantee("record").as_pure()
-(True, PureDP(epsilon=1.0))
+>>> noise = DecisionNoise.of("laplace", shift=20, ratio=1.0)
+>>> noise.sigma, noise.guarantee("record").as_pure()
+(20.0, PureDP(epsilon=1.0))
 >>> among_largest([9, 1, 2, 3], rank=1), among_largest([3, 1, 2, 3], rank=1)  # a tie is no discovery
 (True, False)
 
 M_i = T(π_i) + noise for the records as they are (i = 0) and under B random permutations; the question is whether M_0 is
 among the k = ⌊α(B + 1)⌋ largest (Kim and Schrab 2023; docs/proofs/tests.md). Given the other noise, M_0 less the k-th
-largest of the others moves by at most 2Δ between neighbours: the answer is post-processing of one number with noise for
-2Δ, whatever B is. Where the null hypothesis holds all M_i are exchangeable: the level is exact in finite samples.
+largest of the others moves by at most Δ₀ + Δ between neighbours, which is how far T moves as it is and under any
+permutation: the answer is post-processing of one number with noise for that, whatever B is. Where the null hypothesis
+holds all M_i are exchangeable: the level is exact in finite samples.
 """
 
 from __future__ import annotations
@@ -21,7 +22,7 @@ from contextlib import suppress
 from dataclasses import dataclass
 from fractions import Fraction
 from statistics import NormalDist
-from typing import Any
+from typing import Any, Protocol
 
 import numpy as np
 
@@ -45,38 +46,51 @@ _MOST_RULES = 8
 _LEAST_EXPONENT = 8
 
 
+class Statistic(Protocol):
+    """A statistic in lattice steps, and how far one record moves it."""
+
+    @property
+    def sensitivity(self) -> int:
+        """Δ: of every permutation, at most."""
+
+    @property
+    def own_sensitivity(self) -> int:
+        """Δ₀: of the records as they are, at most."""
+
+    @property
+    def unit(self) -> float:
+        """How many steps are 1."""
+
+
 @dataclass(frozen=True)
 class DecisionNoise:
-    """Integer noise for statistics that move by at most `sensitivity`, and what one decision then promises."""
+    """Integer noise on the statistic of every permutation, and what one answer then promises."""
 
     law: str
     """"laplace" or "gaussian"."""
     sigma: float
     """In lattice steps."""
     shift: int
-    """How far the number that decides can move: 2Δ; 2Δ + 1 for a p-value."""
+    """What σ is for: Δ₀ + Δ, how far the number that decides can move; Δ₀ + 3Δ + 2 for a rank."""
     pvalue: bool = False
 
     @classmethod
-    def laplace(cls, sensitivity: int, epsilon: float) -> DecisionNoise:
-        """Discrete Laplace noise for a decision with this ε."""
-        return cls("laplace", _above(2 * sensitivity, epsilon), 2 * sensitivity)
-
-    @classmethod
-    def gaussian(cls, sensitivity: int, mu: float) -> DecisionNoise:
-        """Exactly rounded Gaussian noise for a decision with this μ."""
-        return cls("gaussian", _above(2 * sensitivity, mu), 2 * sensitivity)
-
-    @classmethod
-    def for_pvalue(cls, sensitivity: int, epsilon: float) -> DecisionNoise:
-        """Discrete Laplace noise for a rank, which costs twice as much as a decision."""
-        return cls("laplace", _above(2 * sensitivity + 1, epsilon / 2), 2 * sensitivity + 1, pvalue=True)
+    def of(cls, law: str, shift: int, ratio: float, *, pvalue: bool = False) -> DecisionNoise:
+        """The least noise with shift/σ ≤ ratio, as exact numbers."""
+        sigma = shift / ratio
+        while Fraction(shift) > Fraction(ratio) * Fraction(sigma):
+            sigma = math.nextafter(sigma, math.inf)
+        if not sigma <= _LARGEST_SIGMA:
+            raise NotAvailableError("noise for so small a budget does not fit the lattice. Ask for a larger budget.")
+        return cls(law, sigma, shift, pvalue)
 
     def guarantee(self, unit: str) -> Guarantee:
         """What the decision promises, or the rank."""
-        ratio = _ratio_up(self.shift, self.sigma)
+        ratio = float(Fraction(self.shift) / Fraction(self.sigma))
+        if Fraction(ratio) * Fraction(self.sigma) < self.shift:
+            ratio = math.nextafter(ratio, math.inf)
         if self.pvalue:
-            return Guarantee.pure(2 * ratio, unit=unit)
+            return Guarantee.pure(ratio, unit=unit)
         if self.law == "gaussian":
             return Guarantee.gaussian(ratio, unit=unit)
         return Guarantee.discrete_laplace(self.shift, self.sigma, unit=unit)
@@ -97,14 +111,15 @@ class DecisionNoise:
         return [value + change for value, change in zip(values, noise, strict=True)]
 
 
-def decision_noise(sensitivity: int, budget: Budget, level: float, *, pvalue: bool = False) -> DecisionNoise:
+def decision_noise(statistic: Statistic, budget: Budget, level: float, *, pvalue: bool = False) -> DecisionNoise:
     """The noise that keeps the budget and asks for the smallest effect."""
     epsilon = affordable_epsilon(budget)
+    shift = statistic.own_sensitivity + statistic.sensitivity
     if pvalue:
-        return DecisionNoise.for_pvalue(sensitivity, epsilon)
-    found = [DecisionNoise.laplace(sensitivity, epsilon)]
+        return DecisionNoise.of("laplace", shift + 2 * statistic.sensitivity + 2, epsilon, pvalue=True)
+    found = [DecisionNoise.of("laplace", shift, epsilon)]
     with suppress(NotAvailableError):
-        found.append(DecisionNoise.gaussian(sensitivity, affordable_mu(budget)))
+        found.append(DecisionNoise.of("gaussian", shift, affordable_mu(budget)))
     return min(found, key=lambda noise: noise.reach(level))
 
 
@@ -151,6 +166,11 @@ class TwoSampleStatistic:
         return _root_up(2 * (max(self._weights) << self.exponent) ** 2)
 
     @property
+    def own_sensitivity(self) -> int:
+        """The same: no cut is special."""
+        return self.sensitivity
+
+    @property
     def unit(self) -> float:
         """How many steps are a distance of 1 between the two mean features."""
         return float(math.lcm(*self.sizes)) * 2.0**self.exponent
@@ -194,6 +214,11 @@ class IndependenceStatistic:
     def sensitivity(self) -> int:
         """4(n − 1)·R·R', over all permutations."""
         return 4 * (self.n - 1) << (self.exponent + self.partner_exponent)
+
+    @property
+    def own_sensitivity(self) -> int:
+        """⌈√6(n − 1)·R·R'⌉: a pair that stays together moves less than one that is torn apart."""
+        return _root_up(6 * ((self.n - 1) << (self.exponent + self.partner_exponent)) ** 2)
 
     @property
     def unit(self) -> float:
@@ -384,19 +409,3 @@ def squared_lengths(vectors: np.ndarray) -> list[int]:
 def _root_up(square: int) -> int:
     root = math.isqrt(square)
     return root if root * root == square else root + 1
-
-
-def _above(shift: int, ratio: float) -> float:
-    """A σ with shift/σ ≤ ratio, as exact numbers."""
-    sigma = shift / ratio
-    while Fraction(shift) > Fraction(ratio) * Fraction(sigma):
-        sigma = math.nextafter(sigma, math.inf)
-    if not sigma <= _LARGEST_SIGMA:
-        raise NotAvailableError("noise for so small a budget does not fit the lattice. Ask for a larger budget.")
-    return sigma
-
-
-def _ratio_up(shift: int, sigma: float) -> float:
-    """shift/σ, rounded up."""
-    ratio = float(Fraction(shift) / Fraction(sigma))
-    return ratio if Fraction(ratio) * Fraction(sigma) >= shift else math.nextafter(ratio, math.inf)
