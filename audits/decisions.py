@@ -5,8 +5,8 @@
 >>> report.claim, report.flagged
 (Claim(kind='ε', value=1.0), False)
 
-An answer is one bit, so all that an attack can use is how often it comes up on each of two neighbours. Everybody stands at
-one end of the line, the second group a step inside; one record of the first group comes from the other end to its own.
+An answer is one bit, so all that an attack can use is how often it comes up on each of two neighbours. Everybody stands
+at one end of the line, the second group a step inside; one record of the first group comes from the other end to its own.
 The statistic of the groups as they are then grows from 0 to Δ, while that of most permutations shrinks.
 """
 
@@ -86,7 +86,8 @@ def weaker_noise(factor: float) -> Iterator[None]:
 
 
 def _two_sample(data: Any, budget: Budget, rng: Any, kernel: str = "linear") -> Decision:
-    return private_two_sample_test(*data, _LINE, budget, kernel=kernel, level=0.2, permutations=19, rng=rng)
+    x, y = data
+    return private_two_sample_test(x, y, _LINE, budget, kernel=kernel, level=0.2, permutations=19, rng=rng)
 
 
 def _gaussian_kernel(data: Any, budget: Budget, rng: Any) -> Decision:
@@ -95,7 +96,8 @@ def _gaussian_kernel(data: Any, budget: Budget, rng: Any) -> Decision:
 
 def _independence(data: Any, budget: Budget, rng: Any) -> Decision:
     options: dict[str, Any] = {"covariate_domain": _LINE, "kernel": "linear", "covariate_kernel": "linear"}
-    return private_independence_test(*data, _LINE, budget, level=0.2, permutations=19, rng=rng, **options)
+    x, y = data
+    return private_independence_test(x, y, _LINE, budget, level=0.2, permutations=19, rng=rng, **options)
 
 
 def _groups(step: float) -> tuple[Any, Any]:
