@@ -14,7 +14,7 @@ import numpy as np
 from dpmanifolds._arrays import Array
 from dpmanifolds._validate import choice, positive_integer, positive_number, shown
 from dpmanifolds.domains import Domain
-from dpmanifolds.domains.domain import Axes
+from dpmanifolds.domains.axes import Axes
 from dpmanifolds.errors import ArgumentError, NotAvailableError
 from dpmanifolds.privacy import Budget, Guarantee, Sensitivity
 from dpmanifolds.privacy.guarantee import ADJACENCIES
