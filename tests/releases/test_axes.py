@@ -178,7 +178,7 @@ def test_neighbours_differ_in_noisy_sums_alone():
         ({"points": np.full((5, 30), np.nan)}, "finite"),
         ({"points": iter([POINTS])}, "once"),
     ],
-    ids=str,
+    ids=lambda each: ", ".join(each) if isinstance(each, dict) else each,
 )
 def test_what_it_cannot_do_is_refused_before_anything_is_drawn(options, message):
     with overheard_noise() as tap, pytest.raises(dpm.DPManifoldsError, match=message):
