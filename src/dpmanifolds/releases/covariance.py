@@ -47,7 +47,7 @@ from dpmanifolds.sums.shrink_spectrum import BulkNoise, lift_spectrum, shrink_sp
 from dpmanifolds.sums.steps import StepPlan, plan_steps
 from dpmanifolds.sums.total import ExactSum, RecordSums, check_rules, read_records
 
-__all__ = ["plan_covariance", "private_covariance", "released_mean"]
+__all__ = ["CovariancePlan", "plan_covariance", "private_covariance", "release_covariance", "released_mean"]
 
 _SMALLEST, _LARGEST = 1e-100, 1e100
 _METHODS = ("auto", "one-shot", "radius", "center")
@@ -134,6 +134,11 @@ def private_covariance(
         unit=terms.unit,
         persons=records.persons is not None,
     )
+    return release_covariance(request, records, plan, n, about)
+
+
+def release_covariance(request: Request, records: RecordSums, plan: CovariancePlan, n: int, about: str) -> Release:
+    """Look, charge, draw."""
     return _Walk(request, records, plan, n, about).release()
 
 
