@@ -43,7 +43,7 @@ if TYPE_CHECKING:
         UnprotectedModelWarning,
         UnprotectedScoreWarning,
     )
-    from dpmanifolds.federated import Answer, Coordinator, Round, Site, SitePolicy, Study
+    from dpmanifolds.federated import Answer, Coordinator, Round, Site, SitePolicy, Study, run_study
     from dpmanifolds.intrinsic import RiemannianGaussian, RiemannianLaplace, WrappedGaussian, WrappedLaplace
     from dpmanifolds.ledger import Ledger
     from dpmanifolds.manifolds import (
@@ -184,6 +184,7 @@ __all__ = [
     "privatize",
     "pymanopt_manifold",
     "read_points",
+    "run_study",
     "sensitivity_of_mean",
     "sensitivity_of_mean_at_center",
     "sensitivity_of_variance",

@@ -2,13 +2,14 @@
 
 >>> import numpy as np
 >>> import dpmanifolds as dpm
+>>> from dpmanifolds.federated import sum_in_process
 >>> ball = dpm.Ball(dpm.Sphere(2), [0.0, 0.0, 1.0], radius=1.0)
 >>> X = ball.clip(dpm.Sphere(2).random_point(600, rng=0))
 >>> study = dpm.Study("mean", ball, dpm.GaussianDP(1.0), n=600, sites=["a", "b", "c"], steps=2)
 >>> sites = [dpm.Site(name, part, rng=7) for name, part in zip("abc", np.split(X, 3))]
 >>> coordinator = dpm.Coordinator(study)
 >>> while coordinator.round is not None:
-...     release = coordinator.finish([site.answer(coordinator.round) for site in sites])
+...     release = coordinator.finish(sum_in_process(coordinator.round, sites))
 >>> len(release.sites.rounds), len(release.stages), release.n
 (2, 1, 600)
 
@@ -18,12 +19,13 @@ He holds the study, and for each round a sum and the names of those who are in i
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, replace
 from functools import cached_property
 
 from dpmanifolds._validate import shown
 from dpmanifolds.errors import ArgumentError, DPManifoldsError, RoundRefusedError
+from dpmanifolds.federated.engines import SummedAnswers, add_residues
 from dpmanifolds.federated.round import Round
 from dpmanifolds.federated.script import Heard
 from dpmanifolds.federated.site import Answer
@@ -45,15 +47,17 @@ class FinishedRound:
     """A round and the sum that came back."""
 
     asked: Round
-    residues: tuple[int, ...]
-    names: tuple[str, ...]
-    """Who is in the sum."""
-    reproducible: bool = False
+    summed: SummedAnswers
+
+    @property
+    def names(self) -> tuple[str, ...]:
+        """Who is in the sum."""
+        return self.summed.names
 
     @cached_property
     def heard(self) -> tuple[Heard, ...]:
         """The noisy integers of each part, read from the residues."""
-        asked, numbers = self.asked, list(self.residues)
+        asked, numbers = self.asked, list(self.summed.residues)
         rows: list[int | None] = [None] * len(asked.parts)
         if not asked.counted:
             rows = [*numbers[-len(rows) :]]
@@ -80,7 +84,7 @@ class Coordinator:
     >>> import numpy as np
     >>> import dpmanifolds as dpm
     >>> ball = dpm.Ball(dpm.Euclidean(2), np.zeros(2), radius=1.0)
-    >>> study = dpm.Study("mean", ball, dpm.GaussianDP(1.0), n=90, sites=["a", "b", "c"])
+    >>> study = dpm.Study("mean", ball, dpm.GaussianDP(1.0), n=90, sites=["a", "b", "c"], transport="plain")
     >>> coordinator = dpm.Coordinator(study)
     >>> coordinator.finish([dpm.Site("a", np.zeros((30, 2)), rng=0).answer(coordinator.round)])
     Traceback (most recent call last):
@@ -107,29 +111,32 @@ class Coordinator:
         """What was made of all rounds; None before the last."""
         return None if isinstance(self._next, Round) else self._made(self._next)
 
-    def finish(self, answers: Iterable[Answer]) -> Release | ClassMeans | None:
-        """End the round with these answers: the release, if it was the last one."""
-        asked, given = self._asked(), list(answers)
+    def finish(self, answers: Iterable[Answer] | SummedAnswers) -> Release | ClassMeans | None:
+        """End the round with the sum that an engine made, or, where they travel plainly, with the answers.
+
+        It gives the release, if the round was the last one. The sum tells how many answers it holds, and whether all of
+        them are answers to this round.
+        """
+        asked = self._asked()
+        if isinstance(answers, SummedAnswers):
+            return self._finish(asked, answers)
+        if asked.transport != "plain":
+            raise RoundRefusedError(
+                "this round promises that the coordinator sees the sum of the answers alone: hand over what the engine "
+                "of the secure sum gave. Answers that he sees one by one need transport='plain'."
+            )
+        given = list(answers)
         for answer in given:
             self._check(asked, answer)
-        names = tuple(answer.site for answer in given)
+        names, seeded = tuple(answer.site for answer in given), any(answer.reproducible for answer in given)
         if len(set(names)) < len(names):
             raise RoundRefusedError("two answers come from the same site: each is in the sum once.")
-        columns = zip(*(answer.residues for answer in given), strict=True)
-        residues = [sum(column) % asked.modulus for column in columns] if given else [0] * asked.length
-        return self.finish_sum(residues, names, reproducible=any(answer.reproducible for answer in given))
+        return self._finish(asked, SummedAnswers(add_residues(asked, given), names, "none", seeded))
 
-    def finish_sum(
-        self, residues: Sequence[int], names: Sequence[str] | None = None, *, reproducible: bool = False
-    ) -> Release | ClassMeans | None:
-        """End the round with the sum of the answers that an engine made, and the names of those who are in it.
-
-        The sum tells how many answers it holds, and whether all of them are answers to this round.
-        """
-        asked, numbers = self._asked(), [int(residue) for residue in residues]
+    def _finish(self, asked: Round, summed: SummedAnswers) -> Release | ClassMeans | None:
+        numbers, who = [int(residue) for residue in summed.residues], summed.names
         if len(numbers) != asked.length or not all(0 <= number < asked.modulus for number in numbers):
             raise RoundRefusedError(f"a sum of this round has {asked.length} residues modulo {asked.modulus}.")
-        who = asked.sites if names is None else tuple(names)
         if len(set(who)) < len(who) or not set(who) <= set(asked.sites):
             raise RoundRefusedError("the sum holds sites that this round did not ask.")
         first = asked.shares.dim
@@ -146,7 +153,7 @@ class Coordinator:
             )
         if not asked.counted and not all(0 <= rows <= _MOST_RECORDS for rows in numbers[first + 2 :]):
             raise RoundRefusedError("the sum tells no number of records: an answer was altered.")
-        self._take(FinishedRound(asked, tuple(numbers), who, reproducible))
+        self._take(FinishedRound(asked, summed))
         return self.release
 
     def _asked(self) -> Round:
@@ -205,7 +212,7 @@ class Coordinator:
                     sigma=ratio * stage.sigma,
                     expected_error=error,
                     n=rows,
-                    reproducible=any(each.reproducible for each in self.finished),
+                    reproducible=any(each.summed.reproducible for each in self.finished),
                 )
             )
         *before, last = stages
@@ -227,6 +234,7 @@ class Coordinator:
             names=tuple(study.sites),
             tolerated=study.tolerated,
             transport=study.transport,
+            engine=self.finished[-1].summed.engine,
             rounds=tuple(asked.hash for asked in rounds),
             answered=tuple(done.names for done in self.finished),
             outside=min(outside, claim),
@@ -242,9 +250,10 @@ class Coordinator:
         finished = [
             {
                 "round": done.asked.hash,
-                "residues": list(map(str, done.residues)),
+                "residues": list(map(str, done.summed.residues)),
                 "names": list(done.names),
-                "reproducible": done.reproducible,
+                "engine": done.summed.engine,
+                "reproducible": done.summed.reproducible,
             }
             for done in self.finished
         ]
@@ -263,9 +272,8 @@ class Coordinator:
             for done in data["finished"]:
                 if made._asked().hash != done["round"]:
                     raise RoundRefusedError("a round that is told as finished is not the one that the study asks.")
-                made.finish_sum(
-                    list(map(int, done["residues"])), done["names"], reproducible=bool(done["reproducible"])
-                )
+                residues, names = tuple(map(int, done["residues"])), tuple(done["names"])
+                made.finish(SummedAnswers(residues, names, str(done["engine"]), bool(done["reproducible"])))
         except DPManifoldsError:
             raise
         except (KeyError, TypeError, ValueError, AttributeError, RecursionError) as problem:

@@ -186,11 +186,21 @@ class Round:
         return f"Round({self.number} of {self.study!r}: {self.statistic}, μ={self.mu:.4g}, {sites}, {self.hash[:12]})"
 
     def _as_dict(self) -> dict[str, Any]:
-        plain = ("study", "number", "statistic", "count", "weight", "secret_labels", "adjacency", "unit", "tolerated")
+        plain: tuple[str, ...] = (
+            "study",
+            "number",
+            "statistic",
+            "count",
+            "weight",
+            "secret_labels",
+            "adjacency",
+            "unit",
+            "tolerated",
+        )
         plain += ("transport", "sigma", "claim", "before")
         return {
             "schema": _SCHEMA,
-            **{name: getattr(self, name) for name in plain},
+            **{name: getattr(self, name) for name in names.split()},
             "sites": list(self.sites),
             "parts": [{"rule": write_rule(part.rule), "label": part.label} for part in self.parts],
             # of more digits than the numbers of other languages hold

@@ -27,7 +27,7 @@ from dpmanifolds.errors import ArgumentError, DPManifoldsError, RoundRefusedErro
 from dpmanifolds.federated.round import TRANSPORTS, Part, Round
 from dpmanifolds.federated.rules import records_live_on
 from dpmanifolds.ledger.records import canonical
-from dpmanifolds.ledger.runs import NewRun, find_run
+from dpmanifolds.ledger.runs import NewRun, PaidRun, find_run
 from dpmanifolds.manifolds import Manifold
 from dpmanifolds.privacy import Budget
 from dpmanifolds.releases.classes import read_classes
@@ -128,7 +128,12 @@ class Answer:
 
     def to_json(self) -> str:
         """Residues as text, since they have more digits than the numbers of other languages."""
-        told = {"schema": _SCHEMA, "site": self.site, "round": self.round, "residues": list(map(str, self.residues))}
+        told: dict[str, Any] = {
+            "schema": _SCHEMA,
+            "site": self.site,
+            "round": self.round,
+            "residues": list(map(str, self.residues)),
+        }
         more = {"receipt": self.receipt, "reproducible": self.reproducible, "signature": self.signature}
         return json.dumps({**told, **more})
 
@@ -160,8 +165,9 @@ class Site:
 
     `points` in every form that can be read more than once; `labels` for class means, `group_by` to name a person for
     each record. What a round spends is entered in the account `dataset` of `ledger` before its noise is drawn. A round
-    that was answered before gets the very same answer, if this object still holds it, and is refused otherwise: its
-    noise is never drawn a second time. Records that are malformed count as the centre of the domain, inside of the
+    that was answered before is refused: its noise is never drawn a second time, and two secure sums with and without a
+    site would show that site's answer. With the transport "plain" the very same answer is given again, if this object
+    still holds it. Records that are malformed count as the centre of the domain, inside of the
     promise. `key`: answers are signed with it. `rng`: for tests and teaching, without a ledger.
 
     >>> import numpy as np
@@ -170,8 +176,8 @@ class Site:
     >>> asked = dpm.Coordinator(dpm.Study("mean", ball, dpm.GaussianDP(1.0), n=90, sites=["a", "b", "c"])).round
     >>> site = dpm.Site("a", np.zeros((30, 2)))
     >>> answer = site.answer(asked)
-    >>> len(answer.residues) == asked.length, site.answer(asked) == answer
-    (True, True)
+    >>> len(answer.residues) == asked.length, answer.site
+    (True, 'a')
     """
 
     name: str
@@ -192,9 +198,9 @@ class Site:
 
     def answer(self, asked: Round) -> Answer:
         """Check the round, sum, charge the ledger, draw the share of noise: in this order."""
+        self._check(asked)
         if asked.hash in self._answers:
             return self._answers[asked.hash]
-        self._check(asked)
         whole = [self._sum(asked, part) for part in asked.parts]
         receipt = self._spend(asked)
         numbers = [number for integers, _ in whole for number in integers]
@@ -221,11 +227,19 @@ class Site:
         classes = [part.label for part in asked.parts if part.label is not None]
         if classes and (self.labels is None or self.group_by is not None):
             raise self._refuse("it is about classes, and this site has no labels, or names persons")
-        if self._account.ledger is not None and find_run(self._account.ledger.path, self._run_name(asked)) is not None:
+        if asked.hash in self._answers:
+            if asked.transport != "plain":
+                raise self._refuse("it was answered before, and a second sum of fewer sites would show an answer")
+        elif self._find_run(asked) is not None:
             raise self._refuse("it was answered before; send that answer again")
 
     def _run_name(self, asked: Round) -> str:
         return f"round {asked.hash} of {self.dataset}"
+
+    def _find_run(self, asked: Round) -> PaidRun | None:
+        """What the ledger knows of an answer to this round."""
+        ledger = self._account.ledger
+        return None if ledger is None else find_run(ledger.path, self._run_name(asked))
 
     @hide_records()
     def _records(self, asked: Round, part: Part) -> RecordSums:
@@ -256,14 +270,17 @@ class Site:
         account = self._account
         if account.ledger is None:
             return None
-        told = {"round": asked.hash, "study": asked.study, "site": self.name, "sites": list(asked.sites)}
+        told: dict[str, Any] = {
+            "round": asked.hash,
+            "study": asked.study,
+            "site": self.name,
+            "sites": list(asked.sites),
+        }
         told |= {"tolerated": asked.tolerated, "transport": asked.transport}
         what = f"{asked.statistic} at several sites, round {asked.number}"
-        name = self._run_name(asked)
-        receipt = account.ledger.spend(
-            self.dataset, asked.guarantee, what=what, parameters=told, run=NewRun(1, name=name)
-        )
-        run = find_run(account.ledger.path, name)
+        new = NewRun(1, name=self._run_name(asked))
+        receipt = account.ledger.spend(self.dataset, asked.guarantee, what=what, parameters=told, run=new)
+        run = self._find_run(asked)
         assert run is not None
         run.take(0)
         found: str = receipt.hash

@@ -6,8 +6,7 @@
 >>> X = dpm.SPD(2).random_point(900, rng=0)
 >>> study = dpm.Study("mean", ball, dpm.GaussianDP(1.0), n=900, sites=["a", "b", "c"], tolerated=1)
 >>> sites = [dpm.Site(name, part, rng=7) for name, part in zip("abc", np.split(X, 3))]
->>> coordinator = dpm.Coordinator(study)
->>> release = coordinator.finish([site.answer(coordinator.round) for site in sites])
+>>> release = dpm.run_study(study, sites)
 >>> release.value.shape, release.sites.transport, release.guarantee.fits(dpm.GaussianDP(1.0))
 ((2, 2), 'secure-sum', True)
 

@@ -12,7 +12,7 @@ __all__ = ["SitesPart"]
 class SitesPart:
     """Sites, rounds and views of a release that no single place had the records for (docs/proofs/federated.md).
 
-    >>> part = SitesPart(("a", "b", "c"), 1, "secure-sum", ("9f…",), (("a", "b", "c"),), 0.8165, 0.8165, 1.0, 1)
+    >>> part = SitesPart(("a", "b", "c"), 1, "secure-sum", "mpyc", ("9f…",), (("a", "b", "c"),), 0.8165, 0.8165, 1.0, 1)
     >>> SitesPart.from_dict(part.to_dict()) == part
     True
     """
@@ -23,6 +23,8 @@ class SitesPart:
     """t: how many may be gone or tell their shares to whoever looks, together."""
     transport: str
     """How answers travelled: "plain" shows each of them to the coordinator."""
+    engine: str
+    """What added them up: "one process" is a simulation, "none" the coordinator himself."""
     rounds: tuple[str, ...]
     """The hashes of the rounds, in order: each stands in the ledgers of the sites that answered it."""
     answered: tuple[tuple[str, ...], ...]
@@ -54,8 +56,8 @@ class SitesPart:
 
     def __str__(self) -> str:
         fewest = min(len(names) for names in self.answered)
-        told = f"{len(self.names)} sites, {len(self.rounds)} round(s), {fewest} or more answered; {self.transport}"
-        seen = "each answer" if self.transport == "plain" else "the sum alone"
+        told = f"{len(self.names)} sites, {len(self.rounds)} round(s), {fewest} or more answered"
+        seen = "each answer" if self.transport == "plain" else f"the sum alone (engine: {self.engine})"
         return (
             f"{told}: the coordinator sees {seen}. For records of one site the promise is μ = {self.outside:.4g} to "
             f"everyone outside, {self.coordinator:.4g} to the coordinator, and {self.coalition:.4g} to the coordinator "
