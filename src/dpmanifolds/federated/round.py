@@ -186,18 +186,9 @@ class Round:
         return f"Round({self.number} of {self.study!r}: {self.statistic}, μ={self.mu:.4g}, {sites}, {self.hash[:12]})"
 
     def _as_dict(self) -> dict[str, Any]:
-        plain: tuple[str, ...] = (
-            "study",
-            "number",
-            "statistic",
-            "count",
-            "weight",
-            "secret_labels",
-            "adjacency",
-            "unit",
-            "tolerated",
+        names = (
+            "study number statistic count weight secret_labels adjacency unit tolerated transport sigma claim before"
         )
-        plain += ("transport", "sigma", "claim", "before")
         return {
             "schema": _SCHEMA,
             **{name: getattr(self, name) for name in names.split()},
