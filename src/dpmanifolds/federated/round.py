@@ -192,6 +192,7 @@ class Round:
         return {
             "schema": _SCHEMA,
             **{name: getattr(self, name) for name in names.split()},
+            "before": self.before,
             "sites": list(self.sites),
             "parts": [{"rule": write_rule(part.rule), "label": part.label} for part in self.parts],
             # of more digits than the numbers of other languages hold

@@ -67,7 +67,7 @@ class SitePolicy:
     def refusal(self, asked: Round) -> str:
         """Why a round is not answered; empty where it is."""
         if self.most is not None and not asked.guarantee.fits(self.most):
-            return f"it spends {self.most.read(asked.guarantee).in_words()}, more than {self.most.in_words()}"
+            return f"it spends μ = {asked.mu:.6g}, more than {self.most.in_words()}"
         if asked.transport not in self.transports:
             return f"its transport is {asked.transport!r}, and allowed is {' or '.join(self.transports)}"
         if asked.transport != "plain" and asked.tolerated < self.least_tolerated:
