@@ -40,7 +40,7 @@ def _weaker_shares(factor: float) -> Iterator[None]:
         weak = NoiseShares(shares.parties, shares.tolerated, shares.sigma * factor, shares.dim, shares.halved)
         return kept(weak, rng)
 
-    NoiseShares.draw = draw  # type: ignore[method-assign]
+    NoiseShares.draw = draw  # type: ignore[method-assign, assignment]
     try:
         yield
     finally:

@@ -36,7 +36,7 @@ def gaussian_delta(mu, epsilon):
 def test_sums_of_residues_as_whole_numbers_show_more_than_their_sum():
     """The figures of docs/proofs/federated.md, section 4: three sites, t = 0, μ = 1 for the sum; rounding aside."""
     sigma, sites = 40.0, 3
-    first, second = (joint_law(shift, sigma, sites, 500) for shift in (0.0, sigma * np.sqrt(sites)))
+    first, second = (joint_law(shift, sigma, sites, 500) for shift in (0.0, -sigma * np.sqrt(sites)))
     assert profile(first.sum(axis=0), second.sum(axis=0), 2.0) == pytest.approx(gaussian_delta(1.0, 2.0), rel=0.01)
     assert max(profile(first, second, 2.0), profile(second, first, 2.0)) == pytest.approx(0.0496, abs=1e-4)
     assert gaussian_delta(1.0, 2.0) == pytest.approx(0.0209, abs=1e-4)

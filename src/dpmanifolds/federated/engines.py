@@ -56,7 +56,17 @@ def add_residues(asked: Round, answers: Iterable[Answer]) -> tuple[int, ...]:
 
 
 def sum_in_process(asked: Round, sites: Sequence[Site]) -> SummedAnswers:
-    """All sites in one process, which sees each answer: a simulation of what an engine does."""
+    """All sites in one process, which sees each answer: a simulation of what an engine does.
+
+    >>> import numpy as np
+    >>> import dpmanifolds as dpm
+    >>> from dpmanifolds.federated import sum_in_process
+    >>> ball = dpm.Ball(dpm.Euclidean(2), np.zeros(2), radius=1.0)
+    >>> coordinator = dpm.Coordinator(dpm.Study("mean", ball, dpm.GaussianDP(1.0), n=60, sites=["a", "b"]))
+    >>> sites = [dpm.Site(name, np.zeros((30, 2)), rng=0) for name in "ab"]
+    >>> coordinator.finish(sum_in_process(coordinator.round, sites)).n
+    60
+    """
     answers = [site.answer(asked) for site in sites]
     names, seeded = tuple(answer.site for answer in answers), any(answer.reproducible for answer in answers)
     return SummedAnswers(add_residues(asked, answers), names, "one process", seeded)

@@ -31,12 +31,11 @@ from dpmanifolds.domains import Ball, Domain
 from dpmanifolds.errors import ArgumentError, DPManifoldsError, ScaleOutOfRangeError
 from dpmanifolds.federated.round import TRANSPORTS, Part, Round
 from dpmanifolds.federated.script import AskNextError, Heard, Script, SiteRequest, share_covariance
-from dpmanifolds.manifolds import Euclidean
 from dpmanifolds.privacy import Budget, GaussianDP, affordable_mu
 from dpmanifolds.privacy.budget import checked_budget
 from dpmanifolds.privacy.guarantee import ADJACENCIES
 from dpmanifolds.releases import Release
-from dpmanifolds.releases.covariance import plan_covariance, release_covariance
+from dpmanifolds.releases.covariance import check_ball, plan_covariance, release_covariance
 from dpmanifolds.releases.mean import release_mean
 from dpmanifolds.releases.refine import decide_rounds, refined_mean
 from dpmanifolds.releases.statistic import Account, check_domain
@@ -122,11 +121,11 @@ class Study:
             raise ArgumentError("is for class means.", argument="secret_labels")
         if self.refine != 0 and self.statistic != "mean":
             raise ArgumentError("is for means.", argument="refine")
-        euclidean = isinstance(self.domain, Ball) and isinstance(self.domain.manifold, Euclidean)
-        if self.statistic in ("covariance", "second moment") and not euclidean:
-            raise ArgumentError("must be a ball of Euclidean(d) for a covariance.", argument="domain")
         if self.statistic != "mean" and not isinstance(self.domain, Ball):
             raise ArgumentError("must be a Ball, but for means.", argument="domain")
+        if self.statistic in ("covariance", "second moment"):
+            assert isinstance(self.domain, Ball)
+            check_ball(self.domain)
 
     def _check_counts(self) -> None:
         added = self.adjacency == "add-remove-one"
