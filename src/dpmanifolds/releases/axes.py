@@ -32,12 +32,12 @@ from dpmanifolds.domains.axes import Axes
 from dpmanifolds.errors import ArgumentError
 from dpmanifolds.privacy import Budget, Guarantee, compose
 from dpmanifolds.releases.refine import (
+    EDGES,
     HISTOGRAM_SHARE,
     NO_ACCOUNT,
     Moved,
     add_clipping,
     better_last_plan,
-    count_noise,
     distance_bins,
     release_counts,
     shrink_ball,
@@ -108,9 +108,9 @@ def _best_axes(request: Request, n: int, unit: int) -> AxesPlan:
     shares = [HISTOGRAM_SHARE[request.budget.bounded_loss], _SQUARES_SHARE, _SIZES_SHARE]
 
     def plan(*parts: Budget) -> AxesPlan:
-        lengths = count_noise(request, parts[0], unit)
-        squares = count_noise(request, parts[1], SQUARES_UNIT, request.domain.manifold.dim)
-        sizes = count_noise(request, parts[2], unit, len(_SIZES))
+        lengths = request.counts(EDGES, parts[0], unit)
+        squares = request.counts(request.domain.manifold.dim, parts[1], SQUARES_UNIT)
+        sizes = request.counts(len(_SIZES), parts[2], unit)
         mean = request.plan(n, parts[3])
         promise = compose(lengths.guarantee, squares.guarantee, sizes.guarantee, mean.guarantee)
         return AxesPlan(lengths, squares, sizes, mean, promise)

@@ -32,12 +32,12 @@ from dpmanifolds.sums.steps import StepPlan, move_plan
 from dpmanifolds.sums.total import ExactSum, RecordSums, check_rules
 
 __all__ = [
+    "EDGES",
     "HISTOGRAM_SHARE",
     "NO_ACCOUNT",
     "Moved",
     "add_clipping",
     "better_last_plan",
-    "count_noise",
     "decide_rounds",
     "distance_bins",
     "plan_rounds",
@@ -50,7 +50,7 @@ __all__ = [
 
 # by whether ε adds up
 HISTOGRAM_SHARE, _ROUGH_SHARE = {False: 0.05, True: 0.04}, 0.15
-_EDGES = 24
+EDGES = 24
 # how often a bound on what clipping moved may fail
 _MISS = 0.05
 # standard deviations of a noisy count that make a histogram clear
@@ -162,16 +162,11 @@ def _shares(budget: Budget, rounds: int) -> list[float]:
     return [*shares, 1 - math.fsum(shares)]
 
 
-def count_noise(request: Request, part: Budget, unit: int, cells: int = _EDGES) -> CountsNoise:
-    """For a histogram, or for other sums of points of a simplex of this size."""
-    return counts_noise(cells, part, request.unit, unit=unit, adjacency=request.adjacency)
-
-
 @lru_cache(maxsize=256)
 def _least_deviation(budget: Budget, adjacency: str) -> float:
     """Of a noisy count, over all ways to cut the budget."""
     ways = split(budget, _shares(budget, 1))
-    return min(counts_noise(_EDGES, way[0], "record", adjacency=adjacency).deviation for way in ways)
+    return min(counts_noise(EDGES, way[0], "record", adjacency=adjacency).deviation for way in ways)
 
 
 def unit_of(records: RecordSums) -> int:
@@ -194,7 +189,7 @@ def _best_rounds(request: Request, n: int, rounds: int, unit: int) -> _Rounds:
     shares = _shares(request.budget, rounds)
 
     def plan(*way: Budget) -> _Rounds:
-        noise = count_noise(request, way[0], unit)
+        noise = request.counts(EDGES, way[0], unit)
         rough = replace(request, steps=1)
         last = len(way) - 1
         plans = tuple((request if number == last else rough).plan(n, way[number]) for number in range(rounds, len(way)))
@@ -246,7 +241,7 @@ def distance_bins(request: Request, base: Array, unit: int) -> DistanceBins:
     """Edges go down from the largest distance in the public ball by factors of √2."""
     ball = request.domain
     reach = ball.radius + float(ball.manifold.dist(host(ball.center), base))
-    edges = reach * 2.0 ** (-np.arange(_EDGES)[::-1] / 2)
+    edges = reach * 2.0 ** (-np.arange(EDGES)[::-1] / 2)
     return DistanceBins(ball.manifold, base, request.substitute, edges=edges, unit=unit)
 
 
