@@ -18,7 +18,7 @@ from dpmanifolds import (
     Sphere,
     Stiefel,
 )
-from dpmanifolds.domains.domain import Axes, nearest_in_ellipsoid
+from dpmanifolds.domains.axes import Axes, nearest_in_ellipsoid
 from tests.manifolds.cases import SMOOTH
 from tests.test_domains import same
 

@@ -27,6 +27,7 @@ if TYPE_CHECKING:
         NotOnManifoldError,
         PrivacyLeakWarning,
         RadiusTooLargeError,
+        RoundRefusedError,
         ScaleOutOfRangeError,
         SharedRecordsWarning,
     )
@@ -42,6 +43,7 @@ if TYPE_CHECKING:
         UnprotectedModelWarning,
         UnprotectedScoreWarning,
     )
+    from dpmanifolds.federated import Answer, Coordinator, Round, Site, SitePolicy, Study, run_study
     from dpmanifolds.intrinsic import RiemannianGaussian, RiemannianLaplace, WrappedGaussian, WrappedLaplace
     from dpmanifolds.ledger import Ledger
     from dpmanifolds.manifolds import (
@@ -101,6 +103,7 @@ __version__ = "0.2.0"
 
 __all__ = [
     "SPD",
+    "Answer",
     "ApproxDP",
     "ArgumentError",
     "Ball",
@@ -110,6 +113,7 @@ __all__ = [
     "ConfidenceRegion",
     "Congruence",
     "ConvergenceError",
+    "Coordinator",
     "Correlation",
     "DPManifoldsError",
     "Decision",
@@ -146,13 +150,18 @@ __all__ = [
     "RenyiDP",
     "RiemannianGaussian",
     "RiemannianLaplace",
+    "Round",
+    "RoundRefusedError",
     "ScaleOutOfRangeError",
     "Sensitivity",
     "SharedRecordsWarning",
+    "Site",
+    "SitePolicy",
     "SmoothMaps",
     "SpecialOrthogonal",
     "Sphere",
     "Stiefel",
+    "Study",
     "UnprotectedModelWarning",
     "UnprotectedScoreWarning",
     "WholeSpace",
@@ -181,6 +190,7 @@ __all__ = [
     "privatize",
     "pymanopt_manifold",
     "read_points",
+    "run_study",
     "sensitivity_of_mean",
     "sensitivity_of_mean_at_center",
     "sensitivity_of_variance",
@@ -202,6 +212,7 @@ _ROOMS = (
     "estimators",
     "planning",
     "auditing",
+    "federated",
     "intrinsic",
 )
 

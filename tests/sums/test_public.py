@@ -9,7 +9,7 @@ import pytest
 from scipy import optimize, stats
 
 from dpmanifolds import ArgumentError, PlanarShapes
-from dpmanifolds.domains.domain import nearest_in_ellipsoid
+from dpmanifolds.domains.axes import nearest_in_ellipsoid
 from dpmanifolds.noise.norms import GaussianNorm, LaplaceNorm
 from dpmanifolds.sums.noise_lengths import noise_lengths
 from dpmanifolds.sums.public import _axes, _Spectrum, fit_sample

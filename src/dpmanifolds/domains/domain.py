@@ -1,10 +1,4 @@
-"""What every domain is: a public promise, and a rule that moves a record onto it, alone; and what domains are made of.
-
->>> import numpy as np
->>> axes = Axes(np.array([2.0, 1.0]))
->>> axes.restore(axes.whiten(np.array([[3.0, 0.0], [0.5, 0.5], [0.0, -7.0]]))).round(6).tolist()
-[[2.0, 0.0], [0.5, 0.5], [0.0, -1.0]]
-"""
+"""What every domain is: a public promise, and a rule that moves a record onto it, alone; and how one is checked."""
 
 from __future__ import annotations
 
@@ -15,78 +9,13 @@ from typing import Any
 
 import numpy as np
 
-from dpmanifolds._arrays import Array, like, namespace, to_numpy
+from dpmanifolds._arrays import Array, to_numpy
 from dpmanifolds._points import map_parts
-from dpmanifolds._validate import hide_records
+from dpmanifolds._validate import hide_records, shown
+from dpmanifolds.domains.axes import Axes
 from dpmanifolds.errors import ArgumentError, NotOnManifoldError, RadiusTooLargeError
 from dpmanifolds.manifolds import Manifold
 from dpmanifolds.manifolds.base import check_manifold
-
-_ITERATIONS = 16
-_FARTHEST = 2.0**20
-
-
-@dataclass(frozen=True, eq=False)
-class Axes:
-    """The ellipsoid {U·diag(a)·w : |w| ≤ 1}: public semi-axes a > 0 (k,) in public directions U (dim, k).
-
-    U has orthonormal columns up to rounding; there may be fewer of them than dimensions: directions without an axis
-    stay at the centre. Integers are those of w: the promise knows nothing of the axes, and the noise that is added to
-    them takes the ellipsoid's shape when U·diag(a) leads back (docs/proofs/sums.md, section 8).
-    """
-
-    lengths: np.ndarray
-    basis: np.ndarray | None = None
-    """Columns are directions; None: the coordinates themselves."""
-
-    @property
-    def count(self) -> int:
-        """k."""
-        return int(self.lengths.size)
-
-    def whiten(self, rows: Array) -> Array:
-        """w (n, k) for rows of coordinates (n, dim): of the nearest point of the ellipsoid, each from its row alone."""
-        if self.basis is not None:
-            # one product for each record, so that it depends on no other
-            rows = (rows[:, None, :] @ like(self.basis, rows))[:, 0, :]
-        return nearest_in_ellipsoid(rows, self.lengths)
-
-    def restore(self, whitened: np.ndarray) -> np.ndarray:
-        """Coordinates (..., dim) for w (..., k)."""
-        long: np.ndarray = whitened * self.lengths
-        return long if self.basis is None else long @ self.basis.T
-
-
-def nearest_in_ellipsoid(rows: Array, lengths: np.ndarray) -> Array:
-    """w (n, k), |w| ≤ 1 up to rounding, with diag(a)·w nearest to each row (n, k); a > 0: semi-axes (k,), or (n, k).
-
-    Outside, w_i = a_i·c_i/(a_i² + e) with the one e > 0 that makes |w| = 1: Newton's method for 1/|w| = 1, which is
-    concave in e, from e = 0, so that e grows towards it; a fixed number of times for every row. Rows beyond 10⁶ times
-    the longest axis are shortened to that first, so that no square overflows. Each row of w is a function of that row
-    and of a alone, bit for bit.
-
-    >>> import numpy as np
-    >>> nearest_in_ellipsoid(np.array([[3.0, 4.0]]), np.array([1.0, 1.0])).round(6).tolist()
-    [[0.6, 0.8]]
-    """
-    xp = namespace(rows)
-    longest = float(np.max(lengths))
-    axes = like(lengths / longest, rows)
-    with np.errstate(all="ignore"):
-        scaled = rows / longest
-        largest = xp.max(xp.abs(scaled), axis=-1, keepdims=True)
-        scaled = scaled * xp.where(largest > _FARTHEST, _FARTHEST / largest, xp.ones_like(largest))
-        squares, shift = axes * axes, xp.zeros_like(largest)
-        weighted = axes * scaled
-        for _ in range(_ITERATIONS):
-            width = squares + shift
-            powers = (weighted / width) ** 2
-            total = xp.sum(powers, axis=-1, keepdims=True)
-            slope = xp.sum(powers / width, axis=-1, keepdims=True)
-            outside = total > 1
-            step = (xp.sqrt(total) - 1) * total / xp.where(outside, slope, xp.ones_like(slope))
-            shift = shift + xp.where(outside, step, xp.zeros_like(step))
-        return weighted / (squares + shift)
 
 
 class Domain(ABC):
@@ -157,6 +86,17 @@ class WholeSpace(Domain):
 
 _MOST_STEPS = 500
 _SHORTEST_STEP = 1e-12
+
+
+def check_domain(domain: Any) -> Domain:
+    """A domain, or an error that says what one is."""
+    if not isinstance(domain, Domain):
+        raise ArgumentError(
+            "must be a Domain such as Ball(manifold, center, radius), the public promise about where records live; got "
+            f"{shown(domain)}.",
+            argument="domain",
+        )
+    return domain
 
 
 def check_center(manifold: Manifold, center: Any) -> Array:

@@ -22,7 +22,8 @@ import numpy as np
 from dpmanifolds._arrays import Array, eps, namespace, to_numpy
 from dpmanifolds._points import choose_points, like_parts
 from dpmanifolds._validate import number_between, shown
-from dpmanifolds.domains.domain import Axes, Domain, check_center, check_reach, check_sample, mean_of_sample
+from dpmanifolds.domains.axes import Axes
+from dpmanifolds.domains.domain import Domain, check_center, check_reach, check_sample, mean_of_sample
 from dpmanifolds.errors import ArgumentError
 from dpmanifolds.manifolds import Manifold
 

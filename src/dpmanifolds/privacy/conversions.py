@@ -26,7 +26,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 from scipy import optimize, special
 
-from dpmanifolds._validate import like_input, non_negative_epsilons, positive_number, probability
+from dpmanifolds._validate import float_or_array, non_negative_epsilons, positive_number, probability
 from dpmanifolds.privacy.rounding import ULP, down, float_above, up
 
 _NODES, _WEIGHTS = np.polynomial.legendre.leggauss(12)
@@ -97,7 +97,7 @@ def delta_of_mu(mu: float, epsilon: ArrayLike) -> Any:
     0.126936737507
     """
     mu = positive_number("mu", mu)
-    return like_input(np.exp(log_delta_upper(mu, non_negative_epsilons(epsilon))))
+    return float_or_array(np.exp(log_delta_upper(mu, non_negative_epsilons(epsilon))))
 
 
 def epsilon_of_mu(mu: float, delta: float) -> float:

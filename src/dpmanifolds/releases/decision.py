@@ -14,17 +14,28 @@ from dpmanifolds._validate import choice, positive_integer, shown
 from dpmanifolds.domains import Domain
 from dpmanifolds.errors import ArgumentError, DPManifoldsError
 from dpmanifolds.privacy import Budget, Guarantee, Sensitivity
-from dpmanifolds.releases.release import NUMERICS_WORDS, this_version
 from dpmanifolds.releases.statistic import Terms
 from dpmanifolds.releases.written import domain_from_json, domain_to_json
 from dpmanifolds.sums.permutation import DecisionNoise, Statistic, among_largest, decision_noise, rank_of_first
 
 PERMUTATIONS = 199
 _SCHEMA = 1
+_NUMERICS = {
+    "rounded": "rounded: exactly rounded Gaussian noise on exact integers; the promise holds for the bit that is shown, "
+    "given ideal random bits",
+    "lattice": "lattice: discrete Laplace noise, drawn exactly, on exact integers; the promise holds for the bit that is "
+    "shown, given ideal random bits",
+}
 _QUESTIONS = {
     "two-sample": ("Do the two groups come from one law?", "They differ", "No difference was found"),
     "independence": ("Are records and their covariates independent?", "They depend", "No dependence was found"),
 }
+
+
+def _this_version() -> str:
+    from dpmanifolds import __version__
+
+    return __version__
 
 
 @dataclass(frozen=True, eq=False, kw_only=True)
@@ -70,7 +81,7 @@ class Decision:
     domain: Domain
     reproducible: bool
     """Made with a seed: for tests and teaching, never for real records. A ledger refuses it."""
-    version: str = field(default_factory=this_version)
+    version: str = field(default_factory=_this_version)
 
     @property
     def spent(self) -> Budget:
@@ -121,7 +132,7 @@ class Decision:
             if data.pop("schema") != _SCHEMA:
                 raise ArgumentError(f"this version reads decisions of schema {_SCHEMA}.")
             choice("question", data["question"], tuple(_QUESTIONS))
-            choice("numerics", data["numerics"], tuple(NUMERICS_WORDS))
+            choice("numerics", data["numerics"], tuple(_NUMERICS))
             data |= {
                 "rejected": bool(data["rejected"]),
                 "sizes": tuple(int(size) for size in data["sizes"]),
@@ -168,7 +179,7 @@ def _summarize(decision: Decision) -> str:
         f"  above its null level by some {decision.reach:.3g} to be found in four of five cases.\n"
         f"  Sensitivity: {float(decision.sensitivity):.6g} by {decision.sensitivity.theorem} "
         f"[{decision.sensitivity.tag}], {decision.sensitivity.statement}.\n"
-        f"  Theorem: docs/proofs/tests.md. Numerics: {NUMERICS_WORDS[decision.numerics]}.\n"
+        f"  Theorem: docs/proofs/tests.md. Numerics: {_NUMERICS[decision.numerics]}.\n"
         f"  The domain, the kernel, its bandwidth and the level must have been chosen without looking at the records.\n"
         f"{seeded}"
     )

@@ -26,6 +26,7 @@ from dpmanifolds.domains import Ball, Domain, Ellipsoid
 from dpmanifolds.errors import ArgumentError, DPManifoldsError, NoiseExceedsDomainWarning
 from dpmanifolds.manifolds import Manifold
 from dpmanifolds.privacy import Budget, Guarantee, Sensitivity
+from dpmanifolds.releases.sites import SitesPart
 from dpmanifolds.releases.written import domain_from_json, domain_to_json, point_from_json, point_to_json
 from dpmanifolds.sums import Draw, ExpectedError, Mechanism
 from dpmanifolds.sums.public import PublicPart
@@ -33,8 +34,8 @@ from dpmanifolds.sums.public import PublicPart
 __all__ = ["Release", "release_of"]
 
 _SCHEMA = 3
-_DIRECTIONS = ("second moment", "covariance", "counts", "contrast")
-NUMERICS_WORDS = {
+_DIRECTIONS = ("second moment", "covariance", "counts", "squares", "contrast")
+_NUMERICS = {
     "rounded": "rounded: exactly rounded noise on a public lattice; the promise holds for the bits that are "
     "shown, given ideal random bits",
     "lattice": "lattice: integer noise of OpenDP; the promise holds for the bits that are shown, given ideal "
@@ -44,8 +45,7 @@ NUMERICS_WORDS = {
 }
 
 
-def this_version() -> str:
-    """Of this package."""
+def _this_version() -> str:
     from dpmanifolds import __version__
 
     return __version__
@@ -103,7 +103,9 @@ class Release:
     """Steps, batches and noise, where the value was descended to; `domain` is then where iterates were kept."""
     public: PublicPart | None = None
     """What a public sample contributed, where there was one."""
-    version: str = field(default_factory=this_version)
+    sites: SitesPart | None = None
+    """Who took part, where the records were those of several sites."""
+    version: str = field(default_factory=_this_version)
     """Of the package that made it."""
 
     @property
@@ -143,8 +145,11 @@ class Release:
                 "that holds the domain there. How many were is private and not told."
             )
         if self.expected_error is not None and self.expected_error.clipping > 0:
+            body = f"a ball whose radius, {self.domain.radius:.4g}, was"
+            if isinstance(self.domain, Ellipsoid):
+                body = f"an ellipsoid whose axes, up to {self.domain.radius:.4g}, were"
             return (
-                f"Every record was clipped onto a ball whose radius, {self.domain.radius:.4g}, was paid for. It moved "
+                f"Every record was clipped onto {body} paid for. It moved "
                 f"the mean of the records of the public ball by at most {self.expected_error.clipping:.4g} in 19 of 20 "
                 "releases, which the 90 % include; of records outside of the public ball nothing is promised."
             )
@@ -171,7 +176,7 @@ class Release:
     @property
     def numerics_statement(self) -> str:
         """What floating point leaves of the promise."""
-        return NUMERICS_WORDS[self.numerics]
+        return _NUMERICS[self.numerics]
 
     @property
     def advisories(self) -> tuple[str, ...]:
@@ -230,6 +235,7 @@ class Release:
             "stages": [stage._as_dict() for stage in self.stages],
             "descent": None if self.descent is None else asdict(self.descent),
             "public": None if self.public is None else asdict(self.public),
+            "sites": None if self.sites is None else self.sites.to_dict(),
         }
 
     @classmethod
@@ -266,7 +272,7 @@ class Release:
         given = {key: data[key] for key in ("statistic", "mechanism", "theorem", "numerics", "reason", "version")}
         if not all(isinstance(entry, str) for entry in given.values()):
             raise TypeError("text fields")
-        choice("numerics", given["numerics"], tuple(NUMERICS_WORDS))
+        choice("numerics", given["numerics"], tuple(_NUMERICS))
         return cls(
             **given,
             value=float(value["number"]) if "number" in value else point_from_json(value["point"]),
@@ -284,6 +290,7 @@ class Release:
             stages=tuple(cls._from_dict(stage) for stage in data["stages"]),
             descent=None if data.get("descent") is None else DescentDetails(**data["descent"]),
             public=None if data.get("public") is None else PublicPart(**data["public"]),
+            sites=None if data.get("sites") is None else SitesPart.from_dict(data["sites"]),
         )
 
 
@@ -336,6 +343,8 @@ def _summarize(release: Release) -> str:
     public = "" if release.public is None else f"  {release.public}\n"
     if release.descent is not None:
         stages += f"  By descent: {release.descent}.\n"
+    if release.sites is not None:
+        stages += f"  {release.sites}\n"
     noise = f"  WARNING: {release.noise_warning}.\n" if release.noise_warning else ""
     warning = ""
     if release.reproducible:

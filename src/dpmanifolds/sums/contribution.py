@@ -29,7 +29,7 @@ import numpy as np
 
 from dpmanifolds._arrays import Array, clamp, like, namespace, to_numpy
 from dpmanifolds._points import as_block, in_double, like_parts, on_host, records_at, replace_rows
-from dpmanifolds.domains.domain import Axes
+from dpmanifolds.domains.axes import Axes
 from dpmanifolds.manifolds import Manifold
 from dpmanifolds.statistics.kernels.integers import BallRule, ball_columns, ball_rule, ball_sums
 
@@ -159,7 +159,7 @@ class TangentContribution(AtPoint):
 
     >>> import numpy as np
     >>> from dpmanifolds import Euclidean
-    >>> from dpmanifolds.domains.domain import Axes
+    >>> from dpmanifolds.domains.axes import Axes
     >>> narrow = Axes(np.array([0.1, 1.0]))  # in units of the radius
     >>> pull = TangentContribution(Euclidean(2), np.zeros(2), radius=5.0, exponent=4, axes=narrow)
     >>> pull(np.array([[3.0, 0.0], [0.0, 3.0], [0.25, 0.0]]))[0].tolist()  # in sixteenths of each axis

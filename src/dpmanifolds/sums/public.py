@@ -31,7 +31,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from dpmanifolds.domains.domain import nearest_in_ellipsoid
+from dpmanifolds.domains.axes import nearest_in_ellipsoid
 from dpmanifolds.errors import ArgumentError
 
 __all__ = ["LEAST_RECORDS", "MOST_DIRECTIONS", "Noise", "PublicPart", "SampleFit", "fit_sample"]
