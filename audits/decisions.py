@@ -6,8 +6,8 @@
 (Claim(kind='ε', value=1.0), False)
 
 An answer is one bit, so all that an attack can use is how often it comes up on each of two neighbours. Everybody stands
-at one end of the line, the second group a step inside; one record of the first group comes from the other end to the own
-one. The statistic of the groups as they are then grows from 0 to Δ, while that of most permutations shrinks.
+at one end of the line, the second group a step inside; one record of the first group comes from the other end to
+its own. The statistic of the groups as they are then grows from 0 to Δ, while that of most permutations shrinks.
 """
 
 from __future__ import annotations

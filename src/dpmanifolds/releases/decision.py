@@ -21,10 +21,10 @@ from dpmanifolds.sums.permutation import DecisionNoise, Statistic, among_largest
 PERMUTATIONS = 199
 _SCHEMA = 1
 _NUMERICS = {
-    "rounded": "rounded: exactly rounded Gaussian noise on exact integers; the promise holds for the bit that is shown, "
-    "given ideal random bits",
-    "lattice": "lattice: discrete Laplace noise, drawn exactly, on exact integers; the promise holds for the bit that is "
+    "rounded": "rounded: exactly rounded Gaussian noise on exact integers; the promise holds for the bit that is "
     "shown, given ideal random bits",
+    "lattice": "lattice: discrete Laplace noise, drawn exactly, on exact integers; the promise holds for the bit "
+    "that is shown, given ideal random bits",
 }
 _QUESTIONS = {
     "two-sample": ("Do the two groups come from one law?", "They differ", "No difference was found"),
