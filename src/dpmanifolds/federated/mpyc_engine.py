@@ -4,8 +4,8 @@ At each site, with the round and the answer that never leaves it (extra `dpmanif
 
     python -m dpmanifolds.federated.mpyc_engine round.json answer.json sum.json -P a.org:4242 -P b.org:4242 … -I 0
 
-Parties come in any order, the same one everywhere; `-I` is one's own number in it. `--ssl` and the other options of MPyC
-hold here, too: between sites use it, as messages are neither encrypted nor signed without. Every party gets the sum, and
+Parties come in any order, the same one everywhere; `-I` is one's own number in it. The other options of MPyC hold here,
+too: between sites use `--ssl`, without which messages are neither encrypted nor signed. Every party gets the sum, and
 one of them hands it to the coordinator.
 
 The answers are residues modulo the prime 2⁸⁹ − 1 (`MPYC_MODULUS`, in the study) and are added in the field of that
