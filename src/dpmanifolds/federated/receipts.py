@@ -1,19 +1,4 @@
-"""The books of a release of several sites: what each site's ledger says of its rounds, beside what the release says.
-
->>> import tempfile
->>> from pathlib import Path
->>> import numpy as np
->>> import dpmanifolds as dpm
->>> ball = dpm.Ball(dpm.Euclidean(2), np.zeros(2), radius=1.0)
->>> study = dpm.Study("mean", ball, dpm.GaussianDP(0.5), n=60, sites=["a", "b"])
->>> with tempfile.TemporaryDirectory() as folder:
-...     ledger = dpm.Ledger(Path(folder) / "a.ledger")
-...     _ = ledger.open_dataset("patients", dpm.GaussianDP(1.0))
-...     one = dpm.Site("a", np.zeros((30, 2)), ledger=ledger, dataset="patients")
-...     release = dpm.run_study(study, [one, dpm.Site("b", np.zeros((30, 2)))])
-...     print(reconcile(release, "a", ledger))
-site 'a': 1 round(s) paid for and in the release
-"""
+"""The books of a release of several sites: what each site's ledger says of its rounds, beside what the release says."""
 
 from __future__ import annotations
 
@@ -59,7 +44,23 @@ class Reconciliation:
 
 
 def reconcile(release: Release | ClassMeans, site: str, ledger: Ledger) -> Reconciliation:
-    """Compare the rounds of a release with the entries of a site's ledger, after checking the chain of the ledger."""
+    """Compare the rounds of a release with the entries of a site's ledger, after checking the chain of the ledger.
+
+    >>> import tempfile
+    >>> from pathlib import Path
+    >>> import numpy as np
+    >>> import dpmanifolds as dpm
+    >>> from dpmanifolds.federated import reconcile
+    >>> ball = dpm.Ball(dpm.Euclidean(2), np.zeros(2), radius=1.0)
+    >>> study = dpm.Study("mean", ball, dpm.GaussianDP(0.5), n=60, sites=["a", "b"])
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     ledger = dpm.Ledger(Path(folder) / "a.ledger")
+    ...     _ = ledger.open_dataset("patients", dpm.GaussianDP(1.0))
+    ...     one = dpm.Site("a", np.zeros((30, 2)), ledger=ledger, dataset="patients")
+    ...     release = dpm.run_study(study, [one, dpm.Site("b", np.zeros((30, 2)))])
+    ...     reconcile(release, "a", ledger).agrees
+    True
+    """
     part = _part(release)
     ledger.verify()
     told = [entry.parameters for entry in ledger.entries() if entry.parameters.get("site") == site]
