@@ -4,7 +4,9 @@ from dpmanifolds.releases.classes import ClassMeans, private_class_means
 from dpmanifolds.releases.confidence import ConfidenceRegion, confidence_region, population_region
 from dpmanifolds.releases.covariance import private_covariance
 from dpmanifolds.releases.descent import private_descent, private_median
+from dpmanifolds.releases.geodesic_regression import GeodesicRegression, SlopeRegion
 from dpmanifolds.releases.mean import private_mean
+from dpmanifolds.releases.regression import private_geodesic_regression
 from dpmanifolds.releases.release import Release
 from dpmanifolds.releases.value import privatize
 from dpmanifolds.releases.variance import private_variance
@@ -12,12 +14,15 @@ from dpmanifolds.releases.variance import private_variance
 __all__ = [
     "ClassMeans",
     "ConfidenceRegion",
+    "GeodesicRegression",
     "Release",
+    "SlopeRegion",
     "confidence_region",
     "population_region",
     "private_class_means",
     "private_covariance",
     "private_descent",
+    "private_geodesic_regression",
     "private_mean",
     "private_median",
     "private_variance",
