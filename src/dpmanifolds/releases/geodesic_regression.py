@@ -6,7 +6,7 @@
 >>> points = np.stack([0.02 * (years - 50), 0.1 * np.sin(years)], axis=1)
 >>> ball = dpm.Ball(dpm.Euclidean(2), [0.0, 0.0], radius=1.0)
 >>> fit = dpm.private_geodesic_regression(points, years, ball, dpm.GaussianDP(1.0), covariate_bounds=(20, 80), rng=0)
->>> fit.predict([80.0]).round(1).tolist(), fit.slope_region().contains([[0.02, 0.0]]).tolist()
+>>> abs(fit.predict([80.0]).round(1)).tolist(), fit.slope_region().contains([[0.02, 0.0]]).tolist()
 ([[0.6, 0.0]], [True])
 >>> dpm.GeodesicRegression.from_json(fit.to_json()) == fit
 True
@@ -89,8 +89,8 @@ class GeodesicRegression:
     noise_variances: np.ndarray
     """(covariates,): of the noise in each coordinate of a slope, from the law of the noise."""
     sampling_variances: np.ndarray
-    """(covariates,): of the sampling error in each coordinate, from the paid residual spread, if residuals have the same
-    spread in all directions and for all covariates."""
+    """(covariates,): of the sampling error in each coordinate, from the paid residual spread, if residuals spread alike
+    in all directions and at all covariates."""
     noise_tail: int | None
     """None for Gaussian noise; else how many numbers the last ℓ2-Laplace noise has."""
     residual_spread: float
@@ -132,7 +132,7 @@ class GeodesicRegression:
     @property
     def slope_errors(self) -> np.ndarray:
         """The root mean square length of the noise in each slope, per unit of its covariate."""
-        return np.sqrt(self.manifold.dim * self.noise_variances)
+        return np.asarray(np.sqrt(self.manifold.dim * self.noise_variances))
 
     def predict(self, covariates: Any) -> Array:
         """The points of the fit at covariates (m,) or (m, covariates); free of charge.
@@ -167,8 +167,8 @@ class GeodesicRegression:
     def __repr__(self) -> str:
         seeded = ", reproducible (not for real records)" if self.reproducible else ""
         return (
-            f"GeodesicRegression({len(self.slopes)} covariates on {self.manifold!r}, {self.budget!r}, neighbours differ "
-            f"in one {self.guarantee.unit}, n={self.n}{seeded})"
+            f"GeodesicRegression({len(self.slopes)} covariates on {self.manifold!r}, {self.budget!r}, neighbours "
+            f"differ in one {self.guarantee.unit}, n={self.n}{seeded})"
         )
 
     def __eq__(self, other: object) -> bool:

@@ -11,8 +11,8 @@
 >>> np.round(seen.covariates, 3).tolist(), round(seen.square, 3)  # of (1, t)(1, t)ᵀ and |c|²
 ([[1.0, 0.5], [0.5, 0.5]], 13.0)
 
-**Theorem.** Let h = (a, c) with |h|² ≤ 2R². The vector of a_i·c_j, of a_i·a_j for i < j, of a_i²/√2 and of |c|²/√2 moves
-by at most 2R² where one h is replaced by another, as its distance is at most that of ½hhᵀ in √2 times Frobenius norm:
+**Theorem.** Let h = (a, c) with |h|² ≤ 2R². The vector of a_i·c_j, of a_i·a_j for i < j, of a_i²/√2 and of |c|²/√2
+moves by at most 2R² where one h is replaced by another, as it moves by no more than hhᵀ/√2 does in Frobenius norm:
 
     ½‖hhᵀ − h'h'ᵀ‖² = ½|h|⁴ + ½|h'|⁴ − (h·h')² ≤ 4R⁴   (docs/proofs/regression.md).
 
