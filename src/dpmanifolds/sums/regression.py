@@ -14,11 +14,12 @@
 **Theorem.** Let h = (a, c) with |h|² ≤ 2R². The vector of a_i·c_j, of a_i·a_j for i < j, of a_i²/√2 and of |c|²/√2
 moves by at most 2R² where one h is replaced by another, as it moves by no more than hhᵀ/√2 does in Frobenius norm:
 
-    ½‖hhᵀ − h'h'ᵀ‖² = ½|h|⁴ + ½|h'|⁴ − (h·h')² ≤ 4R⁴   (docs/proofs/regression.md).
+    ½‖hhᵀ − h'h'ᵀ‖² = ½|h|⁴ + ½|h'|⁴ − (h·h')² ≤ 4R⁴   (docs/proofs/regression.md, theorem 1).
 
-a stands for (1, θt), c for log of the record at a public point, each shortened to R. Products a_i·c_j alone move by as
-much, for a = a' and c = −c': all other moments come for nothing. h becomes integers first, |h|² ≤ 2R² is checked in
-exact integers, and products of integers are exact; 7/10 stands for 1/√2.
+With one covariate its own moments get more weight within the same 2R² (theorem 2). a stands for (1, θt), c for log of
+the record at a public point, each of length R at most. Products a_i·c_j alone move by as much, for a = a' and c = −c':
+all other moments come for nothing. h becomes integers first, lengths are checked in exact integers, and products of
+integers are exact; 7/10 stands for 1/√2.
 """
 
 from __future__ import annotations
@@ -30,7 +31,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from dpmanifolds._arrays import Array, like, namespace, norm
+from dpmanifolds._arrays import Array, clamp, like, namespace, norm
 from dpmanifolds._points import like_parts
 from dpmanifolds.domains import Ball
 from dpmanifolds.manifolds import Euclidean, Manifold, Product
@@ -42,6 +43,7 @@ __all__ = ["Moments", "RegressionContribution", "RegressionView", "regression_fa
 
 _ACROSS, _ON = 10, 7
 """Weights of products of two numbers and of squares: 7/10 stands for 1/√2, from below."""
+_HAIR = 1 - 2.0**-40
 _WEIGHT = 3.0**0.25
 """θ: for covariates that fill their bounds evenly, the one with the least expected error of predictions."""
 
@@ -99,30 +101,35 @@ class RegressionView:
         whole = None if self.substitute is None else (self.substitute, middle)
         return RegressionContribution(space, (self.base, middle), whole, view=self, exponent=exponent)
 
-    def units(self, exponent: int) -> tuple[int, float, float]:
-        """What 1, a covariate at its upper bound, and a unit of length are in integers of h."""
-        rule = self.contribution(exponent)
-        size, dim = rule.size, self.space.dim
+    def units(self, exponent: int) -> _Units:
+        """What numbers are in integers, and the weights of their products; R by the exponent."""
+        size = self.contribution(exponent).size
         longest = math.sqrt(1 + self.count * _WEIGHT**2)
-        # a hair shorter than R, so that rounding never makes the check fail
-        first = size - math.sqrt(self.count + 1) / 2
-        return math.floor(first / longest), first / longest * _WEIGHT, (size - math.sqrt(dim) / 2) * _HAIR / self.radius
+        # a hair shorter than R, so that rounding never makes the checks fail
+        first = size - math.sqrt(self.count + 1)
+        one, steps = math.floor(first / longest), first / longest * _WEIGHT
+        length = (size - math.sqrt(self.space.dim) / 2) * _HAIR / self.radius
+        if self.count > 1:
+            return _Units(one, steps, length, one, _ON, _ON)
+        most = math.ceil(steps)
+        square = math.isqrt(2 * (_ACROSS * size) ** 2 // most**2)
+        return _Units(one, steps, length, min(size, size * one // most), square, _ACROSS * one // size)
 
     def read(self, vector: np.ndarray, exponent: int) -> Moments:
         """What a mean of vectors, with noise or without, says in the units of covariates and coordinates."""
-        one, steps, length = self.units(exponent)
-        dim, q = self.space.dim, self.count
-        scaled = vector * 2.0**exponent
-        first = np.append(one, np.full(q, steps))
+        units, dim, q = self.units(exponent), self.space.dim, self.count
+        scaled, length = vector * 2.0**exponent, units.length
+        first = np.append(units.one, np.full(q, units.steps))
         cut = (q + 1) * dim
         products = scaled[:cut].reshape(q + 1, dim) / (_ACROSS * first[:, None] * length)
         covariates = np.eye(q + 1)
         rows, columns = np.triu_indices(q + 1, 1)
-        crossed = scaled[cut : cut + len(rows)] / (_ACROSS * first[rows] * first[columns])
+        paired = np.append(units.pair, first[1:])
+        crossed = scaled[cut : cut + len(rows)] / (_ACROSS * paired[rows] * paired[columns])
         covariates[rows, columns] = covariates[columns, rows] = crossed
         inner = np.arange(1, q + 1)
-        covariates[inner, inner] = scaled[cut + len(rows) : -1] / (_ON * steps**2)
-        return Moments(products, covariates, float(scaled[-1]) / (_ON * length**2))
+        covariates[inner, inner] = scaled[cut + len(rows) : -1] / (units.square * units.steps**2)
+        return Moments(products, covariates, float(scaled[-1]) / (units.distance * length**2))
 
     def deviations(self, deviation: float, exponent: int) -> Moments:
         """The standard deviation of the noise on each moment, for that of the noise on each entry of a mean."""
@@ -131,7 +138,19 @@ class RegressionView:
         return found
 
 
-_HAIR = 1 - 2.0**-40
+class _Units(NamedTuple):
+    one: int
+    """1."""
+    steps: float
+    """A covariate at its upper bound."""
+    length: float
+    """A unit of length."""
+    pair: int
+    """1, in products with covariates."""
+    square: int
+    """The weight of squares of covariates."""
+    distance: int
+    """The weight of |c|²."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -197,21 +216,22 @@ class RegressionContribution(AtPoint):
     def __call__(self, block: Array) -> tuple[Array, Array]:
         rows, broken = self.look_at(block)
         xp, view, q = namespace(rows), self._view, self._view.count
-        one, steps, unit = view.units(self.exponent)
+        units = view.units(self.exponent)
         with np.errstate(all="ignore"):
             usable = (broken == 0) & xp.all(xp.isfinite(rows), axis=-1)
             rows = xp.where(usable[:, None], rows, xp.zeros_like(rows))
             length = norm(rows[:, q:])
             short = xp.where(length > view.radius, view.radius / length, xp.ones_like(length))
-            a = xp.astype(xp.round(rows[:, :q] * steps), xp.int64)
-            c = xp.astype(xp.round(rows[:, q:] * (short * unit)[:, None]), xp.int64)
-        a = xp.concat([xp.full_like(a[:, :1], one), a], axis=1)
-        square = xp.sum(c * c, axis=1)
-        fits = usable & (xp.sum(a * a, axis=1) + square <= 2 * self.size * self.size)
-        above, under = np.triu_indices(q + 1, 1)
-        parts = [_ACROSS * xp.reshape(a[:, :, None] * c[:, None, :], (a.shape[0], -1))]
-        parts += [_ACROSS * (a[:, i] * a[:, j])[:, None] for i, j in zip(above.tolist(), under.tolist(), strict=True)]
-        parts += [_ON * a[:, 1:] * a[:, 1:], _ON * square[:, None]]
+            most = math.ceil(units.steps)
+            a = clamp(xp.astype(xp.round(rows[:, :q] * units.steps), xp.int64), -most, most)
+            c = xp.astype(xp.round(rows[:, q:] * (short * units.length)[:, None]), xp.int64)
+        square, limit = xp.sum(c * c, axis=1), self.size * self.size
+        fits = usable & (units.one**2 + xp.sum(a * a, axis=1) <= limit) & (square <= limit)
+        whole_a, paired = (xp.concat([xp.full_like(a[:, :1], one), a], axis=1) for one in (units.one, units.pair))
+        parts = [_ACROSS * xp.reshape(whole_a[:, :, None] * c[:, None, :], (a.shape[0], -1))]
+        for i, j in np.stack(np.triu_indices(q + 1, 1), axis=1).tolist():
+            parts.append(_ACROSS * (paired[:, i] * paired[:, j])[:, None])
+        parts += [units.square * a * a, units.distance * square[:, None]]
         whole = xp.concat(parts, axis=1)
         whole = xp.where(fits[:, None], whole, xp.zeros_like(whole))
         return xp.permute_dims(whole, (1, 0)), broken
