@@ -30,7 +30,6 @@ from dpmanifolds.releases.statistic import Request, best_cut, check_request, war
 from dpmanifolds.sums import Draw, ExpectedError, choose, horizon
 from dpmanifolds.sums.estimate import shrink_length
 from dpmanifolds.sums.regression import Moments, RegressionView, count_moments, regression_facts
-from dpmanifolds.sums.steps import is_flat
 from dpmanifolds.sums.total import RecordSums, check_rules, read_records
 from dpmanifolds.sums.walk import Walk
 from dpmanifolds.sums.wrapped import WrappedGaussianMechanism, WrappedMechanism
@@ -151,7 +150,7 @@ def _allowed_cuts(request: Request, domain: Ball) -> Sequence[list[float]]:
     """Ways to cut the budget into steps. A second one needs room around the ball in floating point, which is public."""
     if request.steps not in ("auto", 1, 2):
         raise ArgumentError(f"must be 'auto', 1 or 2; got {request.steps!r}.", argument="steps")
-    roomy = is_flat(domain.manifold) or horizon(domain) >= 3 * domain.radius
+    roomy = domain.manifold.is_flat or horizon(domain) >= 3 * domain.radius
     if request.steps == 2 and not roomy:
         raise ArgumentError(
             f"2 need points at three times the radius, which floating point does not tell on {domain.manifold!r}: use "
@@ -312,7 +311,7 @@ def _moved(
         point = walk.reach(view.base, base)
         return point, carried(manifold, view.base, point, view.slopes + slopes)
     point = walk.reach(view.base, base)
-    if is_flat(manifold):
+    if manifold.is_flat:
         return point, carried(manifold, view.base, point, slopes)
     # the curve exp(base + t·slope) is no geodesic: its velocity where it starts
     start = np.asarray(manifold.log_coordinates(view.base, point))

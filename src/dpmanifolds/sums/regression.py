@@ -37,7 +37,6 @@ from dpmanifolds.domains import Ball
 from dpmanifolds.manifolds import Euclidean, Manifold, Product
 from dpmanifolds.sums.contribution import AtPoint
 from dpmanifolds.sums.mechanism import Facts, mean_facts, root_up
-from dpmanifolds.sums.steps import is_flat
 
 __all__ = ["Moments", "RegressionContribution", "RegressionView", "regression_facts"]
 
@@ -204,7 +203,7 @@ class RegressionContribution(AtPoint):
         xp = namespace(rows)
         slopes = like(view.slopes, rows)
         ahead = xp.sum(times[:, :, None] * slopes[None, :, :], axis=1)
-        if is_flat(view.space):
+        if view.space.is_flat:
             return rows - ahead
         lost = ~xp.all(xp.isfinite(rows), axis=-1)
         kept = xp.where(lost[:, None], xp.zeros_like(rows), rows)
