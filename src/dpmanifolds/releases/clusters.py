@@ -24,12 +24,11 @@ from dpmanifolds._validate import positive_integer
 from dpmanifolds.domains import Ball
 from dpmanifolds.errors import ArgumentError, NotOnManifoldError
 from dpmanifolds.manifolds import Euclidean
-from dpmanifolds.noise import as_generator
 from dpmanifolds.privacy import Budget, Guarantee, compose
 from dpmanifolds.releases.release import Release
 from dpmanifolds.releases.statistic import Request, best_cut, check_request, warn_of_noise
 from dpmanifolds.sums import Draw, Facts, calibrate, choose, mean_facts
-from dpmanifolds.sums.clusters import ClusterContribution
+from dpmanifolds.sums.clusters import ClusterContribution, even_ball, fixed_directions
 from dpmanifolds.sums.total import check_rules
 from dpmanifolds.sums.walk import Walk
 from dpmanifolds.sums.wrapped import WrappedGaussianMechanism, WrappedMechanism
@@ -221,13 +220,12 @@ def _round(
 
 def _refill(walk: Walk, centers: list[Array], counts: list[float], least: float, radius: float) -> None:
     """Centres with hardly a record move next to that of the largest cluster, in a public direction: post-processing."""
-    directions = as_generator(0).normal(size=(len(centers), walk.domain.manifold.dim))
+    directions = fixed_directions(len(centers), walk.domain.manifold.dim)
     left = list(counts)
     for k in range(len(centers)):
         if counts[k] <= least and max(left) > 2 * least:
             largest = int(np.argmax(left))
-            way = directions[k] / np.linalg.norm(directions[k])
-            centers[k] = walk.reach(centers[largest], 0.5 * radius * way)
+            centers[k] = walk.reach(centers[largest], 0.5 * radius * directions[k])
             left[largest] = left[k] = left[largest] / 2
 
 
@@ -264,9 +262,8 @@ def spread_centers(domain: Ball, count: int) -> tuple[list[Array], float]:
     >>> len(centers), 0.5 < radius < 0.8
     (4, True)
     """
-    source, dim = as_generator(0), domain.manifold.dim
-    rows = source.normal(size=(_CANDIDATES, dim))
-    rows *= (source.random(_CANDIDATES) ** (1 / dim) / np.linalg.norm(rows, axis=1))[:, None]
+    dim = domain.manifold.dim
+    rows = even_ball(_CANDIDATES, dim)
     middles = rows[:count].copy() if count <= _CANDIDATES else np.resize(rows, (count, dim))
     for _ in range(20):
         nearest = np.argmin(_squares(rows, middles), axis=1)

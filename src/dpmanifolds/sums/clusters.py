@@ -21,9 +21,10 @@ import numpy as np
 
 from dpmanifolds._arrays import Array, namespace, norm
 from dpmanifolds._points import like_parts
+from dpmanifolds.noise import as_generator
 from dpmanifolds.sums.contribution import AtPoint, ball_integers, length_fits
 
-__all__ = ["ClusterContribution"]
+__all__ = ["ClusterContribution", "even_ball", "fixed_directions"]
 
 
 @dataclass(frozen=True, eq=False)
@@ -66,3 +67,18 @@ class ClusterContribution(AtPoint):
                 whole.append(ball_integers(part, self.exponent, radius=self.radius, usable=own))
                 whole.append(xp.astype(own, xp.int64)[None, :])
         return xp.concat(whole, axis=0), broken
+
+
+def fixed_directions(count: int, dim: int) -> np.ndarray:
+    """Unit vectors that are always the same, in no special directions: public."""
+    rows = as_generator(0).normal(size=(count, dim))
+    return np.asarray(rows / np.linalg.norm(rows, axis=1, keepdims=True))
+
+
+def even_ball(count: int, dim: int) -> np.ndarray:
+    """Points spread evenly over the unit ball, always the same: public.
+
+    >>> bool(np.all(np.linalg.norm(even_ball(100, 3), axis=1) <= 1))
+    True
+    """
+    return fixed_directions(count, dim) * as_generator(1).random((count, 1)) ** (1 / dim)
