@@ -1,4 +1,4 @@
-"""The command line: `dpmanifolds demo | mean | median | variance | pca | descend | regress | plan | audit | ledger | …`.
+"""The command line: `dpmanifolds demo | mean | median | variance | pca | regress | plan | audit | ledger | …`.
 
 Exit codes: 0 done, 2 wrong use, 3 refused by a ledger, 1 anything else, such as a promise that an audit finds broken.
 Results go to the standard output, everything else to the standard error.

@@ -1,8 +1,4 @@
-"""Noise around the Fréchet mean itself, as a solver finds it: the papers' way, used only by name.
-
-The laws on the curved space ("idealized") are promised for real numbers. The direct release adds rounded noise to the
-mean in the tangent space at the centre, and charges a proven bound on the solver's error and on all rounding: it is
-refused where that bound is not known, and dear where the bound is loose. Records are held in memory.
+"""The Fréchet mean of records in memory, as a solver finds it: what the papers' laws and the direct release stand on.
 
 Each record is put exactly onto the manifold and into the domain, by rules that look at that record alone.
 `Manifold.belongs` forgives 1e−6. What is forgiven must not reach the statistic: a matrix that is symmetric up to 1e−6
@@ -21,7 +17,6 @@ from __future__ import annotations
 
 import operator
 from collections.abc import Callable
-from dataclasses import replace
 from functools import partial
 from typing import Any
 
@@ -29,42 +24,18 @@ import numpy as np
 
 from dpmanifolds._arrays import Array, namespace, to_numpy
 from dpmanifolds._points import count_records, host, join, leaves, like_parts, records_at, replace_rows, stack, taken
-from dpmanifolds._validate import choice, hide_records
+from dpmanifolds._validate import hide_records
 from dpmanifolds.domains import Domain
 from dpmanifolds.errors import ConvergenceError
 from dpmanifolds.manifolds import Manifold
 from dpmanifolds.records.persons import Persons, persons_of
 from dpmanifolds.records.prepare import check_block, record_array
 from dpmanifolds.records.source import source_of
-from dpmanifolds.releases.mean import release_mean
-from dpmanifolds.releases.release import Release
-from dpmanifolds.releases.statistic import ON_INVALID, Request, warn_of_noise
 from dpmanifolds.statistics import MeanResult, frechet_mean
 from dpmanifolds.statistics.solver_error import solver_tolerance
-from dpmanifolds.sums import choose, mean_facts
-
-__all__ = ["by_person", "clipped_records", "computed_mean", "is_near", "mend_records", "private_frechet_mean"]
 
 # what LAPACK says of a matrix that it cannot factorise, in NumPy and in PyTorch
 _REFUSALS = (np.linalg.LinAlgError, RuntimeError)
-
-
-def private_frechet_mean(request: Request, points: Any, group_by: Any, mechanism: str) -> Release:
-    """The mechanism with the smallest expected error among those asked for; called by `private_mean`."""
-    domain = request.domain
-    records = by_person(domain, clipped_records(points, domain, request.on_invalid), group_by)
-    n = domain.manifold.batch_shape(records)[0]
-    facts = mean_facts(domain, n, unit=request.unit)
-    chosen = choose(facts, request.budget, mechanism=mechanism, numerics=request.numerics)
-    law = chosen.mechanism
-    if law.facts.shape is not None:
-        sums = replace(request, mechanism=law.name, numerics=law.numerics)
-        return release_mean(sums, sums.read(points, group_by, once=True))
-    statistic = computed_mean(domain, records).point
-    warn_of_noise(domain, law.expected_error)
-    request.spend("mean", law.guarantee, n, mechanism=law.name, numerics=law.numerics, domain=domain)
-    drawn = law.draw(statistic, records=records, rng=request.account.rng)
-    return request.release(law, drawn, statistic="mean", n=n, reason=chosen.reason)
 
 
 @hide_records()
@@ -79,7 +50,7 @@ def clipped_records(points: Any, domain: Domain, on_invalid: str) -> Array:
         source.refuse_single_use()
         points = np.concatenate(source.reduce(partial(_formed, manifold), operator.add))
     records = host(record_array(manifold, manifold.take_form(points)))
-    if choice("on_invalid", on_invalid, ON_INVALID) == "center":
+    if on_invalid == "center":
         return mend_records(domain, records)
     check_block(manifold, records)
     with np.errstate(all="ignore"):
@@ -125,14 +96,9 @@ def computed_mean(domain: Domain, records: Array) -> MeanResult:
         center = host(domain.center)
         mean = np.mean(manifold.log_coordinates(center, records), axis=0)
         return MeanResult(manifold.move(center, mean), 0.0, solver_tolerance(domain, len(records)) / 2, 1, True, True)
-    n = domain.manifold.batch_shape(records)[0]
-    return _certain(frechet_mean(domain.manifold, records), domain, n)
-
-
-def _certain(result: MeanResult, domain: Domain, n: int) -> MeanResult:
-    """The result, or an error where it is not certain to be within the public tolerance."""
-    error = solver_tolerance(domain, n) / 2
-    if result.error_bound > error or not (domain.manifold.is_hadamard or is_near(domain, result.point, error)):
+    result = frechet_mean(manifold, records)
+    error = solver_tolerance(domain, manifold.batch_shape(records)[0]) / 2
+    if result.error_bound > error or not (manifold.is_hadamard or is_near(domain, result.point, error)):
         raise ConvergenceError(
             "the mean was not found to the public tolerance, and nothing was released. Use double precision or a "
             "smaller ball."
