@@ -125,7 +125,7 @@ def private_mean(
                 "wrapped one, with numerics 'safe'.",
                 argument="kind",
             )
-        from dpmanifolds.releases.means_by_name import release_extrinsic_mean
+        from dpmanifolds.releases.extrinsic import release_extrinsic_mean
 
         return release_extrinsic_mean(request, points, group_by)
     if not by_sums:
@@ -134,7 +134,7 @@ def private_mean(
                 "steps, refine and adjacency='add-remove-one' are for means by sums: leave the mechanism to 'auto' or "
                 f"take a wrapped one, with numerics 'safe'; got {mechanism!r} with {numerics!r}."
             )
-        from dpmanifolds.releases.means_by_name import private_frechet_mean
+        from dpmanifolds.releases.frechet import private_frechet_mean
 
         return private_frechet_mean(request, points, group_by, mechanism)
     directions = check_basis(request, basis) if by_axes else None
