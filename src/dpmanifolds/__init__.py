@@ -45,7 +45,7 @@ if TYPE_CHECKING:
         UnprotectedModelWarning,
         UnprotectedScoreWarning,
     )
-    from dpmanifolds.federated import Answer, Coordinator, Round, Site, SitePolicy, Study, run_study
+    from dpmanifolds.federated import Answer, Coordinator, Round, Site, SitePolicy, Study, combine, run_study
     from dpmanifolds.intrinsic import RiemannianGaussian, RiemannianLaplace, WrappedGaussian, WrappedLaplace
     from dpmanifolds.ledger import Ledger
     from dpmanifolds.manifolds import (
@@ -179,6 +179,7 @@ __all__ = [
     "ZeroConcentratedDP",
     "__version__",
     "audit",
+    "combine",
     "compose",
     "confidence_region",
     "convert",
