@@ -135,6 +135,12 @@ def private_mean(
         return release
     if refine == "auto":
         rounds = decide_rounds(request, records)
+        if request.domain.manifold.ambient_dim:
+            from dpmanifolds.releases.extrinsic import find_extrinsic_mean, release_stand_in
+
+            stand_in = find_extrinsic_mean(request, records, rounds)
+            if stand_in is not None:
+                return release_stand_in(request, records, stand_in)
     return refined_mean(request, records, rounds) if rounds else release_mean(request, records)
 
 
