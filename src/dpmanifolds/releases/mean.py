@@ -20,6 +20,8 @@ from dpmanifolds.sums.total import RecordSums
 __all__ = ["private_mean", "release_mean"]
 
 _KINDS = ("frechet", "extrinsic")
+# smaller balls are hardly wider than what they look like in the flat space around
+_NARROW = 0.5
 
 
 def private_mean(
@@ -135,7 +137,7 @@ def private_mean(
         return release
     if refine == "auto":
         rounds = decide_rounds(request, records)
-        if request.domain.manifold.ambient_dim:
+        if request.domain.manifold.ambient_dim and request.domain.radius > _NARROW * request.domain.manifold.max_radius:
             from dpmanifolds.releases.extrinsic import find_extrinsic_mean, release_stand_in
 
             stand_in = find_extrinsic_mean(request, records, rounds)

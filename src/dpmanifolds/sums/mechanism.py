@@ -268,8 +268,8 @@ class ExpectedError:
     """What clipping to a radius that was paid for moved the answer by at most, but for one release in twenty: a part of
     `radius_90`. 0 where no radius was paid for, and nothing is known of what clipping to the domain moved."""
     target: float = 0.0
-    """How far the extrinsic mean, where it stands in for the Fréchet mean, lies from it at most, for records within a
-    quarter turn of it: a part of `radius_90`. 0 where it does not stand in."""
+    """How far the extrinsic mean, where it stands in for the Fréchet mean, lies from it at most, for records within
+    half the injectivity radius of it: a part of `radius_90`. 0 where it does not stand in."""
 
     def exceeds(self, domain: Domain) -> bool:
         """Whether the noise is as large as the domain, so that a draw says little more than the public centre."""

@@ -11,8 +11,8 @@
 Embedded records lie in a body that is narrower than a wide ball, and one sum is enough. What is paid is another target.
 Let c(ρ) be half the squared chord of a geodesic of length ρ along which angles are not shared out, k² = c″(0), and
 score(ρ) = c′(ρ)/k²: sin ρ on the unit sphere, ½·sin 2ρ for subspaces. At the extrinsic mean p the scores of records add
-up to 0, so that the mean of log_p x is that of (ρ − score)·u, u unit vectors. As (ρ − score)/c grows with ρ, for records
-within a quarter turn of p
+up to 0, so that the mean of log_p x is that of (ρ − score)·u, u unit vectors. As (ρ − score)/c grows with ρ, for
+records within half the injectivity radius of p (a quarter turn on spheres)
 
     |mean of log_p x| ≤ κ·W,  κ = (ρ − score)/c there,  W = mean of c = ρ₀² − ⟨mean of embed(x), embed(p)⟩,
 
@@ -137,14 +137,14 @@ def find_stand_in(
 
 
 def _curve_of(domain: Domain, reach: float) -> _Curve:
-    """Up to `reach` or a quarter turn, whichever is less."""
+    """Up to `reach` or half the injectivity radius, whichever is less."""
     manifold = domain.manifold
-    turn = math.sqrt(manifold.curvature_bounds[1])
-    lengths = np.linspace(0.0, min(reach, math.pi / 2 / turn), _NODES + 1)[1:]
+    turn = math.sqrt(max(manifold.curvature_bounds[1], 0.0))
+    lengths = np.linspace(0.0, min(reach, manifold.injectivity_radius / 2), _NODES + 1)[1:]
     center, first = host(domain.center), np.eye(manifold.dim)[0]
     points = manifold.embed(manifold.move(center, lengths[:, None] * first))
     half_square = np.sum((points - manifold.embed(center)) ** 2, axis=-1) / 2
     stiffness = 2 * float(half_square[0]) / float(lengths[0]) ** 2
     gap = np.maximum(lengths - np.gradient(half_square, lengths, edge_order=2) / stiffness, 0.0)
-    angles = turn * lengths
+    angles = np.maximum(turn * lengths, 1e-9)
     return _Curve(lengths, half_square, gap, 1 - angles / np.tan(angles), stiffness)

@@ -89,6 +89,8 @@ class StepPlan:
     noises: tuple[float, ...]
     """The error from noise alone after each step."""
     reason: str
+    whole: bool = False
+    """Whether the one step that there is is taken once, as the tangent mean that it is."""
 
     def gain(self, number: int, distance: float) -> float:
         """The share of a step that is taken from a point at this distance from the centre of the domain."""
@@ -131,7 +133,8 @@ def plan_steps(
 ) -> StepPlan:
     """The number of steps, and the mechanisms, with the smallest error that public facts predict.
 
-    `facts` go to `mean_facts`.
+    `steps=1` is the tangent mean at the centre; where "auto" takes one step, it is the first of those towards the
+    Fréchet mean (`whole_step`). `facts` go to `mean_facts`.
     """
     if domain.body is not None and steps not in ("auto", 1):
         raise ArgumentError(
@@ -144,7 +147,8 @@ def plan_steps(
     else:
         counts = range(positive_integer("steps", steps), positive_integer("steps", steps) + 1)
     n = positive_integer("n", n)
-    return _best_plan(domain, n, budget, counts, mechanism, numerics, tuple(sorted(facts.items())))
+    whole = steps == 1
+    return _best_plan(domain, n, budget, counts, whole, mechanism, numerics, tuple(sorted(facts.items())))
 
 
 @lru_cache(maxsize=32)
@@ -153,13 +157,14 @@ def _best_plan(
     n: int,
     budget: Budget,
     counts: range,
+    whole: bool,
     mechanism: str,
     numerics: str,
     told: tuple[tuple[str, Any], ...],
 ) -> StepPlan:
     """Worked out once for the same public facts; domains are told apart by being the same object."""
     facts = mean_facts(domain, n, **dict(told))
-    plans = [_planned(facts, budget, count, mechanism, numerics) for count in counts]
+    plans = [_planned(facts, budget, count, whole, mechanism, numerics) for count in counts]
     best = _fewest(plans)
     if len(plans) == 1:
         return best
@@ -264,15 +269,15 @@ class _Course(NamedTuple):
     predicted: float
 
 
-def _course(domain: Domain, errors: Sequence[float]) -> _Course:
-    """Gains, and the error of the last point, for steps whose noise errs by `errors`.
+def _course(domain: Domain, errors: Sequence[float], *, once: bool = False) -> _Course:
+    """Gains, and the error of the last point, for steps whose noise errs by `errors`; `once`: see `StepPlan.whole`.
 
     Worked out at several places of the mean, each with the gains that fit it best. Where negative curvature spreads
     what is seen from the centre, the noise of the first step counts for more than its size there.
     """
     radius, spread = domain.radius, usual_spread(domain)
     near = average_hessian(domain, spread)
-    whole = whole_step(domain, len(errors))
+    whole = 1.0 if once else whole_step(domain, len(errors))
     unsure = _UNSURE[domain.manifold.is_hadamard] * abs(1 - near)
     # no weights make more of independent noises than this
     least = min(
@@ -331,16 +336,12 @@ def _stretch(domain: Domain, distance: float) -> float:
     return 1.0 if reach < 1e-6 else (1 + (dim - 1) * min(math.sinh(min(reach, 30.0)) / reach, 1e3)) / dim
 
 
-def _planned(facts: Facts, budget: Budget, count: int, mechanism: str, numerics: str) -> StepPlan:
+def _planned(facts: Facts, budget: Budget, count: int, once: bool, mechanism: str, numerics: str) -> StepPlan:
     domain = facts.domain
     if count == 1:
         chosen = choose(facts, budget, mechanism=mechanism, numerics=numerics)
         law = chosen.mechanism
-        course = _course(domain, [law.expected_error.mean])
-        error = _scaled(law.expected_error, course.noises[0])
-        return StepPlan(
-            (law,), (budget,), law.guarantee, error, course.bias, course.predicted, *course[:2], chosen.reason
-        )
+        return replace(_assembled((law,), (budget,), chosen.reason, once=once), guarantee=law.guarantee)
     found, refusal = [], NotAvailableError(f"no mechanism keeps {count} parts of {budget!r}.")
     for number, (whole,) in enumerate(split(budget, [1.0])):
         try:
@@ -372,12 +373,14 @@ def _best_shares(domain: Domain, error: float, count: int, pure: bool) -> tuple[
     return min(ways)[1]
 
 
-def _assembled(laws: tuple[Mechanism, ...], parts: tuple[Budget, ...], reason: str) -> StepPlan:
+def _assembled(
+    laws: tuple[Mechanism, ...], parts: tuple[Budget, ...], reason: str, *, once: bool = False
+) -> StepPlan:
     """Calibrated steps with what they come to."""
-    course = _course(laws[-1].facts.domain, [law.expected_error.mean for law in laws])
+    course = _course(laws[-1].facts.domain, [law.expected_error.mean for law in laws], once=once)
     error = _scaled(laws[-1].expected_error, course.noises[-1])
     guarantee = compose(*(law.guarantee for law in laws))
-    return StepPlan(laws, parts, guarantee, error, course.bias, course.predicted, *course[:2], reason)
+    return StepPlan(laws, parts, guarantee, error, course.bias, course.predicted, *course[:2], reason, once)
 
 
 def _scaled(error: ExpectedError, mean: float) -> ExpectedError:
@@ -395,7 +398,7 @@ def move_plan(plan: StepPlan, domain: Domain) -> StepPlan:
 
 def _recalibrated(plan: StepPlan, domain: Domain, n: int | None) -> StepPlan:
     laws = tuple(_moved(law, part, domain, n) for law, part in zip(plan.mechanisms, plan.parts, strict=True))
-    return replace(_assembled(laws, plan.parts, plan.reason), guarantee=plan.guarantee)
+    return replace(_assembled(laws, plan.parts, plan.reason, once=plan.whole), guarantee=plan.guarantee)
 
 
 def _moved(law: Mechanism, part: Budget, domain: Domain, n: int | None) -> Mechanism:
