@@ -27,6 +27,7 @@ if TYPE_CHECKING:
         NotOnManifoldError,
         PrivacyLeakWarning,
         RadiusTooLargeError,
+        RoundRefusedError,
         ScaleOutOfRangeError,
         SharedRecordsWarning,
     )
@@ -42,6 +43,7 @@ if TYPE_CHECKING:
         UnprotectedModelWarning,
         UnprotectedScoreWarning,
     )
+    from dpmanifolds.federated import Answer, Coordinator, Round, Site, SitePolicy, Study, run_study
     from dpmanifolds.intrinsic import RiemannianGaussian, RiemannianLaplace, WrappedGaussian, WrappedLaplace
     from dpmanifolds.ledger import Ledger
     from dpmanifolds.manifolds import (
@@ -98,6 +100,7 @@ __version__ = "0.2.0"
 
 __all__ = [
     "SPD",
+    "Answer",
     "ApproxDP",
     "ArgumentError",
     "Ball",
@@ -107,6 +110,7 @@ __all__ = [
     "ConfidenceRegion",
     "Congruence",
     "ConvergenceError",
+    "Coordinator",
     "Correlation",
     "DPManifoldsError",
     "DescriptorDomain",
@@ -142,13 +146,18 @@ __all__ = [
     "RenyiDP",
     "RiemannianGaussian",
     "RiemannianLaplace",
+    "Round",
+    "RoundRefusedError",
     "ScaleOutOfRangeError",
     "Sensitivity",
     "SharedRecordsWarning",
+    "Site",
+    "SitePolicy",
     "SmoothMaps",
     "SpecialOrthogonal",
     "Sphere",
     "Stiefel",
+    "Study",
     "UnprotectedModelWarning",
     "UnprotectedScoreWarning",
     "WholeSpace",
@@ -175,6 +184,7 @@ __all__ = [
     "privatize",
     "pymanopt_manifold",
     "read_points",
+    "run_study",
     "sensitivity_of_mean",
     "sensitivity_of_mean_at_center",
     "sensitivity_of_variance",
@@ -196,6 +206,7 @@ _ROOMS = (
     "estimators",
     "planning",
     "auditing",
+    "federated",
     "intrinsic",
 )
 

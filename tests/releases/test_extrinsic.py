@@ -2,14 +2,20 @@
 
 from __future__ import annotations
 
+import math
+
 import numpy as np
 import pytest
 from typer.testing import CliRunner
 
 import dpmanifolds as dpm
 from dpmanifolds import ApproxDP, ArgumentError, Ball, GaussianDP, PureDP, WholeSpace, private_mean
+from dpmanifolds._points import host
 from dpmanifolds.cli import app
 from dpmanifolds.ledger import Ledger
+from dpmanifolds.sums.projectors import decode_projector, projector_integers
+from dpmanifolds.sums.stand_in import find_stand_in
+from dpmanifolds.sums.steps import plan_steps
 
 SPACES = [dpm.Sphere(3), dpm.Grassmann(5, 1), dpm.Grassmann(5, 2), dpm.SpecialOrthogonal(3), dpm.PlanarShapes(5)]
 every_space = pytest.mark.parametrize("space", SPACES, ids=repr)

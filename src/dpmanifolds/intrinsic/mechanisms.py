@@ -29,7 +29,7 @@ from dpmanifolds.domains import Ball
 from dpmanifolds.errors import ArgumentError, NotAvailableError, ScaleOutOfRangeError
 from dpmanifolds.intrinsic.direct import of_frechet_mean
 from dpmanifolds.intrinsic.knorm_gradient import KNormGradientLaw, acceptance_bound
-from dpmanifolds.intrinsic.law import TangentLaw, is_euclidean
+from dpmanifolds.intrinsic.law import TangentLaw
 from dpmanifolds.intrinsic.riemannian import gaussian_law, laplace_law
 from dpmanifolds.manifolds import Hyperbolic, Sphere
 from dpmanifolds.noise import as_generator
@@ -46,8 +46,6 @@ from dpmanifolds.privacy import (
 )
 from dpmanifolds.sums.frames import horizon, point_at
 from dpmanifolds.sums.mechanism import Draw, ExpectedError, Facts, Mechanism, simulated_error
-
-__all__ = ["KNormGradientMechanism", "RiemannianGaussianMechanism", "RiemannianLaplaceMechanism"]
 
 _UP = 1 + 2.0**-49
 # some laws take half a second to set up, and calibration, planning and the draw all need the same one
@@ -116,7 +114,7 @@ class _AroundTheStatistic(_IdealizedMechanism):
     def _moved(self, point: Array, noise: np.ndarray) -> Array:
         """exp of the noise at the point, and what takes its place beyond the horizon."""
         manifold, center = self.facts.domain.manifold, host(self.facts.domain.center)
-        if is_euclidean(manifold):
+        if manifold.is_flat:
             seen = manifold.log_coordinates(center, point) + noise
             return manifold.move(center, seen * min(1.0, self._horizon / max(float(np.linalg.norm(seen)), 1e-300)))
         # the triangle inequality: no need to compute a point that lies beyond for certain
@@ -230,7 +228,7 @@ class RiemannianGaussianMechanism(_AroundTheStatistic):
         facts = of_frechet_mean(facts)
         manifold, moved = facts.domain.manifold, float(_distance(facts))
         mu = affordable_mu(budget)
-        if is_euclidean(manifold):
+        if manifold.is_flat:
             sigma = moved / mu * _UP
             guarantee = Guarantee.gaussian(mu, **facts.labels)
             return cls._at_scale(facts, sigma, guarantee)

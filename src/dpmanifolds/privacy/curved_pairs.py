@@ -34,8 +34,6 @@ from dpmanifolds.privacy.loss_pair import (
 from dpmanifolds.privacy.radial import RadialDensity, gaussian_radius
 from dpmanifolds.privacy.rounding import ULP
 
-__all__ = ["HyperbolicLimitPair", "HyperbolicPair", "ModelSpace", "SpherePair", "model_space"]
-
 _RULE = LogIntegrals(136)
 _ROUNDING = 2e-13
 _LOG_THIRD = math.log(1 / 3)
@@ -382,7 +380,7 @@ def model_space(manifold: Any) -> ModelSpace:
     curved products the worst displacement is not known (MATH.md section 5).
     """
     check_manifold(manifold)
-    if manifold.is_hadamard and manifold.curvature_bounds == (0.0, 0.0):
+    if manifold.is_flat:
         return ModelSpace(manifold, 0, manifold.dim, 0.0)
     if manifold.is_model_space:
         if manifold.dim == 1:

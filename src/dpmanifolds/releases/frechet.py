@@ -42,7 +42,6 @@ from dpmanifolds.releases.statistic import ON_INVALID, Request, warn_of_noise
 from dpmanifolds.statistics import MeanResult, frechet_mean
 from dpmanifolds.statistics.solver_error import solver_tolerance
 from dpmanifolds.sums import choose, mean_facts
-from dpmanifolds.sums.steps import is_flat
 
 __all__ = ["by_person", "clipped_records", "computed_mean", "is_near", "mend_records", "private_frechet_mean"]
 
@@ -122,7 +121,7 @@ def computed_mean(domain: Domain, records: Array) -> MeanResult:
     wherever the centre lies, and below that tolerance for all records.
     """
     manifold = domain.manifold
-    if is_flat(manifold):
+    if manifold.is_flat:
         center = host(domain.center)
         mean = np.mean(manifold.log_coordinates(center, records), axis=0)
         return MeanResult(manifold.move(center, mean), 0.0, solver_tolerance(domain, len(records)) / 2, 1, True, True)

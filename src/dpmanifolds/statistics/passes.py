@@ -32,8 +32,6 @@ from dpmanifolds.records.prepare import check_block, record_weights
 from dpmanifolds.records.source import ArraySource, Part, Source, source_of
 from dpmanifolds.statistics.kernels.device import fits_device, log_sums, longest_device_sum
 
-__all__ = ["Preparation", "Records", "extrinsic_mean", "flat_mean", "longest_sum_of_arrays", "records_of"]
-
 State = TypeVar("State")
 
 
@@ -160,6 +158,11 @@ def records_of(manifold: Manifold, points: Any, *, sample_weight: Any = None) ->
     return records
 
 
+def not_finite() -> NotOnManifoldError:
+    """What is said where sums over records are no numbers."""
+    return NotOnManifoldError("the records lead to numbers that are not finite; check them with dpmanifolds.validate.")
+
+
 def flat_mean(records: Records) -> tuple[Array, float]:
     """chart⁻¹(Σ w chart(x)), and a bound on its rounding error (ℓ2 over the copies of a power)."""
     manifold = cast(FlatManifold, records.manifold.single)
@@ -171,9 +174,7 @@ def flat_mean(records: Records) -> tuple[Array, float]:
         total, size, rounding = total * scale, size * scale, rounding * scale
     xp = namespace(total)
     if not bool(xp.all(xp.isfinite(total))):
-        raise NotOnManifoldError(
-            "the records lead to numbers that are not finite; check them with dpmanifolds.validate."
-        )
+        raise not_finite()
     terms = longest_device_sum(records.source.counted()) if fused else records.longest_sum
     rounding = rounding + terms * size
     point = manifold.inverse_chart(total)
@@ -206,9 +207,7 @@ def extrinsic_mean(manifold: Manifold, records: Records) -> Array:
     try:
         return manifold.point_of_moment(moment)
     except np.linalg.LinAlgError:
-        raise NotOnManifoldError(
-            "the records lead to numbers that are not finite; check them with dpmanifolds.validate."
-        ) from None
+        raise not_finite() from None
 
 
 @dataclass(frozen=True)
