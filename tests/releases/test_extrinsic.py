@@ -71,7 +71,8 @@ WIDE = Ball(dpm.Sphere(10), np.eye(11)[0], 1.5)
 
 
 def test_on_wide_spheres_it_stands_in_for_the_frechet_mean_and_errs_less_than_steps():
-    points = around(WIDE.manifold, np.eye(11)[0], 0.5, n=1000)
+    middle = WIDE.manifold.move(np.eye(11)[0], 0.5 * np.eye(10)[0])
+    points = around(WIDE.manifold, middle, 0.5, n=1000)
     truth = dpm.frechet_mean(WIDE.manifold, points).point
     made = {
         steps: [private_mean(points, WIDE, PureDP(1.0), steps=steps, refine="auto", rng=seed) for seed in range(20)]
@@ -109,7 +110,7 @@ def test_the_bound_between_both_means_holds_on_every_manifold(space):
     rows = ball.radius * skewed / np.max(np.linalg.norm(skewed, axis=1))
     points = space.move(host(ball.center), rows)
     truth = dpm.frechet_mean(space, points).point
-    stand_in = find_stand_in(ball, math.inf, 400, GaussianDP(1e6))
+    stand_in = find_stand_in(ball, math.inf, 400, MUCH)
     total = np.mean(np.asarray(space.embed(points)), axis=0)
     extrinsic = space.unembed(total)
     told = stand_in.tell_error(_coded(stand_in.body, total), extrinsic)
@@ -138,11 +139,23 @@ def test_small_balls_and_large_numbers_keep_the_frechet_mean():
     wide = around(WIDE.manifold, np.eye(11)[0], 0.5, n=300)
     for options in ({"steps": 2}, {"refine": 0}, {"refine": 1}):
         assert private_mean(wide, WIDE, GaussianDP(1.0), rng=0, **options).statistic == "mean"
+
+
+def test_the_planner_shows_the_other_target_beside_the_frechet_mean():
+    space, center = dpm.Sphere(10), np.eye(11)[0]
+    ball = Ball(space, center, 2.4)
     assert "Another target" in str(dpm.plan(ball, 2000, GaussianDP(1.0)))
     assert "Another target" not in str(dpm.plan(Ball(space, center, 0.3), 2000, GaussianDP(1.0)))
     planned = dpm.plan(ball, 2000, GaussianDP(1.0), kind="extrinsic")
     assert "extrinsic mean" in str(planned)
     assert planned.best().error.mean < 0.5 * dpm.plan(ball, 2000, GaussianDP(1.0)).best().error.mean
+
+
+def test_the_planner_says_where_it_stands_in():
+    for budget, ball, taken in ((PureDP(1.0), WIDE, True), (PureDP(1.0), Ball(WIDE.manifold, WIDE.center, 0.5), False)):
+        points = around(ball.manifold, np.eye(11)[0], 0.3, n=700)
+        assert (private_mean(points, ball, budget, rng=0).statistic == "extrinsic mean") == taken
+        assert ("stands in" in str(dpm.plan(ball, 700, budget, steps="auto"))) == taken
 
 
 @every_space

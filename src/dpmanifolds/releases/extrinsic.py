@@ -13,6 +13,7 @@ from dpmanifolds.releases.statistic import Request, warn_of_noise
 from dpmanifolds.sums import Choice, Draw, choose
 from dpmanifolds.sums.ambient import AmbientBody, body_of
 from dpmanifolds.sums.stand_in import StandIn, find_stand_in
+from dpmanifolds.sums.steps import is_wide
 from dpmanifolds.sums.total import ExactSum, RecordSums, check_rules
 from dpmanifolds.sums.wrapped import WrappedMechanism
 
@@ -54,14 +55,13 @@ def release_extrinsic_mean(request: Request, points: Any, group_by: Any) -> Rele
         return replace(made, expected_error=None)
 
 
-def find_extrinsic_mean(request: Request, records: RecordSums, rounds: int) -> StandIn | None:
+def find_extrinsic_mean(request: Request, n: int | None, rounds: int) -> StandIn | None:
     """The extrinsic mean where it stands in for the Fréchet mean; None where tangent steps are predicted to err less.
 
     By public facts alone: the ball, the budget and the number of records. Where a radius would be paid for, steps in
     the ball that it leaves err less than in the whole one.
     """
-    n = request.guess or records.known_count
-    if not n or request.steps != "auto":
+    if not n or request.steps != "auto" or not is_wide(request.domain):
         return None
     others = request.plan(n).predicted * (_PAID if rounds else 1.0)
     return find_stand_in(

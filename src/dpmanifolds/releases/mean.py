@@ -15,14 +15,12 @@ from dpmanifolds.releases.refine import decide_rounds, refined_mean
 from dpmanifolds.releases.release import Release
 from dpmanifolds.releases.statistic import Request, check_request, warn_of_noise
 from dpmanifolds.sums import NUMERICS, TANGENT
-from dpmanifolds.sums.steps import is_flat
+from dpmanifolds.sums.steps import is_flat, is_wide
 from dpmanifolds.sums.total import RecordSums
 
 __all__ = ["private_mean", "release_mean"]
 
 _KINDS = ("frechet", "extrinsic")
-# smaller balls are hardly wider than what they look like in the flat space around
-_NARROW = 0.5
 
 
 def private_mean(
@@ -150,10 +148,10 @@ def private_mean(
         return release
     if refine == "auto":
         rounds = decide_rounds(request, records)
-        if request.domain.manifold.ambient_dim and request.domain.radius > _NARROW * request.domain.manifold.max_radius:
+        if is_wide(request.domain):
             from dpmanifolds.releases.extrinsic import find_extrinsic_mean, release_stand_in
 
-            stand_in = find_extrinsic_mean(request, records, rounds)
+            stand_in = find_extrinsic_mean(request, request.guess or records.known_count, rounds)
             if stand_in is not None:
                 return release_stand_in(request, records, stand_in)
     return refined_mean(request, records, rounds) if rounds else release_mean(request, records)

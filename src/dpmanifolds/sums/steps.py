@@ -45,6 +45,7 @@ __all__ = [
     "average_over_places",
     "damping",
     "is_flat",
+    "is_wide",
     "move_plan",
     "plan_steps",
     "safe_share",
@@ -64,6 +65,7 @@ _UNSURE = {False: 0.1, True: 0.5}
 # the same for the bias of the first step, which is 1/h times the whole one
 _DOUBT = 0.6
 _MOST_NOISE = 0.8
+_NARROW = 0.5
 # what a further step, and a third one, must gain
 _TIE, _THIRD = 1.0025, 1.03
 # each step's part of the budget over that of the step after it
@@ -183,6 +185,11 @@ def _fewest(plans: Sequence[StepPlan]) -> StepPlan:
 def is_flat(manifold: Manifold) -> bool:
     """Whether one step is exact."""
     return manifold.is_flat
+
+
+def is_wide(domain: Domain) -> bool:
+    """Whether an embedded ball may be narrower than its radius: those of half the largest radius are hardly so."""
+    return bool(domain.manifold.ambient_dim) and domain.radius > _NARROW * domain.manifold.max_radius
 
 
 def average_hessian(domain: Domain, spread: float, distance: float = 0.0) -> float:
@@ -373,9 +380,7 @@ def _best_shares(domain: Domain, error: float, count: int, pure: bool) -> tuple[
     return min(ways)[1]
 
 
-def _assembled(
-    laws: tuple[Mechanism, ...], parts: tuple[Budget, ...], reason: str, *, once: bool = False
-) -> StepPlan:
+def _assembled(laws: tuple[Mechanism, ...], parts: tuple[Budget, ...], reason: str, *, once: bool = False) -> StepPlan:
     """Calibrated steps with what they come to."""
     course = _course(laws[-1].facts.domain, [law.expected_error.mean for law in laws], once=once)
     error = _scaled(laws[-1].expected_error, course.noises[-1])
