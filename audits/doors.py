@@ -32,8 +32,8 @@ __all__ = ["DOORS", "DoorRow"]
 
 _N = 20
 _PURE, _GAUSSIAN = PureDP(1.0), GaussianDP(1.0)
-# larger budgets are told apart by fewer draws, where a draw is dear
 _WIDE = 2.2
+# larger budgets are told apart by fewer draws, where a draw is dear
 _MORE_PURE, _MORE_GAUSSIAN = PureDP(2.0), GaussianDP(2.0)
 Data: TypeAlias = tuple[Any, Any]
 """Records, and the labels or the names of persons that go with them."""

@@ -380,8 +380,8 @@ def _stand_ins(planned: Plan) -> Iterator[str]:
             error = found.body.expected_error(found.law).mean
             yield (
                 f"At {row.budget.label} private_mean takes the extrinsic mean, unless steps= or refine= is named: it "
-                f"stands in for the Fréchet mean, with an error of {error:.4g} from noise; a release tells how far both "
-                "may be apart."
+                f"stands in for the Fréchet mean, with an error of {error:.4g} from noise; a release tells how far "
+                "both may be apart."
             )
 
 

@@ -36,8 +36,8 @@ __all__ = ["Release", "release_of"]
 _SCHEMA = 3
 _DIRECTIONS = ("second moment", "covariance", "counts", "squares", "contrast")
 _STANDS_IN = (
-    " It stands in for the Fréchet mean, from which it differs where records spread unevenly; the 90 % include by how much "
-    "at most, for records within half the injectivity radius."
+    " It stands in for the Fréchet mean, from which it differs where records spread unevenly; the 90 % include by how "
+    "much at most, for records within half the injectivity radius."
 )
 _NUMERICS = {
     "rounded": "rounded: exactly rounded noise on a public lattice; the promise holds for the bits that are "

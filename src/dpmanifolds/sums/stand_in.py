@@ -18,7 +18,8 @@ records within half the injectivity radius of p (a quarter turn on spheres)
 
 and W is known from what was released, up to its noise. The Fréchet mean is that over the least average second
 derivative of half the squared distance away, 1 − λW at least. That is a bound; on real directions and shapes it was a
-small part of ρ − score at the spread of the records (`_SKEW`), and that is what decides (docs/proofs/sums.md, section 7).
+small part of ρ − score at the spread of the records (`_SKEW`), and that is what decides (docs/proofs/sums.md,
+section 7).
 """
 
 from __future__ import annotations

@@ -239,10 +239,11 @@ def usual_spread(domain: Domain) -> float:
 
 
 def whole_step(domain: Domain, count: int) -> float:
-    """The share of the first of `count` steps that is taken: 1/h, or less to be safe. No later one is taken further.
+    """The share of the first of `count` steps that is taken: 1/h, or less to be safe.
 
-    Later steps, which may begin far from the mean, where h is closer to 1, are never taken more than once. Less than 1 where the curvature is negative, and then no more than `damping` where another step follows. In an
-    ellipsoid, whose records are clipped in most directions, it is 1.
+    Later steps, which may begin far from the mean, where h is closer to 1, are never taken more than once. Less than 1
+    where the curvature is negative, and then no more than `damping` where another step follows. In an ellipsoid, whose
+    records are clipped in most directions, it is 1.
 
     >>> import numpy as np
     >>> from dpmanifolds import Ball, Sphere
@@ -305,12 +306,11 @@ def _course(domain: Domain, errors: Sequence[float], *, once: bool = False) -> _
             held, bias = math.hypot(left * held, gain * error), left * bias
             gains.append(gain)
         ways.append((gains, noises, bias, math.hypot(_shrunk(domain, max(held, least), place), bias)))
-    gains, noises, biases, errs = zip(*ways, strict=True)
     return _Course(
-        tuple(zip(*gains, strict=True)),
-        tuple(_average(np.square(noises).T) ** 0.5),
-        float(_average(np.square(biases)) ** 0.5),
-        float(_average(np.array(errs))),
+        tuple(zip(*(way[0] for way in ways), strict=True)),
+        tuple(map(float, _average(np.square([way[1] for way in ways]).T) ** 0.5)),
+        float(_average(np.square([way[2] for way in ways])) ** 0.5),
+        float(_average(np.array([way[3] for way in ways]))),
     )
 
 

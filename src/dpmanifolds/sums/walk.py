@@ -135,8 +135,8 @@ class Walk:
             drawn = noisy if rule.axes is None else rule.axes.restore(noisy)
             if number:
                 gain = plan.gain(number, float(manifold.dist(self.center, base)))
-                ways = (manifold.log_coordinates(base, each) for each in (behind, kept))
-                kept = self.reach(base, weigh_step(drawn, *ways, length, plan, number, gain))
+                back, other = (manifold.log_coordinates(base, each) for each in (behind, kept))
+                kept = self.reach(base, weigh_step(drawn, back, other, length, plan, number, gain))
                 point = self._settle(kept, plan, number)
             else:
                 guess = plan.shrink(0, plan.gain(0, 0.0) * noisy)
