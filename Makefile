@@ -45,6 +45,7 @@ torture: $(VENV)/.test
 # attacks on every mechanism and release, thousands of draws each; writes the tables of docs/audits.md
 audit: $(VENV)/.test
 	$(BIN)/python -m audits.table --draws 8000 --write docs/audits.md
+	$(BIN)/python -m audits.decisions --draws 8000 --write docs/audits.md
 
 # attacks: random neighbours at the edge of random domains, and 10,000 promises against the truth in mpmath (20 minutes)
 redteam: $(VENV)/.test
