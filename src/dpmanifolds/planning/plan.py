@@ -377,11 +377,10 @@ def _stand_ins(planned: Plan) -> Iterator[str]:
         request = check_request(planned.domain, row.budget)
         found = find_extrinsic_mean(request, planned.n, rounds_for(request, planned.n))
         if found is not None:
-            error = found.body.expected_error(found.law).mean
             yield (
                 f"At {row.budget.label} private_mean takes the extrinsic mean, unless steps= or refine= is named: it "
-                f"stands in for the Fréchet mean, with an error of {error:.4g} from noise; a release tells how far "
-                "both may be apart."
+                f"stands in for the Fréchet mean, with an error of {found.noise.mean:.4g} from noise; a release tells "
+                "how far both may be apart."
             )
 
 

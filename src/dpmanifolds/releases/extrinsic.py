@@ -81,7 +81,7 @@ def release_stand_in(request: Request, records: RecordSums, stand_in: StandIn) -
     body, law = stand_in.body, stand_in.law
     n = request.guess or records.count
     total = _look(request, records, body, law)
-    warn_of_noise(request.domain, body.expected_error(law))
+    warn_of_noise(request.domain, stand_in.noise)
     made, noisy = _draw(request, body, law, total, n, stand_in.reason)
     try:
         return replace(made, expected_error=stand_in.tell_error(noisy, np.asarray(made.value)))

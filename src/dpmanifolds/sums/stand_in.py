@@ -26,6 +26,7 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass, replace
+from functools import lru_cache
 from typing import NamedTuple
 
 import numpy as np
@@ -69,6 +70,8 @@ class StandIn:
 
     body: AmbientBody
     law: WrappedMechanism
+    noise: ExpectedError
+    """Of noise alone, for records that lie close together."""
     predicted: float
     """Noise, and the usual distance between both means, over the usual places: what steps are compared with."""
     reason: str
@@ -98,6 +101,7 @@ class StandIn:
         )
 
 
+@lru_cache(maxsize=32)
 def find_stand_in(
     domain: Domain,
     others: float,
@@ -109,7 +113,10 @@ def find_stand_in(
     adjacency: str = "replace-one",
     unit: str = "record",
 ) -> StandIn | None:
-    """The extrinsic mean, if it is predicted to err less than `others`; None elsewhere. All of it is public."""
+    """The extrinsic mean, if it is predicted to err less than `others`; None elsewhere. All of it is public.
+
+    Worked out once for the same public facts; domains are told apart by being the same object.
+    """
     if not isinstance(domain, Ball) or not domain.manifold.ambient_dim:
         return None
     body = body_of(domain, adjacency)
@@ -129,12 +136,12 @@ def find_stand_in(
     gap = _SKEW * curve.at(curve.gap, spread) / bent
     if average_over_places(domain, 0.9 * least, gap) > _GAIN * others:
         return None
-    noise = body.expected_error(law).mean / bent
-    predicted = average_over_places(domain, noise, gap)
+    noise = body.expected_error(law)
+    predicted = average_over_places(domain, noise.mean / bent, gap)
     if predicted > _GAIN * others:
         return None
     told = f"{predicted:.3g} against {others:.3g} by tangent steps"
-    return StandIn(body, law, predicted, f"the extrinsic mean, whose error public facts predict to be less: {told}")
+    return StandIn(body, law, noise, predicted, f"the extrinsic mean, whose error public facts predict to be less: {told}")
 
 
 def _curve_of(domain: Domain, reach: float) -> _Curve:
