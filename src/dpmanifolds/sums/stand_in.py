@@ -141,7 +141,9 @@ def find_stand_in(
     if predicted > _GAIN * others:
         return None
     told = f"{predicted:.3g} against {others:.3g} by tangent steps"
-    return StandIn(body, law, noise, predicted, f"the extrinsic mean, whose error public facts predict to be less: {told}")
+    return StandIn(
+        body, law, noise, predicted, f"the extrinsic mean, whose error public facts predict to be less: {told}"
+    )
 
 
 def _curve_of(domain: Domain, reach: float) -> _Curve:
