@@ -5,8 +5,8 @@
 Mean squared distances to the nearest centre (medians over repeats). "Lloyd": scikit-learn, ten starts; on the sphere
 Lloyd's algorithm with Fréchet means from the same public start. "one centre": the mean alone. "Laplace steps": the
 recipe of common libraries for Euclidean records under a pure ε (Su and others, arXiv 1504.05998): coordinates clipped
-to a box, five rounds of ε/5, each split between sums (ℓ1 sensitivity twice the box's half width times d, replace-one) and
-counts, from the same public start.
+to a box, five rounds of ε/5, each split between sums (ℓ1 sensitivity twice the box's half width times d, replace-one)
+and counts, from the same public start.
 """
 
 from __future__ import annotations
