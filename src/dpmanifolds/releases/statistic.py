@@ -17,7 +17,6 @@ from dpmanifolds._arrays import Array
 from dpmanifolds._points import host
 from dpmanifolds._validate import choice, positive_integer, shown
 from dpmanifolds.domains import Ball, Domain
-from dpmanifolds.domains.domain import check_domain as check_any_domain
 from dpmanifolds.errors import ArgumentError, NoiseExceedsDomainWarning, NotAvailableError, warn_user
 from dpmanifolds.privacy import Budget, Guarantee, split
 from dpmanifolds.privacy.budget import checked_budget
@@ -198,7 +197,12 @@ def check_domain(domain: Any, *, ball_for: str | None = None) -> Domain:
     """A domain, or the ball that a statistic needs, or an error that says what it is for."""
     if ball_for is not None and not isinstance(domain, Ball):
         raise ArgumentError(f"domain must be a Ball for {ball_for}; got {type(domain).__name__}.")
-    return check_any_domain(domain)
+    if not isinstance(domain, Domain):
+        raise ArgumentError(
+            f"domain must be a Domain such as Ball(manifold, center, radius), the public promise about where records "
+            f"live; got {type(domain).__name__}."
+        )
+    return domain
 
 
 def check_request(
