@@ -80,16 +80,21 @@ if TYPE_CHECKING:
     from dpmanifolds.releases import (
         ClassMeans,
         ConfidenceRegion,
+        Difference,
         Release,
+        SyntheticRecords,
         confidence_region,
         population_region,
         private_class_means,
         private_covariance,
         private_descent,
+        private_difference,
         private_mean,
+        private_mean_and_spread,
         private_median,
         private_variance,
         privatize,
+        synthesize,
     )
     from dpmanifolds.statistics import MeanResult, frechet_mean, frechet_median
     from dpmanifolds.sums import ExpectedError
@@ -110,6 +115,7 @@ __all__ = [
     "Correlation",
     "DPManifoldsError",
     "DescriptorDomain",
+    "Difference",
     "Domain",
     "Ellipsoid",
     "Euclidean",
@@ -149,6 +155,7 @@ __all__ = [
     "SpecialOrthogonal",
     "Sphere",
     "Stiefel",
+    "SyntheticRecords",
     "UnprotectedModelWarning",
     "UnprotectedScoreWarning",
     "WholeSpace",
@@ -169,7 +176,9 @@ __all__ = [
     "private_class_means",
     "private_covariance",
     "private_descent",
+    "private_difference",
     "private_mean",
+    "private_mean_and_spread",
     "private_median",
     "private_variance",
     "privatize",
@@ -179,6 +188,7 @@ __all__ = [
     "sensitivity_of_mean_at_center",
     "sensitivity_of_variance",
     "split",
+    "synthesize",
     "validate",
 ]
 
