@@ -8,7 +8,7 @@ from dpmanifolds.releases.difference import Difference, private_difference
 from dpmanifolds.releases.mean import private_mean
 from dpmanifolds.releases.release import Release
 from dpmanifolds.releases.spread import private_mean_and_spread
-from dpmanifolds.releases.synthesize import SyntheticRecords, synthesize
+from dpmanifolds.releases.synthetic import SyntheticRecords, synthesize
 from dpmanifolds.releases.value import privatize
 from dpmanifolds.releases.variance import private_variance
 

@@ -311,8 +311,8 @@ def length_interval(vector: np.ndarray, errors: np.ndarray, level: float) -> tup
     """Ends of an interval for the length ℓ of a vector that is seen with these errors (count, d).
 
     All ℓ for which |ℓu + error| is neither longer nor shorter than what was seen with a probability below
-    (1 − level)/2, u the direction that was seen. P(|ℓu + error| ≤ seen) falls with ℓ (Anderson 1955). The lower end is 0
-    where no errors are so short.
+    (1 − level)/2, u the direction that was seen. P(|ℓu + error| ≤ seen) falls with ℓ (Anderson 1955). The lower end is
+    0 where no errors are so short.
 
     >>> errors = np.random.default_rng(0).standard_normal((40_000, 2)) * 0.1
     >>> low, high = length_interval(np.array([3.0, 4.0]), errors, 0.95)

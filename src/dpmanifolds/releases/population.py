@@ -46,13 +46,15 @@ __all__ = [
 ]
 
 KINDS, LAWS = ("covariance", "variance"), ("gaussian", "laplace", "wishart")
-_RIDGE = 1.5
+_RIDGE = 2.0
 """How many deviations of a noisy entry, times √d, are added to all variances in the shape of a region: small ones that
 noise hides then decide nothing. In simulations over spectra, d, n and noise, 1 covers up to 2 % too much, 2 up to 1 %
 too little."""
 _LEAST_HESSIAN, _MOST_HESSIAN = 0.2, 20.0
 _DRAWS = 40_000
 _LEAST_DEGREES = 1.0
+_MOST_SCALE, _LEAST_DRAWN = 0.5, 4.0
+"""Beyond it a factor that may be anything is no longer made up for: noise drowns the spread."""
 
 
 @dataclass(frozen=True)
@@ -196,7 +198,9 @@ def mean_part(
     sampling = jacobian @ fitted @ turned / n
     known = mean[..., None, None] ** 2 * (jacobian @ turned)
     size = _trace(jacobian @ turned) / dim
-    scale = even * size / n / np.maximum(_trace(sampling + known) / dim, 1e-300)
+    # where noise drowns the trace, one deviation more of it stands for what was cut at 0
+    off = even * size / n
+    scale = off / np.maximum(_trace(sampling + known) / dim + off, 1e-300)
     return MeanPart(sampling, known, size * left / n, scale, n, noise)
 
 
@@ -220,18 +224,35 @@ class RegionLaw(NamedTuple):
     """Those of the χ² that uᵀWu is a multiple of in mean and variance, (...,)."""
     known: np.ndarray
     """How many degrees of freedom C is known with, (...,)."""
+    scale: np.ndarray
+    """The variance of a common factor of C, over its square, (...,)."""
     parts: tuple[MeanPart, ...]
 
     def threshold(self, level: float) -> np.ndarray:
         """t: P(uᵀWu ≤ t) ≈ level, W and t computed from the same estimate of C.
 
         Where C has the law of a Wishart matrix of ν degrees, and W is its inverse, this is the quantile of Hotelling's
-        T². Noise that is not Gaussian multiplies it by the ratio of its quantile to the Gaussian's.
+        T². A common factor of variance 2/ν multiplies it by the ratio of the quantile of F, of ν degrees, to that of
+        χ²; noise that is not Gaussian by the ratio of its quantile to the Gaussian's.
         """
         rest = np.maximum(self.known - self.degrees + 1, _LEAST_DEGREES)
         quantile = special.fdtri(self.degrees, np.minimum(rest, 1e9), level)
-        gaussian = self.mean * np.maximum(self.known / rest, 1.0) * quantile
-        return np.asarray(gaussian * self._tail(level))
+        gaussian = self.mean * np.maximum(self.known / rest, 1.0) * quantile * self._taken_off(quantile)
+        factor = special.fdtri(self.degrees, 2 / np.clip(self.scale, 2e-9, _MOST_SCALE), level)
+        factor = factor * self.degrees / special.chdtri(self.degrees, 1 - level)
+        return np.asarray(gaussian * factor * self._tail(level))
+
+    def _taken_off(self, quantile: np.ndarray) -> np.ndarray | float:
+        """Where a trace alone was released: the larger the noise in a mean is, the more its square takes off the trace.
+
+        By |e|²/n − E|e|²/n, hence at the edge of the region by (quantile − 1)/n of the noise's share of C.
+        """
+        factor: np.ndarray | float = 1.0
+        for part in self.parts:
+            if part.facts.kind == "variance":
+                share = _trace(self.weight @ part.noise) / np.maximum(self.mean, 1e-300)
+                factor = factor + np.maximum(quantile - 1, 0.0) * share / part.n
+        return factor
 
     def _tail(self, level: float) -> np.ndarray | float:
         if all(part.facts.law == "gaussian" for part in self.parts):
@@ -251,9 +272,11 @@ class RegionLaw(NamedTuple):
         drawn = normal[0] @ _root(sampling)
         for number, part in enumerate(self.parts):
             drawn = drawn + np.sqrt(mixed[number])[:, None] * (normal[1 + number] @ _root(part.noise))
-        known = max(float(self.known), 4.0)
-        spread = np.sqrt(np.random.default_rng(1).chisquare(min(known, 1e9), count) / min(known, 1e9))
-        return np.asarray(drawn / spread[:, None])
+        rng, uncertain = np.random.default_rng(1), np.ones(count)
+        for known in (float(self.known), 2 / max(float(self.scale), 2e-9)):
+            degrees = min(max(known, _LEAST_DRAWN), 1e9)
+            uncertain *= rng.chisquare(degrees, count) / degrees
+        return np.asarray(drawn / np.sqrt(uncertain)[:, None])
 
 
 def region_law(parts: Sequence[MeanPart]) -> RegionLaw:
@@ -277,14 +300,15 @@ def region_law(parts: Sequence[MeanPart]) -> RegionLaw:
     seen = weight @ covariance
     mean, square = _trace(seen), _trace(seen @ seen)
     excess = entry * (_trace(weight) * _trace(weight @ seen) + _trace(weight @ weight @ seen))
+    scale = np.zeros_like(mean)
     for part in parts:
         own = weight @ part.sampling
         excess = excess + (_trace(own) * _trace(own @ seen) + _trace(own @ own @ seen)) / (part.n - 1)
         share = _trace(weight @ (part.sampling + part.noise)) / np.maximum(mean, 1e-300)
-        excess = excess + mean * (share * part.scale) ** 2
+        scale = scale + (share * part.scale) ** 2
     degrees = mean * mean / np.maximum(square, 1e-300)
     known = (degrees + 1) * mean / np.maximum(excess, 1e-300)
-    return RegionLaw(covariance, weight, mean, degrees, known, tuple(parts))
+    return RegionLaw(covariance, weight, mean, degrees, known, scale, tuple(parts))
 
 
 def _trace(matrices: np.ndarray) -> np.ndarray:

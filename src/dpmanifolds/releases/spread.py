@@ -26,14 +26,20 @@ from functools import lru_cache
 from typing import Any
 
 import numpy as np
-from scipy import special
 
 from dpmanifolds._arrays import Array
 from dpmanifolds.domains import Ball
 from dpmanifolds.errors import ArgumentError, NotAvailableError
 from dpmanifolds.manifolds._symmetric import from_upper_triangle, upper_triangle
 from dpmanifolds.privacy import Budget, Guarantee, compose
-from dpmanifolds.releases.population import SpreadNoise, average_hessian_at, center_moment, fit_covariance
+from dpmanifolds.releases.population import (
+    SpreadNoise,
+    average_hessian_at,
+    center_moment,
+    fit_covariance,
+    mean_part,
+    region_law,
+)
 from dpmanifolds.releases.release import Release
 from dpmanifolds.releases.second_moment import MomentFacts
 from dpmanifolds.releases.statistic import Request, best_cut, check_request, warn_of_noise
@@ -66,8 +72,9 @@ TESTED_RECORDS = 50
 """The smallest number of records that coverage was studied for (docs/coverage.md)."""
 _ROUGH = (0.03, 0.06, 0.1, 0.15, 0.25)
 _CONSTANTS = (0.35, 0.5, 0.7, 1.0)
-# how far records lie from their mean, as a share of the radius of a ball chosen in good faith
-_SPREAD = 0.4
+# how far records lie from their mean, as a share of the radius of a ball chosen in good faith, and the narrowest axis
+_SPREAD, _NARROWEST = 0.4, 0.3
+_PLANNED_DIMENSION = 40
 _LEVEL = 0.95
 _LARGEST_SQUARES = 1000
 
@@ -151,31 +158,47 @@ def plan_spread(domain: Ball, n: int, budget: Budget, unit: str) -> SpreadPlan:
 
 
 def _predict(plan: SpreadPlan, domain: Ball, n: int) -> float:
-    """The radius of a 95 % region for records that spread evenly by 0.4 of the radius, and what a rough mean leaves.
+    """The radius (a geometric mean of semi-axes) of a 95 % region, for records that a ball chosen in good faith holds.
 
-    Seen from a point at distance e of the mean, coordinates miss third-order terms of about κe³/3.
+    They spread by 0.4 of the radius, with deviations from 1 to 0.3 along the axes. Seen from a rough mean at distance e
+    of the mean, coordinates miss third-order terms of about κe³/3.
     """
-    dim, radius = domain.manifold.dim, domain.radius
-    each = (_SPREAD * radius) ** 2 / dim
+    dim = min(domain.manifold.dim, _PLANNED_DIMENSION)
+    sizes = np.geomspace(1.0, _NARROWEST, dim) ** 2
+    # as many axes as are worked out have their share of the spread
+    trace = (_SPREAD * domain.radius) ** 2 * dim / domain.manifold.dim
+    mean, moment = _plan_deviations(plan, domain, n)
     if plan.squares is not None:
-        moment, mean = _square_noise(plan.squares, plan.constant, radius, n)
-        total = each / n + mean * mean
-        left = moment / n * min(1.0, each / moment)
-        known = 1 / ((each / n / total) ** 2 / (n - 1) + (left / total) ** 2 + 2 * (moment / n / total / dim) ** 2)
-        rest = known - dim + 1
-        if rest < 1:
-            return math.inf
-        squared = total * dim * known / rest * float(special.fdtri(dim, min(rest, 1e9), _LEVEL))
+        noise = SpreadNoise("covariance", mean, moment, _law_name(plan), (dim + 1) * (dim + 2) // 2)
+        part = mean_part(np.diag(trace * sizes / np.sum(sizes)), n=n, noise=noise)
     else:
-        assert isinstance(plan.lengths, WrappedMechanism)
-        noise, worst = plan.lengths.deviation**2, dim * each / n
-        spread = math.sqrt(2 * ((noise + worst) ** 2 + (dim - 1) * noise * noise))
-        squared = dim * noise + worst + 2.0 * spread
-    missed = 0.0
-    if plan.rough is not None:
-        error = min(math.hypot(plan.rough.expected_error.mean, plan.rough.bias), radius)
-        missed = max(map(abs, domain.manifold.curvature_bounds)) * error**3 / 3
-    return math.sqrt(squared) + missed
+        noise = SpreadNoise("variance", mean, moment, _law_name(plan), dim + 1)
+        part = mean_part(np.array([[trace]]), n=n, noise=noise, derivative=np.eye(dim))
+    law = region_law([part])
+    radius = math.sqrt(float(law.threshold(_LEVEL)) / math.exp(float(np.linalg.slogdet(law.weight)[1]) / dim))
+    if plan.rough is None:
+        return radius
+    error = min(math.hypot(plan.rough.expected_error.mean, plan.rough.bias), domain.radius)
+    return radius + max(map(abs, domain.manifold.curvature_bounds)) * error**3 / 3
+
+
+def _law_name(plan: SpreadPlan) -> str:
+    """As `SpreadNoise` calls it."""
+    if plan.squares is None:
+        return "gaussian" if isinstance(plan.lengths, WrappedGaussianMechanism) else "laplace"
+    if plan.squares.is_gaussian:
+        return "gaussian"
+    return "wishart" if plan.squares.is_nuclear else "laplace"
+
+
+def _plan_deviations(plan: SpreadPlan, domain: Ball, n: int) -> tuple[float, float]:
+    """Of the noise on the mean and on the moment, for records seen from their mean within the domain's radius."""
+    if plan.squares is not None:
+        moment, mean = _square_noise(plan.squares, plan.constant, domain.radius, n)
+        return float(mean), float(moment)
+    assert isinstance(plan.lengths, WrappedMechanism)
+    mean = plan.lengths.deviation
+    return mean, float(length_deviation(domain.radius, mean))
 
 
 def _square_noise(noise: MomentNoise, constant: float, radius: Any, n: int) -> tuple[Any, Any]:
@@ -245,7 +268,8 @@ class SpreadWalk:
 
     def draw(self, first: Any) -> Release:
         """Noise on every sum. It spends the plan's guarantee."""
-        stages, base, total = (), self.walk.center, first
+        stages: tuple[Release, ...] = ()
+        base, total = self.walk.center, first
         if self.plan.rough is not None:
             taken = self.walk.take(self.records, self.plan.rough, first=first)
             stages = self.request.release_steps(self.walk, self.plan.rough, taken)
@@ -316,11 +340,9 @@ class SpreadWalk:
     def noise(self, reach: float, away: float) -> SpreadNoise:
         """What is known of the noise of one data set."""
         dim, (mean, moment) = self.domain.manifold.dim, self.deviations(reach, away)
+        law = _law_name(self.plan)
         if self.plan.squares is None:
-            law = "gaussian" if isinstance(self._lengths, WrappedGaussianMechanism) else "laplace"
             return SpreadNoise("variance", float(mean), float(moment), law, dim + 1)
-        law = "wishart" if self.plan.squares.is_nuclear else "laplace"
-        law = "gaussian" if self.plan.squares.is_gaussian else law
         return SpreadNoise("covariance", float(mean), float(moment), law, (dim + 1) * (dim + 2) // 2)
 
     def _expected_error(self, noise: SpreadNoise) -> ExpectedError:
