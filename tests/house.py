@@ -9,12 +9,15 @@ import ast
 import subprocess
 import sys
 from collections.abc import Callable, Iterator
+from dataclasses import astuple, dataclass, fields
 from functools import cache
 from pathlib import Path
 from types import FrameType
 from typing import Any
 
 HOME = Path(__file__).parents[1] / "src" / "dpmanifolds"
+LONGEST = 400
+"""Lines of a file."""
 BUDGETS = {"Budget", "PureDP", "ApproxDP", "ZeroConcentratedDP", "GaussianDP", "RenyiDP"}
 
 
@@ -34,9 +37,59 @@ def tree_of(path: Path) -> ast.Module:
     return ast.parse(path.read_text())
 
 
-def lines() -> int:
-    """Lines of all Python files of the wheel."""
-    return sum(len(path.read_text().splitlines()) for path in modules())
+@dataclass(frozen=True)
+class Lines:
+    """How the lines of some files are used."""
+
+    code: int = 0
+    docstring: int = 0
+    """With the examples in them, which are run as tests."""
+    example: int = 0
+    """Those of the docstrings' lines that are run or show what is printed."""
+    comment: int = 0
+    blank: int = 0
+
+    @property
+    def total(self) -> int:
+        return self.code + self.docstring + self.comment + self.blank
+
+    def __add__(self, other: Lines) -> Lines:
+        return Lines(*(one + two for one, two in zip(astuple(self), astuple(other), strict=True)))
+
+
+def documented(path: Path) -> set[int]:
+    """Numbers of the lines of a file that lie in docstrings, those of attributes too."""
+    found: set[int] = set()
+    for node in ast.walk(tree_of(path)):
+        if isinstance(node, ast.Expr) and isinstance(node.value, ast.Constant) and isinstance(node.value.value, str):
+            found |= set(range(node.lineno, (node.end_lineno or node.lineno) + 1))
+    return found
+
+
+def lines_of(path: Path) -> Lines:
+    """What each line of a file is for; a blank line inside of a docstring is part of it."""
+    text, inside = path.read_text().splitlines(), documented(path)
+    counted = Lines()
+    running = False
+    for number, line in enumerate(text, start=1):
+        bare = line.strip()
+        running = number in inside and (bare.startswith(">>>") or (running and bool(bare) and bare != '"""'))
+        counted += Lines(
+            code=number not in inside and bool(bare) and not bare.startswith("#"),
+            docstring=number in inside,
+            example=running,
+            comment=number not in inside and bare.startswith("#"),
+            blank=number not in inside and not bare,
+        )
+    return counted
+
+
+def lines_by_room() -> dict[str, Lines]:
+    """The lines of every room."""
+    found: dict[str, Lines] = {}
+    for path in modules():
+        found[room_of(path)] = found.get(room_of(path), Lines()) + lines_of(path)
+    return found
 
 
 def names_in(node: ast.AST) -> set[str]:
@@ -145,19 +198,36 @@ def files_of_a_new_manifold() -> list[str]:
     return [path.name for path in sorted(here.glob("*.py")) if "class Cylinder(" in path.read_text()]
 
 
+def long_files() -> list[str]:
+    """Files that do not fit one sitting."""
+    return [str(path.relative_to(HOME)) for path in modules() if lines_of(path).total > LONGEST]
+
+
+def print_lines(rooms: dict[str, Lines]) -> None:
+    """A row for every room, the largest first, and one for all."""
+    names = [field.name for field in fields(Lines)]
+    print("".join(f"{name:>11}" for name in ("", "lines", *names)))
+    largest = sorted(rooms.items(), key=lambda item: -item[1].total)
+    for name, room in (*largest, ("all", sum(rooms.values(), Lines()))):
+        print("".join(f"{entry:>11}" for entry in (name, room.total, *astuple(room))))
+
+
 def main() -> None:
     """Print all counts."""
     files, changes = walk_of_a_mean()
     everything = [path for path in HOME.rglob("*") if path.is_file() and path.suffix != ".pyc"]
     print(f"files in the wheel: {len(everything)}")
-    print(f"lines of Python: {lines()}")
+    rooms = lines_by_room()
+    print(f"lines of Python: {sum(room.total for room in rooms.values())}")
     print(f"files that a private mean touches: {len(files)}")
     print(f"changes of room on its way: {changes}")
     print(f"isinstance on budgets elsewhere: {len(class_checks(BUDGETS, {'privacy'}))}")
     print(f"isinstance on manifolds elsewhere: {len(class_checks(manifold_classes(), {'manifolds'}))}")
     print(f"files of a new manifold: {len(files_of_a_new_manifold())}")
     print(f"rooms that import both records and noise: {sorted(rooms_that_import('records', 'noise'))}")
+    print(f"files past {LONGEST} lines: {', '.join(long_files()) or 'none'}")
     print(f"default releases load the wing of idealized laws: {'intrinsic' in rooms_of_default_releases()}")
+    print_lines(rooms)
 
 
 if __name__ == "__main__":

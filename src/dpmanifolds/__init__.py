@@ -27,6 +27,7 @@ if TYPE_CHECKING:
         NotOnManifoldError,
         PrivacyLeakWarning,
         RadiusTooLargeError,
+        RoundRefusedError,
         ScaleOutOfRangeError,
         SharedRecordsWarning,
     )
@@ -42,6 +43,7 @@ if TYPE_CHECKING:
         UnprotectedModelWarning,
         UnprotectedScoreWarning,
     )
+    from dpmanifolds.federated import Answer, Coordinator, Round, Site, SitePolicy, Study, run_study
     from dpmanifolds.intrinsic import RiemannianGaussian, RiemannianLaplace, WrappedGaussian, WrappedLaplace
     from dpmanifolds.ledger import Ledger
     from dpmanifolds.manifolds import (
@@ -103,6 +105,7 @@ __version__ = "0.2.0"
 
 __all__ = [
     "SPD",
+    "Answer",
     "ApproxDP",
     "ArgumentError",
     "Ball",
@@ -112,6 +115,7 @@ __all__ = [
     "ConfidenceRegion",
     "Congruence",
     "ConvergenceError",
+    "Coordinator",
     "Correlation",
     "DPManifoldsError",
     "DescriptorDomain",
@@ -148,13 +152,18 @@ __all__ = [
     "RenyiDP",
     "RiemannianGaussian",
     "RiemannianLaplace",
+    "Round",
+    "RoundRefusedError",
     "ScaleOutOfRangeError",
     "Sensitivity",
     "SharedRecordsWarning",
+    "Site",
+    "SitePolicy",
     "SmoothMaps",
     "SpecialOrthogonal",
     "Sphere",
     "Stiefel",
+    "Study",
     "SyntheticRecords",
     "UnprotectedModelWarning",
     "UnprotectedScoreWarning",
@@ -184,6 +193,7 @@ __all__ = [
     "privatize",
     "pymanopt_manifold",
     "read_points",
+    "run_study",
     "sensitivity_of_mean",
     "sensitivity_of_mean_at_center",
     "sensitivity_of_variance",
@@ -206,6 +216,7 @@ _ROOMS = (
     "estimators",
     "planning",
     "auditing",
+    "federated",
     "intrinsic",
 )
 

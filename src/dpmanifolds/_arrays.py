@@ -22,42 +22,6 @@ from array_api_compat import (
 )
 from array_api_compat import device as device_of
 
-__all__ = [
-    "Array",
-    "as_array",
-    "astype_complex",
-    "bytes_per_record",
-    "clamp",
-    "contract",
-    "curvature_factor",
-    "dot",
-    "eps",
-    "eye",
-    "gather",
-    "has_doubles",
-    "holds_complex",
-    "is_numpy",
-    "is_traced",
-    "like",
-    "log_sinc",
-    "log_sinhc",
-    "namespace",
-    "norm",
-    "on_accelerator",
-    "root",
-    "row_dot",
-    "row_norm",
-    "safe_divide",
-    "sinc",
-    "sinhc",
-    "stack_last",
-    "sym",
-    "to_numpy",
-    "transpose",
-    "x_cot_x",
-    "x_coth_x",
-]
-
 Array: TypeAlias = Any
 """An array of any library that follows the array API standard."""
 

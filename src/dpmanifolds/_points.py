@@ -15,25 +15,6 @@ from array_api_compat import device
 
 from dpmanifolds._arrays import Array, is_numpy, like, namespace, to_numpy
 
-__all__ = [
-    "as_block",
-    "choose_points",
-    "count_records",
-    "cut_tile",
-    "has_parts",
-    "host",
-    "in_double",
-    "join",
-    "leaves",
-    "like_parts",
-    "map_parts",
-    "on_host",
-    "records_at",
-    "replace_rows",
-    "stack",
-    "taken",
-]
-
 
 def has_parts(point: Any) -> bool:
     """Whether a point, or a block of records, is a tuple of parts."""

@@ -14,27 +14,6 @@ from numpy.typing import ArrayLike
 from dpmanifolds._arrays import Array, as_array, holds_complex
 from dpmanifolds.errors import ArgumentError, DPManifoldsError
 
-__all__ = [
-    "checked_order",
-    "checked_probabilities",
-    "choice",
-    "each_record",
-    "float_or_array",
-    "has_one_type",
-    "hide_records",
-    "like_input",
-    "negative_number",
-    "non_negative_epsilons",
-    "number_between",
-    "numeric_array",
-    "positive_integer",
-    "positive_number",
-    "probability",
-    "real_numbers",
-    "record_numbers",
-    "shown",
-]
-
 _LARGEST_INTEGER = 2**63 - 1
 _LONGEST_TEXT = 80
 
@@ -92,12 +71,17 @@ def positive_integer(name: str, value: Any, *, at_least: int = 1) -> int:
     return number
 
 
+def _as_float(name: str, value: Any, allowed: str) -> float:
+    """`value` as a float, or an error that says what is allowed."""
+    try:
+        return float(value)
+    except (TypeError, ValueError, OverflowError):
+        raise ArgumentError(f"must be a number {allowed}; got {shown(value)}.", argument=name) from None
+
+
 def positive_number(name: str, value: Any) -> float:
     """`value` as a finite float above zero, or an error that names the argument."""
-    try:
-        number = float(value)
-    except (TypeError, ValueError, OverflowError):
-        raise ArgumentError(f"must be a number above 0; got {shown(value)}.", argument=name) from None
+    number = _as_float(name, value, "above 0")
     if not (math.isfinite(number) and number > 0):
         raise ArgumentError(f"must be finite and above 0; got {number}.", argument=name)
     return number
@@ -112,10 +96,7 @@ def choice(name: str, value: Any, allowed: tuple[str, ...]) -> str:
 
 def negative_number(name: str, value: Any) -> float:
     """`value` as a finite float below zero, or an error that names the argument."""
-    try:
-        number = float(value)
-    except (TypeError, ValueError, OverflowError):
-        raise ArgumentError(f"must be a number below 0; got {shown(value)}.", argument=name) from None
+    number = _as_float(name, value, "below 0")
     if not (math.isfinite(number) and number < 0):
         raise ArgumentError(f"must be finite and below 0; got {number}.", argument=name)
     return number
@@ -123,10 +104,7 @@ def negative_number(name: str, value: Any) -> float:
 
 def probability(name: str, value: Any) -> float:
     """`value` as a float strictly between 0 and 1, or an error that names the argument."""
-    try:
-        number = float(value)
-    except (TypeError, ValueError, OverflowError):
-        raise ArgumentError(f"must be a number strictly between 0 and 1; got {value!r}.", argument=name) from None
+    number = _as_float(name, value, "strictly between 0 and 1")
     if not 0 < number < 1:
         raise ArgumentError(
             f"must lie strictly between 0 and 1; got {number}. Choose {name} far below 1/n, for instance 1e-6.",
@@ -144,11 +122,6 @@ def non_negative_epsilons(epsilon: Any) -> np.ndarray:
     if not np.all(values >= 0):
         raise ArgumentError(f"must be at least 0; got {epsilon!r}.", argument="epsilon")
     return values
-
-
-def like_input(values: np.ndarray) -> Any:
-    """A Python float for a single number, the array otherwise."""
-    return float(values) if values.ndim == 0 else values
 
 
 def numeric_array(name: str, value: Any) -> Array:
@@ -251,10 +224,7 @@ def _number(entry: Any, of_complex: bool) -> complex:
 
 def number_between(name: str, value: Any, low: float, high: float) -> float:
     """`value` as a float within [low, high], or an error that names the argument."""
-    try:
-        number = float(value)
-    except (TypeError, ValueError, OverflowError):
-        raise ArgumentError(f"must be a number from {low:g} to {high:g}; got {shown(value)}.", argument=name) from None
+    number = _as_float(name, value, f"from {low:g} to {high:g}")
     if not low <= number <= high:
         raise ArgumentError(f"must be from {low:g} to {high:g}; got {number}.", argument=name)
     return number

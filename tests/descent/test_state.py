@@ -24,8 +24,8 @@ from dpmanifolds import (
     private_median,
 )
 from dpmanifolds.descent import draws, plan_descent, private_svrg
+from dpmanifolds.descent.draws import StateFile
 from dpmanifolds.descent.losses import FrechetMeanLoss, FrechetMedianLoss
-from dpmanifolds.descent.state import StateFile
 from dpmanifolds.ledger import Ledger
 from dpmanifolds.ledger.runs import PaidRun
 from dpmanifolds.releases import private_descent

@@ -17,8 +17,8 @@ from dpmanifolds import (
     GaussianDP,
 )
 from dpmanifolds.descent import plan_descent
+from dpmanifolds.descent.draws import StateFile
 from dpmanifolds.descent.losses import FrechetMeanLoss, FrechetMedianLoss
-from dpmanifolds.descent.state import StateFile
 from dpmanifolds.errors import LedgerError
 from dpmanifolds.ledger import Ledger
 from tests.descent.runs import (

@@ -48,7 +48,7 @@ from dpmanifolds.auditing.report import AuditReport
 from dpmanifolds.errors import ArgumentError, DPManifoldsError, NoiseExceedsDomainWarning, NotAvailableError
 from dpmanifolds.noise import LatticeGaussian, LatticeLaplace, RoundedGaussian, RoundedLaplace, as_generator
 from dpmanifolds.noise.symmetric import SymmetricGaussian, SymmetricLaplace, WishartDifference
-from dpmanifolds.releases import ClassMeans, Release, statistic, variance
+from dpmanifolds.releases import ClassMeans, Difference, Release, statistic, variance
 from dpmanifolds.releases.discriminant import Discriminant
 
 __all__ = [
@@ -149,7 +149,7 @@ def overheard_noise(factor: float = 1.0, forced: Sequence[Said] | None = None) -
             law.release = draw  # type: ignore[method-assign]
 
 
-Door: TypeAlias = Callable[[Any, Any], Release | ClassMeans | Discriminant]
+Door: TypeAlias = Callable[[Any, Any], Release | ClassMeans | Discriminant | Difference]
 """A release of records, with a source of noise."""
 _Runs: TypeAlias = tuple[list[list[Said]], list[list[Said]]]
 """What every call said, on the first neighbour and on the second."""
@@ -326,7 +326,9 @@ def _outcome(
     return (*end, *(str(each.message) for each in heard)), tap.said
 
 
-def _text(made: Release | ClassMeans | Discriminant) -> str:
+def _text(made: Release | ClassMeans | Discriminant | Difference) -> str:
+    if isinstance(made, Difference):
+        return repr((made.guarantee, [_text(each) for each in made.releases]))
     if not isinstance(made, Release):
         return repr((made.classes, made.guarantee, [_text(each) for each in made.releases]))
     text = made.to_json()

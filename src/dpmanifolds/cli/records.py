@@ -13,8 +13,7 @@ import numpy as np
 from dpmanifolds._validate import positive_number
 from dpmanifolds.cli.options import Budgeting, Place, Records
 from dpmanifolds.data import read_affine, read_labels, read_nifti, read_points, read_tensors, read_tps, write_nifti
-from dpmanifolds.data._array_files import FileRecords, is_store
-from dpmanifolds.data._fif import fif_channels
+from dpmanifolds.data._array_files import FileRecords, fif_channels, is_store
 from dpmanifolds.data._files import DEFAULT_LIMIT
 from dpmanifolds.data._tables import columns_from_matrices
 from dpmanifolds.data.readers import as_records, open_store, table_columns

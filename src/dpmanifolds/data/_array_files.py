@@ -1,4 +1,4 @@
-"""Arrays of numbers from files of NumPy, MATLAB and Zarr, never a pickle.
+"""Arrays of numbers from files of NumPy, MATLAB, Zarr and MNE, never a pickle.
 
 MATLAB's files of versions 5 to 7 are read in plain Python: scipy's reader ends the whole process on some damaged ones.
 A file is a header of 128 bytes and a row of elements: a type, a size, and that many bytes. An element of type "matrix"
@@ -8,6 +8,8 @@ deflated.
 Zarr stores (zarr, an extra) are read slice by slice. A store names the codecs that its bytes go through, and one of
 those that exist unpickles them: codecs, number types and sizes are read from the metadata, as text, and checked against
 a list before the store is opened.
+
+MNE's files (mne, an extra) give covariance matrices: -cov.fif holds one, -epo.fif one per epoch.
 """
 
 from __future__ import annotations
@@ -15,9 +17,11 @@ from __future__ import annotations
 import json
 import math
 import struct
+import warnings
 import zipfile
 import zlib
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
 from pathlib import Path, PurePosixPath
 from typing import IO, Any, NamedTuple
 
@@ -25,8 +29,6 @@ import numpy as np
 
 from dpmanifolds.data._files import check_size, chosen_name, decoding, need, read_all, read_exactly
 from dpmanifolds.errors import ArgumentError
-
-__all__ = ["FileRecords", "is_store", "open_zarr", "read_mat", "read_npy", "read_npz", "zarr_shapes"]
 
 _HEADERS = {(1, 0): np.lib.format.read_array_header_1_0, (2, 0): np.lib.format.read_array_header_2_0}
 
@@ -285,3 +287,81 @@ def _codec_names(codecs: list[Any]) -> Iterator[str]:
         inside = codec.get("configuration") or {}
         for part in ("codecs", "index_codecs"):
             yield from _codec_names(inside.get(part, []))
+
+
+_COVARIANCE, _EPOCHS = "cov.fif", "epo.fif"
+
+
+def read_fif(path: Path, picks: str | Sequence[str] | None, limit: int) -> np.ndarray:
+    """Covariances (n, k, k) in the unit of the file (V², T²): the one of a -cov.fif, or one per epoch of an -epo.fif.
+
+    `picks`: names of channels in the order wanted; for epochs also a type such as "eeg". All channels without it, those
+    marked bad included, as whom they are bad for is private. The covariance of an epoch of T samples is XXᵀ/T, the mean
+    of each channel taken off.
+    """
+    with _open_fif(path, limit) as file:
+        names = _picked(path, file, picks)
+        if _is_covariance(path):
+            matrix = np.asarray(file.data, dtype=np.float64)
+            matrix = np.diag(matrix) if matrix.ndim == 1 else matrix
+            places = [file.ch_names.index(name) for name in names]
+            return matrix[None][:, places][:, :, places]
+        check_size(8 * len(file) * len(names) * len(file.times), limit)
+        data = file.get_data(picks=names, verbose="error")
+        data = data - data.mean(axis=2, keepdims=True)
+        return np.asarray(data @ data.swapaxes(1, 2) / data.shape[2])
+
+
+def fif_channels(path: Path, picks: str | Sequence[str] | None, limit: int) -> list[str]:
+    """The names of the channels that `picks` stands for in this file."""
+    with _open_fif(path, limit) as file:
+        return _picked(path, file, picks)
+
+
+def _is_covariance(path: Path) -> bool:
+    return path.name.lower().endswith(_COVARIANCE)
+
+
+@contextmanager
+def _open_fif(path: Path, limit: int) -> Iterator[Any]:
+    mne = need("mne", "mne", "FIF")
+    if not path.name.lower().endswith((_COVARIANCE, _EPOCHS)):
+        raise ArgumentError(
+            f"the name of a .fif file must end in -cov.fif (a covariance) or -epo.fif (epochs); got {path.name!r}. "
+            "Recordings must be cut into epochs first."
+        )
+    check_size(path.stat().st_size, limit)
+    with decoding(path, "covariances or epochs of MNE"), warnings.catch_warnings():
+        # names that MNE would spell otherwise, and the like
+        warnings.simplefilter("ignore")
+        if _is_covariance(path):
+            yield mne.read_cov(path, verbose="error")
+        else:
+            yield mne.read_epochs(path, proj=False, preload=False, verbose="error")
+
+
+def _picked(path: Path, file: Any, picks: str | Sequence[str] | None) -> list[str]:
+    names = list(file.ch_names)
+    if picks is None:
+        return names
+    if isinstance(picks, str):
+        if _is_covariance(path):
+            raise ArgumentError(
+                f"must be a list of names, as a covariance file knows no types of channels; got {picks!r}.",
+                argument="picks",
+            )
+        types = file.get_channel_types()
+        if picks not in types:
+            listed = ", ".join(map(repr, sorted(set(types))))
+            raise ArgumentError(
+                f"must list names of channels, or be a type, one of {listed}; got {picks!r}.", argument="picks"
+            )
+        return [name for name, kind in zip(names, types, strict=True) if kind == picks]
+    wanted = list(picks)
+    if not wanted or len(set(wanted)) < len(wanted) or not set(wanted) <= set(names):
+        raise ArgumentError(
+            "must name channels that every file has, each once, and at least one is not there. Take the channels "
+            "that all recordings share.",
+            argument="picks",
+        )
+    return wanted

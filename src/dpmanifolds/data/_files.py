@@ -13,17 +13,6 @@ from typing import IO, Any
 from dpmanifolds._validate import shown
 from dpmanifolds.errors import ArgumentError, DPManifoldsError, NotAvailableError
 
-__all__ = [
-    "DEFAULT_LIMIT",
-    "check_size",
-    "checked_path",
-    "chosen_name",
-    "decoding",
-    "need",
-    "read_all",
-    "read_exactly",
-]
-
 DEFAULT_LIMIT = 1 << 32
 _PIECE = 1 << 20
 

@@ -16,8 +16,6 @@ from array_api_compat import is_jax_array
 from dpmanifolds._arrays import Array, like, namespace
 from dpmanifolds.errors import NotOnManifoldError
 
-__all__ = ["LUMINANCE", "NO_CHANGE", "PixelFeatures", "device_descriptors"]
-
 LUMINANCE = (0.299, 0.587, 0.114)
 # a change below 2⁻²⁰ of full scale counts as none: its direction would be read off rounding errors
 NO_CHANGE = 2.0**-20

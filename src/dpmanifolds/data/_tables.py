@@ -29,19 +29,6 @@ from dpmanifolds._validate import choice
 from dpmanifolds.data._files import check_size, decoding, need, read_all
 from dpmanifolds.errors import ArgumentError
 
-__all__ = [
-    "LAYOUTS",
-    "chosen_columns",
-    "columns_from_matrices",
-    "matrices_from_columns",
-    "parquet_columns",
-    "read_parquet",
-    "read_parquet_labels",
-    "read_text_labels",
-    "read_text_table",
-    "text_columns",
-]
-
 _TABLE = "a table of numbers, the same number in every row and none missing"
 
 

@@ -13,8 +13,6 @@ from dpmanifolds.data.descriptors import feature_names
 from dpmanifolds.domains import Domain
 from dpmanifolds.manifolds import SPDLogEuclidean
 
-__all__ = ["DescriptorDomain"]
-
 # where ln²(1+x)/x is largest, and its concave majorant leaves the straight line from 0
 _TOUCH = 3.9215536345675009
 _SLOPE = math.log1p(_TOUCH) ** 2 / _TOUCH

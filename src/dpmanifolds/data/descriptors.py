@@ -25,15 +25,6 @@ from dpmanifolds.errors import ArgumentError, NotOnManifoldError
 from dpmanifolds.records.blocks import cores
 from dpmanifolds.records.source import is_dask, is_dask_bag
 
-__all__ = [
-    "covariance_descriptors",
-    "feature_names",
-    "image_array",
-    "image_descriptors",
-    "lazy_descriptors",
-    "scale_of",
-]
-
 # the features of one block: small enough for the cache, large enough for threads to pay
 BLOCK_BYTES = 1 << 22
 

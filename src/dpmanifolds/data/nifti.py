@@ -18,8 +18,6 @@ from dpmanifolds.data._files import DEFAULT_LIMIT, check_size, checked_path, dec
 from dpmanifolds.data._tables import matrices_from_columns
 from dpmanifolds.errors import ArgumentError
 
-__all__ = ["read_affine", "read_nifti", "read_tensors", "write_nifti"]
-
 _TYPES = {2: "u1", 4: "i2", 8: "i4", 16: "f4", 64: "f8", 256: "i1", 512: "u2", 768: "u4", 1024: "i8", 1280: "u8"}
 
 

@@ -9,8 +9,7 @@ from typing import Any
 import numpy as np
 
 from dpmanifolds._validate import choice, positive_integer, shown
-from dpmanifolds.data._array_files import FileRecords, is_store, open_zarr, read_mat, read_npy, read_npz
-from dpmanifolds.data._fif import read_fif
+from dpmanifolds.data._array_files import FileRecords, is_store, open_zarr, read_fif, read_mat, read_npy, read_npz
 from dpmanifolds.data._files import DEFAULT_LIMIT, checked_path
 from dpmanifolds.data._tables import (
     LAYOUTS,
@@ -27,8 +26,6 @@ from dpmanifolds.data.tps import read_tps
 from dpmanifolds.errors import ArgumentError
 from dpmanifolds.manifolds import Manifold
 from dpmanifolds.manifolds.base import check_manifold
-
-__all__ = ["KINDS", "as_records", "open_store", "read_labels", "read_points", "table_columns"]
 
 KINDS = (
     *(".npy", ".npz", ".mat", ".csv", ".tsv", ".tps", ".nii", ".nii.gz"),

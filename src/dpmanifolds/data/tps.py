@@ -14,8 +14,6 @@ from dpmanifolds._validate import choice, positive_integer
 from dpmanifolds.data._files import DEFAULT_LIMIT, checked_path, decoding, read_all
 from dpmanifolds.errors import ArgumentError
 
-__all__ = ["TpsSpecimens", "read_tps"]
-
 _NOT_A_NUMBER = {"na", "nan", "n/a"}
 
 

@@ -35,23 +35,6 @@ from dpmanifolds.errors import ArgumentError, NotOnManifoldError
 from dpmanifolds.manifolds import Manifold
 from dpmanifolds.privacy import Budget
 
-__all__ = [
-    "LONGEST_STEP",
-    "OUTPUTS",
-    "DescentDetails",
-    "Run",
-    "as_loss",
-    "choose_clip_norm",
-    "clip_point",
-    "is_finite",
-    "manifold_of",
-    "move",
-    "probe_gradients",
-    "return_point",
-    "shorten",
-    "start_domain",
-]
-
 OUTPUTS = ("last", "random", "average", "weighted-average")
 LONGEST_STEP = 1024.0
 """Where a step leaves the range of floating-point numbers, it is shortened from here on."""

@@ -1,7 +1,6 @@
 """The draws of a run: charged once, taken one by one, and saved after each where the run is to survive a crash.
 
 >>> import numpy as np
->>> from dpmanifolds.descent.draws import Charge, paid_draws
 >>> from dpmanifolds.privacy import Guarantee
 >>> charge = Charge(None, None, Guarantee.gaussian(1.0), 3, "descent", {})
 >>> with paid_draws(charge, {"point": np.zeros(1)}) as draws:
@@ -14,6 +13,8 @@ With `state` a run is known to its ledger (`ledger.runs`): each draw is taken th
 are made than were paid for, whatever happens to processes and files. The state holds iterates, which the promise covers
 anyway, a fingerprint of the records and a tag; both are keyed by a secret that stands in the ledger alone. A draw that
 was taken and whose state was not saved may have been seen: it is left out (docs/proofs/descent.md, D6).
+
+The state is a file of public numbers, replaced as a whole at every write and locked while in use.
 """
 
 from __future__ import annotations
@@ -21,21 +22,111 @@ from __future__ import annotations
 import contextlib
 import hashlib
 import hmac
+import json
 import os
 from collections.abc import Iterator
 from dataclasses import dataclass, fields, is_dataclass
+from pathlib import Path
+from types import TracebackType
 from typing import Any
 
+import numpy as np
+
 from dpmanifolds._arrays import to_numpy
+from dpmanifolds._points import has_parts
 from dpmanifolds.descent.records import HeldRecords
-from dpmanifolds.descent.state import StateFile, encode_points
 from dpmanifolds.errors import ArgumentError, BudgetExceededError
 from dpmanifolds.ledger import Ledger, Reservation
 from dpmanifolds.ledger.records import canonical
 from dpmanifolds.ledger.runs import NewRun, PaidRun, find_run
 from dpmanifolds.privacy import Guarantee
 
-__all__ = ["Charge", "Draws", "open_ledger", "paid_draws"]
+_SCHEMA = 2
+
+
+class StateFile:
+    """One run's file: facts, points and the tag that vouches for both."""
+
+    def __init__(self, path: str | os.PathLike[str]) -> None:
+        self.path = Path(path)
+        self._lock: Any = None
+
+    def __enter__(self) -> StateFile:
+        try:
+            self._lock = open(self.path.with_name(self.path.name + ".lock"), "w", encoding="utf-8")
+        except (OSError, ValueError):
+            raise ArgumentError(
+                f"must be a file in a folder that can be written; got {str(self.path)!r}.", argument="state"
+            ) from None
+        # without locks (not a POSIX system) the ledger alone stops a second process, at its first draw
+        with contextlib.suppress(ImportError):
+            import fcntl
+
+            try:
+                fcntl.flock(self._lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            except OSError:
+                self._lock.close()
+                raise ArgumentError(f"another process runs from {self.path}; wait, or use another path.") from None
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self._lock.close()
+
+    def read(self) -> tuple[dict[str, Any], dict[str, Any], str] | None:
+        """What was written last; None where there is no file."""
+        if not self.path.exists():
+            return None
+        try:
+            data = json.loads(self.path.read_text(encoding="utf-8"))
+            if data["schema"] != _SCHEMA:
+                raise KeyError("schema")
+            facts, tag = dict(data["facts"]), str(data["tag"])
+            return facts, {name: _decode(value) for name, value in data["points"].items()}, tag
+        except (ValueError, KeyError, TypeError, AttributeError, RecursionError):
+            raise ArgumentError(
+                f"{self.path} holds no state of a run of this version (those of version 0.1 belong to no ledger, and "
+                "cannot be resumed); use another path."
+            ) from None
+
+    def write(self, facts: dict[str, Any], points: dict[str, Any], tag: str) -> None:
+        """Replace the file; when this returns the new state is on the disk."""
+        data = {"schema": _SCHEMA, "facts": facts, "points": encode_points(points), "tag": tag}
+        fresh = self.path.with_name(self.path.name + ".new")
+        with open(fresh, "w", encoding="utf-8") as file:
+            json.dump(data, file)
+            file.flush()
+            os.fsync(file.fileno())
+        os.replace(fresh, self.path)
+        # the new name must outlive a power failure, too; where folders cannot be opened there is no way to ask for it
+        with contextlib.suppress(PermissionError):
+            folder = os.open(self.path.parent, os.O_RDONLY)
+            try:
+                os.fsync(folder)
+            finally:
+                os.close(folder)
+
+
+def encode_points(points: dict[str, Any]) -> dict[str, Any]:
+    """Points as nested lists of numbers, bit for bit."""
+    return {name: _encode(value) for name, value in points.items()}
+
+
+def _encode(point: Any) -> Any:
+    if has_parts(point):
+        return {"parts": [_encode(part) for part in point]}
+    array = np.asarray(point)
+    if array.dtype.kind == "c":
+        return {"real": array.real.tolist(), "imag": array.imag.tolist()}
+    return {"real": array.tolist()}
+
+
+def _decode(value: Any) -> Any:
+    if "parts" in value:
+        return tuple(_decode(part) for part in value["parts"])
+    array = np.asarray(value["real"], dtype=np.float64)
+    return array + 1j * np.asarray(value["imag"], dtype=np.float64) if "imag" in value else array
 
 
 def open_ledger(ledger: Any, dataset: str | None, state: Any, rng: Any) -> Any:

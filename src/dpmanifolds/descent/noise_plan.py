@@ -39,8 +39,6 @@ from dpmanifolds.privacy.guarantee import ADJACENCIES
 from dpmanifolds.privacy.rounding import float_above
 from dpmanifolds.sums.noisy import NoiseSource
 
-__all__ = ["SAMPLINGS", "DescentPlan", "plan_descent"]
-
 SAMPLINGS = ("poisson", "without-replacement")
 _MOST_STEPS = 10**9
 _PRECISION = 5e-4

@@ -37,8 +37,6 @@ from dpmanifolds.sums.noisy import NoiseSource
 from dpmanifolds.sums.outer import OuterContribution, finest_factor_exponent
 from dpmanifolds.sums.total import ExactSum
 
-__all__ = ["GradientContribution", "NoisyGradient", "OuterGradient", "contribution_at", "exponent_for"]
-
 _SPARE_BITS = 10
 
 

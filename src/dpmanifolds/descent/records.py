@@ -43,8 +43,6 @@ from dpmanifolds.sums.contribution import Contribution
 from dpmanifolds.sums.outer import OuterContribution, sum_outer
 from dpmanifolds.sums.total import ExactSum, _stays, sum_persons, sum_records, tile_size
 
-__all__ = ["HeldRecords", "hold_records"]
-
 ON_INVALID = ("raise", "center")
 _TILE_BYTES = 1 << 17
 _DIGEST = 32

@@ -25,18 +25,6 @@ from dpmanifolds.errors import ArgumentError
 from dpmanifolds.privacy import Budget
 from dpmanifolds.privacy.budget import checked_budget
 
-__all__ = [
-    "ConvexSteps",
-    "GeometricSteps",
-    "PolyakSteps",
-    "SmoothSteps",
-    "StepRule",
-    "StronglyConvexSteps",
-    "curvature_constant",
-    "median_schedule",
-    "step_sizes",
-]
-
 _FIRST = 0.5
 _FINEST = 1e-4
 _COARSEST = 0.1

@@ -49,8 +49,6 @@ from dpmanifolds.privacy import Budget, Guarantee, compose, split
 from dpmanifolds.privacy.budget import checked_budget
 from dpmanifolds.sums.noisy import NoiseSource
 
-__all__ = ["SVRGResult", "private_svrg"]
-
 _LEAST_CLIP = 2.0**-20
 _HALVINGS = 12
 _SHORTER = 64

@@ -14,8 +14,6 @@ import numpy as np
 
 from dpmanifolds._arrays import Array, like, namespace
 
-__all__ = ["Axes", "nearest_in_ellipsoid"]
-
 _ITERATIONS = 16
 _FARTHEST = 2.0**20
 

@@ -11,13 +11,10 @@ import numpy as np
 from dpmanifolds._arrays import Array, eps, is_numpy, namespace, to_numpy
 from dpmanifolds._points import choose_points, has_parts, like_parts
 from dpmanifolds._validate import number_between, positive_number, shown
-from dpmanifolds.domains.domain import Domain
-from dpmanifolds.domains.samples import check_center, check_sample, mean_of_sample
-from dpmanifolds.errors import ArgumentError, RadiusTooLargeError
+from dpmanifolds.domains.domain import Domain, check_center, check_reach, check_sample, mean_of_sample
+from dpmanifolds.errors import ArgumentError
 from dpmanifolds.manifolds import Euclidean, Manifold, Sphere
 from dpmanifolds.manifolds.base import check_manifold
-
-__all__ = ["Ball"]
 
 
 @dataclass(frozen=True, eq=False)
@@ -42,23 +39,12 @@ class Ball(Domain):
 
     def __post_init__(self) -> None:
         center = check_center(self.manifold, self.center)
-        radius = positive_number("radius", self.radius)
-        limit = self.manifold.injectivity_radius
-        if radius >= limit:
-            raise RadiusTooLargeError(
-                f"must be below {limit:.6g} on {self.manifold!r}, where the farthest points from a centre lie; "
-                f"got {radius:.6g}. Use a smaller ball (records outside are clipped to it) or another manifold.",
-                argument="radius",
-            )
+        radius = check_reach(self.manifold, positive_number("radius", self.radius), "radius")
         object.__setattr__(self, "radius", radius)
         object.__setattr__(self, "center", center)
 
     def __repr__(self) -> str:
         return f"Ball({self.manifold!r}, radius={self.radius:.6g})"
-
-    @property
-    def diameter(self) -> float:
-        return 2 * self.radius
 
     def clip(self, points: Array) -> Array:
         """Records beyond the radius move along the geodesic to the centre until they reach it."""

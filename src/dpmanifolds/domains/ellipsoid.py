@@ -23,12 +23,9 @@ from dpmanifolds._arrays import Array, eps, namespace, to_numpy
 from dpmanifolds._points import choose_points, like_parts
 from dpmanifolds._validate import number_between, shown
 from dpmanifolds.domains.axes import Axes
-from dpmanifolds.domains.domain import Domain
-from dpmanifolds.domains.samples import check_center, check_sample, mean_of_sample
-from dpmanifolds.errors import ArgumentError, RadiusTooLargeError
+from dpmanifolds.domains.domain import Domain, check_center, check_reach, check_sample, mean_of_sample
+from dpmanifolds.errors import ArgumentError
 from dpmanifolds.manifolds import Manifold
-
-__all__ = ["Ellipsoid"]
 
 _LONGEST_RATIO = 1e9
 _NOT_ORTHONORMAL = 1e-8
@@ -71,14 +68,7 @@ class Ellipsoid(Domain):
         center = check_center(self.manifold, self.center)
         lengths = self._checked_lengths()
         basis = self._checked_basis(lengths.size)
-        radius = float(np.max(lengths))
-        limit = self.manifold.injectivity_radius
-        if radius >= limit:
-            raise RadiusTooLargeError(
-                f"must be below {limit:.6g} on {self.manifold!r}, where the farthest points from a centre lie; "
-                f"got {radius:.6g}. Use a smaller body: records outside are clipped to it.",
-                argument="axes",
-            )
+        radius = check_reach(self.manifold, float(np.max(lengths)), "axes")
         if self.source is not None and not isinstance(self.source, str):
             raise ArgumentError(
                 f"must be words that say where the body is from; got {shown(self.source)}.", argument="source"
@@ -141,39 +131,29 @@ class Ellipsoid(Domain):
         shortest = float(np.min(self.axes))
         return f"Ellipsoid({self.manifold!r}, {directions} from {shortest:.6g} to {self.radius:.6g}{source})"
 
-    @property
-    def diameter(self) -> float:
-        return 2 * self.radius
-
     def clip(self, points: Array) -> Array:
         """Records outside move to the nearest point of the body, as tangent coordinates at the centre measure it."""
         points = self.manifold.as_points(points)
         center = like_parts(self.center, points)
         coordinates = self.manifold.log_coordinates(center, points)
-        xp = namespace(coordinates)
-        batch = coordinates.shape[:-1]
-        rows = to_numpy(xp.reshape(coordinates, (-1, self.manifold.dim)))
+        nearest, outside = self._nearest(coordinates)
         # a hair inside, so that rounding does not put the record out again
-        inside = (1 - math.sqrt(eps(coordinates)) / 16) * self.body.restore(self.radius * self._whiten(rows))
-        moved = self.manifold.exp_coordinates(center, inside.reshape(*batch, self.manifold.dim))
-        return choose_points(self._outside(coordinates), moved, points)
+        inside = (1 - math.sqrt(eps(coordinates)) / 16) * nearest
+        return choose_points(outside, self.manifold.exp_coordinates(center, inside), points)
 
     def contains(self, points: Array) -> Array:
         points = self.manifold.as_points(points)
-        return ~self._outside(self.manifold.log_coordinates(like_parts(self.center, points), points))
+        return ~self._nearest(self.manifold.log_coordinates(like_parts(self.center, points), points))[1]
 
-    def _outside(self, coordinates: Array) -> Array:
-        """Whether the nearest point of the body is another one, up to rounding."""
+    def _nearest(self, coordinates: Array) -> tuple[np.ndarray, Array]:
+        """Coordinates of the nearest point of the body, and whether that is another one, up to rounding."""
         xp = namespace(coordinates)
-        batch = coordinates.shape[:-1]
-        rows = to_numpy(xp.reshape(coordinates, (-1, self.manifold.dim)))
-        missing = rows - self.body.restore(self.radius * self._whiten(rows))
-        slack = 64 * eps(coordinates) * (self.radius + np.linalg.norm(rows, axis=-1)) * math.sqrt(self.manifold.dim)
-        far = ~(np.linalg.norm(missing, axis=-1) <= slack)
-        return xp.asarray(far.reshape(batch))
-
-    def _whiten(self, rows: np.ndarray) -> np.ndarray:
-        return np.asarray(self.body.whiten(rows / self.radius))
+        batch, dim = coordinates.shape[:-1], self.manifold.dim
+        rows = to_numpy(xp.reshape(coordinates, (-1, dim)))
+        nearest = self.body.restore(self.radius * np.asarray(self.body.whiten(rows / self.radius)))
+        slack = 64 * eps(coordinates) * (self.radius + np.linalg.norm(rows, axis=-1)) * math.sqrt(dim)
+        outside = ~(np.linalg.norm(rows - nearest, axis=-1) <= slack)
+        return nearest.reshape(*batch, dim), xp.asarray(outside.reshape(batch))
 
     @classmethod
     def from_scales(

@@ -12,8 +12,6 @@ from dpmanifolds._points import leaves, like_parts, on_host, taken
 from dpmanifolds.domains.domain import Domain
 from dpmanifolds.errors import ArgumentError
 
-__all__ = ["ValidationReport", "validate"]
-
 
 @dataclass(frozen=True)
 class ValidationReport:

@@ -20,15 +20,19 @@ from dpmanifolds.intrinsic.mechanisms import (
     RiemannianLaplaceMechanism,
 )
 from dpmanifolds.intrinsic.riemannian import (
+    FlatGaussian,
+    FlatLaplace,
     ProductGaussian,
     RiemannianGaussian,
     RiemannianLaplace,
     RiemannianLaw,
+    WrappedGaussian,
+    WrappedLaplace,
+    WrappedLaw,
     gaussian_law,
     laplace_law,
 )
 from dpmanifolds.intrinsic.spd import SPDGaussian, SPDLaplace, largest_laplace_scale
-from dpmanifolds.intrinsic.wrapped import FlatGaussian, FlatLaplace, WrappedGaussian, WrappedLaplace, WrappedLaw
 
 __all__ = [
     "DirectGaussianMechanism",

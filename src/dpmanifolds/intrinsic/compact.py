@@ -40,8 +40,6 @@ from dpmanifolds.privacy.radial import (
     Root,
 )
 
-__all__ = ["RootSystemLaw", "compact_gaussian", "compact_laplace"]
-
 _SMALLEST_ACCEPTANCE = 2e-4
 _PILOT = 1 << 11
 _BLOCK = 1 << 21

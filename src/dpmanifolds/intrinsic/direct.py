@@ -17,10 +17,8 @@ from dpmanifolds.privacy import (
     sensitivity_of_mean_gradient,
 )
 from dpmanifolds.statistics.solver_error import coordinate_rounding, solver_tolerance
-from dpmanifolds.sums.mechanism import Facts
+from dpmanifolds.sums.mechanism import Facts, Mechanism
 from dpmanifolds.sums.wrapped import WrappedGaussianMechanism, WrappedLaplaceMechanism
-
-__all__ = ["DirectGaussianMechanism", "DirectLaplaceMechanism", "frechet_facts", "of_frechet_mean"]
 
 
 def of_frechet_mean(facts: Facts) -> Facts:
@@ -84,8 +82,18 @@ def _as_contained(ball: Ball, dtype: Any) -> Ball:
     return ball if precision < 1e-10 else replace(ball, radius=ball.radius * (1 + 64 * precision))
 
 
+class _Direct(Mechanism):
+    """The same noise on other facts: those of the Fréchet mean, without a lattice."""
+
+    offered_numerics: ClassVar[tuple[str, ...]] = ("rounded",)
+
+    @classmethod
+    def calibrate(cls, facts: Facts, budget: Budget, numerics: str) -> Self:
+        return super().calibrate(of_frechet_mean(facts), budget, numerics)
+
+
 @dataclass(frozen=True, kw_only=True)
-class DirectGaussianMechanism(WrappedGaussianMechanism):
+class DirectGaussianMechanism(_Direct, WrappedGaussianMechanism):
     """The Gaussian on the Fréchet mean as a solver finds it, every rounding charged (Theorem S1w); only by name.
 
     >>> from dpmanifolds import Ball, GaussianDP, Sphere
@@ -97,15 +105,10 @@ class DirectGaussianMechanism(WrappedGaussianMechanism):
 
     name: ClassVar[str] = "direct-gaussian"
     theorem: ClassVar[str] = "S1w and the Gaussian mechanism in R^d (docs/proofs/mechanisms.md, M3, and numerics.md)"
-    offered_numerics: ClassVar[tuple[str, ...]] = ("rounded",)
-
-    @classmethod
-    def calibrate(cls, facts: Facts, budget: Budget, numerics: str) -> Self:
-        return super().calibrate(of_frechet_mean(facts), budget, numerics)
 
 
 @dataclass(frozen=True, kw_only=True)
-class DirectLaplaceMechanism(WrappedLaplaceMechanism):
+class DirectLaplaceMechanism(_Direct, WrappedLaplaceMechanism):
     """The ℓ2-Laplace on the Fréchet mean as a solver finds it, every rounding charged (Theorem S1w); only by name.
 
     >>> from dpmanifolds import Ball, PureDP, Sphere
@@ -117,8 +120,3 @@ class DirectLaplaceMechanism(WrappedLaplaceMechanism):
 
     name: ClassVar[str] = "direct-laplace"
     theorem: ClassVar[str] = "S1w and the Laplace mechanism in R^d (docs/proofs/mechanisms.md, M3, and numerics.md)"
-    offered_numerics: ClassVar[tuple[str, ...]] = ("rounded",)
-
-    @classmethod
-    def calibrate(cls, facts: Facts, budget: Budget, numerics: str) -> Self:
-        return super().calibrate(of_frechet_mean(facts), budget, numerics)

@@ -25,8 +25,6 @@ from dpmanifolds.intrinsic.proposals import LensProposal, ball_proposal, cap_par
 from dpmanifolds.manifolds import Manifold
 from dpmanifolds.noise import as_generator
 
-__all__ = ["ROUNDING", "KNormGradientLaw", "Lift", "acceptance_bound", "lift_by"]
-
 _BLOCK = 1 << 21
 _BATCH = 1 << 14
 _POLISHING_STEPS = 50

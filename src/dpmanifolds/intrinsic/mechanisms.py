@@ -47,8 +47,6 @@ from dpmanifolds.privacy import (
 from dpmanifolds.sums.frames import horizon, point_at
 from dpmanifolds.sums.mechanism import Draw, ExpectedError, Facts, Mechanism, simulated_error
 
-__all__ = ["KNormGradientMechanism", "RiemannianGaussianMechanism", "RiemannianLaplaceMechanism"]
-
 _UP = 1 + 2.0**-49
 # some laws take half a second to set up, and calibration, planning and the draw all need the same one
 _laplace = lru_cache(maxsize=32)(laplace_law)

@@ -38,18 +38,6 @@ from dpmanifolds.noise import LogConcaveSampler, uniform_directions
 from dpmanifolds.noise.log_concave import falls
 from dpmanifolds.privacy.radial import ExponentialKernel, RadialDensity, Root, polar_roots
 
-__all__ = [
-    "BallProposal",
-    "LensProposal",
-    "Peak",
-    "Proposal",
-    "ball_proposal",
-    "cap_part",
-    "cap_share",
-    "collect",
-    "log_sn",
-]
-
 _HALVINGS = 60
 
 

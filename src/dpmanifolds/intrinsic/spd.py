@@ -42,8 +42,6 @@ from dpmanifolds.manifolds import SPDAffineInvariant
 from dpmanifolds.noise import LogConcaveSampler
 from dpmanifolds.privacy.radial import ExponentialKernel, Kernel, LogConcaveIntegral, QuadraticKernel
 
-__all__ = ["SPDGaussian", "SPDLaplace", "largest_laplace_scale"]
-
 _NEGLIGIBLE = 90.0
 _HALVINGS = 30
 _LARGEST_DRIFT = 1e9

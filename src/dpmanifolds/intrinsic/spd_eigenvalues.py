@@ -59,8 +59,6 @@ from dpmanifolds.intrinsic.spd_partition import (
 )
 from dpmanifolds.manifolds._symmetric import from_upper_triangle, upper_triangle
 
-__all__ = ["LARGEST_COST", "Envelope", "Tangents", "cost", "draw_coordinates", "envelope", "tangents"]
-
 LARGEST_COST = 2e4
 """Proposals per draw up to which drawing is practical."""
 

@@ -40,16 +40,6 @@ from scipy import optimize, special
 from dpmanifolds._arrays import sinhc
 from dpmanifolds.errors import NotAvailableError
 
-__all__ = [
-    "available_below",
-    "is_available",
-    "log_mean_jacobian",
-    "log_mean_over_sphere",
-    "log_no_meeting",
-    "no_meeting_slope",
-    "squared_half_sum",
-]
-
 _PFAFFIAN_FROM = 1.0
 _LARGEST_REACH = 45.0
 _LIFT = 2.0**490

@@ -23,8 +23,6 @@ from typing import Any
 from dpmanifolds.errors import LedgerError
 from dpmanifolds.ledger.records import Entry, canonical
 
-__all__ = ["append", "check_pages", "read_log", "transaction"]
-
 _APPLICATION = 0x64706D6C
 _MIGRATIONS: tuple[tuple[str, ...], ...] = (
     (

@@ -45,8 +45,6 @@ from dpmanifolds.ledger.runs import NewRun, Reservation, enter_release, read_run
 from dpmanifolds.privacy import Budget, Guarantee, compose
 from dpmanifolds.privacy.guarantee import ADJACENCIES
 
-__all__ = ["Ledger", "as_ledger"]
-
 
 @dataclass(frozen=True, init=False)
 class Ledger:

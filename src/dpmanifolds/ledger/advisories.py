@@ -14,8 +14,6 @@ from dataclasses import dataclass
 
 from dpmanifolds.privacy import ApproxDP, Budget
 
-__all__ = ["SECOND_USE", "Advisory", "advisories_for"]
-
 _OF_RECORDS = (
     *("mean", "refined mean", "class mean", "class means", "median", "variance", "minimiser", "tangent PCA"),
     *("descent", "svrg"),

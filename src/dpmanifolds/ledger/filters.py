@@ -45,19 +45,6 @@ from dpmanifolds.privacy import Budget, Guarantee
 from dpmanifolds.privacy.budget import KINDS_BY_FILTER, Cost, checked_budget
 from dpmanifolds.privacy.rounding import SUM_SLACK
 
-__all__ = [
-    "FILTERS",
-    "Standing",
-    "add",
-    "charge",
-    "check_delta",
-    "left",
-    "limit_of",
-    "pure_epsilon",
-    "told",
-    "within",
-]
-
 FILTERS = ("auto", *sorted(KINDS_BY_FILTER))
 _NOTHING = (Fraction(0), Fraction(0))
 

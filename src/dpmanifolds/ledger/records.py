@@ -20,19 +20,6 @@ from dpmanifolds.errors import ArgumentError
 from dpmanifolds.ledger.advisories import SECOND_USE, Advisory, advisories_for
 from dpmanifolds.privacy import Budget, Guarantee, compose
 
-__all__ = [
-    "WHOLE",
-    "Dataset",
-    "Entry",
-    "Receipt",
-    "canonical",
-    "guarantee_to_dict",
-    "keyed_fingerprint",
-    "public_parameters",
-    "refuse_reproducible",
-    "text",
-]
-
 WHOLE = "whole"
 _SHORTEST, _LONGEST = 16, hashlib.blake2b.MAX_KEY_SIZE
 

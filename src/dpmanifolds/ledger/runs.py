@@ -38,8 +38,6 @@ from dpmanifolds.ledger import _store
 from dpmanifolds.ledger.records import Entry, Receipt, canonical, public_parameters, refuse_reproducible, text
 from dpmanifolds.privacy import Guarantee
 
-__all__ = ["NewRun", "PaidRun", "Reservation", "enter_release", "find_run", "read_run"]
-
 
 @dataclass(frozen=True)
 class NewRun:

@@ -17,23 +17,6 @@ from dpmanifolds._arrays import Array, log_sinc, namespace, sinc
 from dpmanifolds.errors import ArgumentError
 from dpmanifolds.noise import as_generator
 
-__all__ = [
-    "RootSystem",
-    "arc_ratio",
-    "arsinh_ratio",
-    "capped_exp",
-    "check_gradient",
-    "cos_root",
-    "cosh_root",
-    "default_tolerance",
-    "frame_products",
-    "great_circle",
-    "normal_array",
-    "number_rules",
-    "sinc_root",
-    "sinhc_root",
-]
-
 if TYPE_CHECKING:
     from dpmanifolds.manifolds.base import Manifold
 

@@ -26,8 +26,6 @@ from dpmanifolds.errors import ArgumentError
 if TYPE_CHECKING:
     from dpmanifolds.manifolds.base import Manifold
 
-__all__ = ["call_smoothly", "differentiated_by", "frozen", "guard_methods", "matrix_exponential", "multilinear"]
-
 Method = TypeVar("Method", bound=Callable[..., Any])
 _OF_REAL_NUMBERS = (
     "exp",

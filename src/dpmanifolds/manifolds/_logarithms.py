@@ -30,8 +30,6 @@ from dpmanifolds._points import leaves, map_parts
 from dpmanifolds.manifolds._derivatives import call_smoothly
 from dpmanifolds.manifolds._symmetric import LARGEST_SMALL, log_entries, matrix_form, upper_triangle
 
-__all__ = ["call_each", "largest_spread", "log_triangle", "logs_by_products", "matrix_logs"]
-
 # the squares of Cayley's transform that the polynomial is made for; at 0.8 and below, its powers are well conditioned
 _LARGEST_SQUARE = 0.8
 _BLOCKS = 6

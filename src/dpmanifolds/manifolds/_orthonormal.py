@@ -1,31 +1,26 @@
 """Orthonormal frames and rotations: bases, and exponentials and logarithms that keep their digits.
 
-And reflections that turn the orthogonal complement of a vector into coordinates.
+And reflections that turn the orthogonal complement of a vector into coordinates, and projectors as vectors: symmetric
+or Hermitian matrices without their trace.
+
+>>> traceless_triangle(np.array([[0.5, 0.5], [0.5, 0.5]])).round(6).tolist()
+[0.0, 0.707107]
 """
 
 from __future__ import annotations
 
+import math
+from typing import Any
+
 import numpy as np
 
 from dpmanifolds._arrays import Array, astype_complex, eps, eye, gather, like, namespace, norm, safe_divide, transpose
-from dpmanifolds.manifolds._common import default_tolerance
+from dpmanifolds._validate import positive_integer
+from dpmanifolds.errors import ArgumentError
+from dpmanifolds.manifolds._common import default_tolerance, normal_array
 from dpmanifolds.manifolds._derivatives import call_smoothly
-from dpmanifolds.manifolds._symmetric import matrix_form
-
-__all__ = [
-    "blocks",
-    "complement_to_coordinates",
-    "complete_basis",
-    "coordinates_to_complement",
-    "exp_skew",
-    "log_rotation",
-    "orthonormal_belongs",
-    "orthonormalize",
-    "reflect_to_axis",
-    "rotation_angles",
-    "smooth_polar_factor",
-    "square_root",
-]
+from dpmanifolds.manifolds._symmetric import from_upper_triangle, matrix_form
+from dpmanifolds.manifolds.base import Manifold
 
 
 def blocks(a: Array, b: Array, c: Array, d: Array) -> Array:
@@ -175,3 +170,67 @@ def _column(x: Array, ndim: int) -> Array:
     xp = namespace(x)
     axes = (x.shape[-1], *(1,) * (ndim - x.ndim), *x.shape[:-1])
     return xp.reshape(xp.moveaxis(x, -1, 0), axes)
+
+
+def traceless_triangle(matrix: Array) -> Array:
+    """Orthonormal coordinates of a symmetric or Hermitian matrix less its trace: k(k+1)/2 − 1, or k² − 1 of them.
+
+    Those of the diagonal across (1, …, 1), then √2 times what is above it: real parts, and imaginary ones if there are.
+    """
+    xp = namespace(matrix)
+    k = matrix.shape[-1]
+    rows, columns = np.triu_indices(k, 1)
+    flat = xp.reshape(matrix, (*matrix.shape[:-2], k * k))
+    diagonal, above = gather(flat, np.arange(k) * (k + 1)), math.sqrt(2.0) * gather(flat, rows * k + columns)
+    if not xp.isdtype(matrix.dtype, "complex floating"):
+        return xp.concat([across_ones(diagonal), above], axis=-1)
+    return xp.concat([across_ones(xp.real(diagonal)), xp.real(above), xp.imag(above)], axis=-1)
+
+
+def across_ones(diagonal: Array) -> Array:
+    """Coordinates (..., k − 1) of a vector across (1, …, 1)."""
+    xp = namespace(diagonal)
+    middle = xp.mean(diagonal, axis=-1, keepdims=True)
+    return complement_to_coordinates(xp.ones_like(diagonal), diagonal - middle)
+
+
+def from_traceless_triangle(coordinates: Array, k: int) -> Array:
+    """The symmetric k×k matrix of trace 0 with these coordinates; Hermitian for k² − 1 of them."""
+    xp = namespace(coordinates)
+    diagonal = coordinates_to_complement(like(np.ones(k), coordinates), coordinates[..., : k - 1])
+    pairs = k * (k - 1) // 2
+    above = coordinates[..., k - 1 : k - 1 + pairs]
+    real = from_upper_triangle(xp.concat([diagonal, above], axis=-1), k)
+    if coordinates.shape[-1] == k - 1 + pairs:
+        return real
+    imaginary = from_upper_triangle(xp.concat([0 * diagonal, coordinates[..., k - 1 + pairs :]], axis=-1), k)
+    signs = like(np.triu(np.ones((k, k)), 1) - np.tril(np.ones((k, k)), -1), coordinates)
+    return astype_complex(real) + 1j * astype_complex(signs * imaginary)
+
+
+class OrthonormalFrames(Manifold):
+    """What manifolds share whose points are orthonormal columns (..., n, p), 1 ≤ p < n."""
+
+    _instead = ""
+    """What to take where p = n."""
+
+    def __init__(self, n: int, p: int) -> None:
+        self.n = positive_integer("n", n, at_least=2)
+        self.p = positive_integer("p", p)
+        if self.p >= self.n:
+            name = type(self).__name__
+            raise ArgumentError(f"{name}(n, p) needs 1 ≤ p < n; got n={self.n}, p={self.p}.{self._instead}")
+        self.point_shape = (self.n, self.p)
+
+    @property
+    def parameters(self) -> tuple[Any, ...]:
+        return (self.n, self.p)
+
+    def belongs(self, point: Array, tolerance: float | None = None) -> Array:
+        return orthonormal_belongs(point, tolerance)
+
+    def project(self, point: Array) -> Array:
+        return orthonormalize(point)
+
+    def random_point(self, size: tuple[int, ...] | int = (), *, rng: Any = None) -> Array:
+        return self.project(normal_array(rng, size, self.point_shape))

@@ -12,8 +12,6 @@ from dpmanifolds.errors import NotAvailableError
 from dpmanifolds.manifolds.base import Manifold
 from dpmanifolds.manifolds.product import Product
 
-__all__ = ["pymanopt_manifold"]
-
 
 def pymanopt_manifold(manifold: Manifold) -> Any:
     """`manifold` as one of pymanopt's, for its solvers; NumPy arrays, a `Product` as pymanopt's own product.

@@ -26,19 +26,6 @@ from dpmanifolds._arrays import Array, gather, is_numpy, like, namespace, sinhc,
 from dpmanifolds.errors import NotAvailableError
 from dpmanifolds.manifolds._derivatives import multilinear
 
-__all__ = [
-    "LARGEST_SMALL",
-    "apply_function",
-    "differential",
-    "from_upper_triangle",
-    "jacobi_eigen",
-    "log_difference_quotient",
-    "log_entries",
-    "matrix_form",
-    "sinhc_quotient",
-    "upper_triangle",
-]
-
 
 @cache
 def _triangle_positions(k: int) -> tuple[np.ndarray, np.ndarray]:

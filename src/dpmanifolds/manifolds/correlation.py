@@ -18,8 +18,6 @@ from dpmanifolds.manifolds.euclidean import FlatManifold
 from dpmanifolds.manifolds.linearization import FlatSums
 from dpmanifolds.manifolds.spd_log_euclidean import SPDLogEuclidean
 
-__all__ = ["Correlation"]
-
 _MOST_ROUNDS = 60
 _FEW_ROUNDS = 24
 

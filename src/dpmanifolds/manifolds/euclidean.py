@@ -14,8 +14,6 @@ from dpmanifolds.manifolds._common import check_gradient, normal_array
 from dpmanifolds.manifolds.base import Manifold
 from dpmanifolds.manifolds.linearization import FlatSums, weighted_sum
 
-__all__ = ["Euclidean", "FlatManifold"]
-
 
 class FlatManifold(Manifold):
     """A space that a global chart maps isometrically onto R^dim.

@@ -36,8 +36,6 @@ from dpmanifolds.manifolds._derivatives import differentiated_by
 from dpmanifolds.manifolds.base import Manifold
 from dpmanifolds.manifolds.linearization import Linearization, around_direction, taylor_sums, weighted_sum
 
-__all__ = ["Hyperbolic"]
-
 
 class Hyperbolic(Manifold):
     """H^d of curvature −κ: points (x₀, x̄) in R^(1+d) with x₀ = √(1/κ + |x̄|²), the time-like coordinate first.

@@ -29,22 +29,6 @@ from dpmanifolds.errors import ArgumentError, ConvergenceError
 if TYPE_CHECKING:
     from dpmanifolds.manifolds.base import Manifold
 
-__all__ = [
-    "FlatSums",
-    "HessianBlock",
-    "Linearization",
-    "around_direction",
-    "certificate_step",
-    "first_order",
-    "identity_plus",
-    "linearize_by_average",
-    "no_center",
-    "outer_sum",
-    "spread_weights",
-    "taylor_sums",
-    "weighted_sum",
-]
-
 
 class HessianBlock:
     """What one block keeps of its pass: the Hessian as an operator."""

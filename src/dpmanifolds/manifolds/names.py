@@ -21,8 +21,6 @@ from dpmanifolds.errors import ArgumentError
 if TYPE_CHECKING:
     from dpmanifolds.manifolds.base import Manifold
 
-__all__ = ["manifold_from_json", "manifold_from_name", "register", "typed_examples", "typed_families"]
-
 _CLASSES: dict[str, type[Manifold]] = {}
 _TYPED: dict[str, type[Manifold]] = {}
 _ORDER = ("spd", "correlation", "sphere", "hyperbolic", "shapes", "euclidean", "rotations", "grassmann")

@@ -30,13 +30,12 @@ from dpmanifolds.manifolds._derivatives import differentiated_by
 from dpmanifolds.manifolds._orthonormal import (
     complement_to_coordinates,
     coordinates_to_complement,
+    from_traceless_triangle,
     reflect_to_axis,
+    traceless_triangle,
 )
-from dpmanifolds.manifolds._projectors import from_traceless_triangle, traceless_triangle
 from dpmanifolds.manifolds.base import Manifold
 from dpmanifolds.manifolds.linearization import Linearization, around_direction, first_order, outer_sum, spread_weights
-
-__all__ = ["PlanarShapes"]
 
 
 class PlanarShapes(Manifold):

@@ -17,8 +17,6 @@ from dpmanifolds.manifolds._common import check_gradient
 from dpmanifolds.manifolds.base import Manifold
 from dpmanifolds.manifolds.names import manifold_from_json
 
-__all__ = ["Power", "Product"]
-
 
 def _product_curvature(bounds: list[tuple[float, float]]) -> tuple[float, float]:
     """Planes across two factors are flat."""

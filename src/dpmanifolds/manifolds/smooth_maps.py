@@ -15,8 +15,6 @@ from dpmanifolds.manifolds.base import Manifold
 from dpmanifolds.manifolds.euclidean import FlatManifold
 from dpmanifolds.manifolds.names import manifold_from_json
 
-__all__ = ["SmoothMaps"]
-
 
 class SmoothMaps(FlatManifold):
     """Maps x of points of a flat manifold on a grid of voxels, up to what is rough in them.

@@ -20,17 +20,6 @@ from dpmanifolds.manifolds._logarithms import matrix_logs
 from dpmanifolds.manifolds._symmetric import apply_function, from_upper_triangle, log_entries
 from dpmanifolds.manifolds.base import Manifold
 
-__all__ = [
-    "SPD",
-    "SPDBase",
-    "log_near_diagonal",
-    "log_summary",
-    "not_positive",
-    "positive_eigen",
-    "positive_log_entries",
-    "positive_matrix_logs",
-]
-
 METRICS = ("affine-invariant", "log-euclidean", "log-cholesky")
 
 

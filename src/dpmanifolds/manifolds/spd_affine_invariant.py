@@ -44,8 +44,6 @@ from dpmanifolds.manifolds.spd import (
     positive_log_entries,
 )
 
-__all__ = ["SPDAffineInvariant"]
-
 _PIECE_BYTES = 320_000
 
 

@@ -14,8 +14,6 @@ from dpmanifolds.manifolds.euclidean import FlatManifold
 from dpmanifolds.manifolds.linearization import FlatSums, weighted_sum
 from dpmanifolds.manifolds.spd import SPDBase, not_positive
 
-__all__ = ["SPDLogCholesky"]
-
 _CELLS = 64
 
 

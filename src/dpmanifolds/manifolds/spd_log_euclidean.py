@@ -26,8 +26,6 @@ from dpmanifolds.manifolds.euclidean import FlatManifold
 from dpmanifolds.manifolds.linearization import FlatSums, weighted_sum
 from dpmanifolds.manifolds.spd import SPDBase, log_summary, positive_log_entries, positive_matrix_logs
 
-__all__ = ["SPDLogEuclidean"]
-
 
 class SPDLogEuclidean(SPDBase, FlatManifold):
     """SPD(k) with ρ(p,q) = ‖logm p − logm q‖: the matrix logarithm is an isometry onto the symmetric matrices.

@@ -28,19 +28,18 @@ from dpmanifolds.manifolds._common import RootSystem, normal_array
 from dpmanifolds.manifolds._derivatives import differentiated_by, frozen, matrix_exponential
 from dpmanifolds.manifolds._orthonormal import (
     exp_skew,
+    from_traceless_triangle,
     log_rotation,
     orthonormal_belongs,
     orthonormalize,
     rotation_angles,
     smooth_polar_factor,
     square_root,
+    traceless_triangle,
 )
-from dpmanifolds.manifolds._projectors import from_traceless_triangle, traceless_triangle
 from dpmanifolds.manifolds._symmetric import matrix_form
 from dpmanifolds.manifolds.base import Manifold
 from dpmanifolds.manifolds.linearization import HessianBlock, Linearization, first_order, no_center, spread_weights
-
-__all__ = ["SpecialOrthogonal"]
 
 
 class SpecialOrthogonal(Manifold):

@@ -29,8 +29,6 @@ from dpmanifolds.manifolds.linearization import (
     weighted_sum,
 )
 
-__all__ = ["Sphere"]
-
 _LARGEST_DENSE = 16
 
 

@@ -7,9 +7,8 @@
 True
 """
 
-from dpmanifolds.noise.directions import uniform_directions
 from dpmanifolds.noise.exact import RoundedGaussian, RoundedLaplace
-from dpmanifolds.noise.generators import as_generator, secure_generator
+from dpmanifolds.noise.generators import as_generator, secure_generator, uniform_directions
 from dpmanifolds.noise.lattice import LatticeGaussian, LatticeLaplace
 from dpmanifolds.noise.log_concave import LogConcaveSampler
 

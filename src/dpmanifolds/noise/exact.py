@@ -29,19 +29,6 @@ from dpmanifolds.errors import ArgumentError
 from dpmanifolds.noise.exact_arithmetic import BitStream, Tape, minus_log
 from dpmanifolds.noise.generators import as_generator
 
-__all__ = [
-    "NormalPair",
-    "RoundedGaussian",
-    "RoundedLaplace",
-    "Scale",
-    "draw_rounded",
-    "exact_sigma",
-    "ratio_up",
-    "rational",
-    "saturated_sum",
-    "whole_steps",
-]
-
 Scale: TypeAlias = float | Fraction
 """Any rational number; a float is the binary fraction that it is."""
 

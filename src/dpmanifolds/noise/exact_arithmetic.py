@@ -17,8 +17,6 @@ from typing import TypeAlias
 
 import numpy as np
 
-__all__ = ["BitStream", "Tape", "minus_log"]
-
 Tape: TypeAlias = Callable[[int], int]
 """tape(n): the next n bits of one endless string of fair bits, as an integer below 2^n."""
 

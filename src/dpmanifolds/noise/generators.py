@@ -17,8 +17,6 @@ from randomgen import ChaCha
 
 from dpmanifolds.errors import ArgumentError
 
-__all__ = ["SecureChaCha", "SecureGenerator", "as_generator", "secure_generator"]
-
 _local = threading.local()
 _ROUNDS = 20
 _live: weakref.WeakSet[SecureChaCha] = weakref.WeakSet()
@@ -133,3 +131,19 @@ def _rekey_all() -> None:
 
 if hasattr(os, "register_at_fork"):
     os.register_at_fork(after_in_child=_rekey_all)
+
+
+def uniform_directions(count: int, dim: int, rng: np.random.Generator) -> np.ndarray:
+    """`count` independent, uniformly distributed unit vectors of R^dim, as rows.
+
+    >>> import numpy as np
+    >>> from dpmanifolds.noise import uniform_directions
+    >>> bool(np.allclose(np.linalg.norm(uniform_directions(4, 3, np.random.default_rng(0)), axis=1), 1))
+    True
+    """
+    draws = rng.standard_normal((count, dim))
+    lengths = np.linalg.norm(draws, axis=1)
+    # a row of exact zeros (probability about 2^-52 for dim 1) has no direction: take the first axis
+    draws[lengths == 0, 0] = 1.0
+    lengths[lengths == 0] = 1.0
+    return np.asarray(draws / lengths[:, None])

@@ -34,8 +34,6 @@ from dpmanifolds.noise.exact import exact_sigma, saturated_sum, whole_steps
 from dpmanifolds.noise.exact_arithmetic import BitStream
 from dpmanifolds.noise.generators import as_generator
 
-__all__ = ["LatticeGaussian", "LatticeLaplace", "bernoulli_exp", "discrete_gaussian", "discrete_laplace"]
-
 _LARGEST_scale = 2.0**52
 _features = Lock()
 

@@ -10,8 +10,6 @@ import numpy as np
 
 from dpmanifolds.errors import ConvergenceError
 
-__all__ = ["LogConcaveSampler", "falls"]
-
 Function: TypeAlias = Callable[[np.ndarray], np.ndarray]
 
 _SLACK = 1e-9

@@ -18,8 +18,6 @@ from scipy import special
 from dpmanifolds._validate import checked_order, checked_probabilities, float_or_array, positive_number
 from dpmanifolds.errors import ScaleOutOfRangeError
 
-__all__ = ["GaussianNorm", "LaplaceNorm", "checked_scale"]
-
 _SMALLEST_SCALE, _LARGEST_SCALE = 1e-100, 1e100
 
 

@@ -45,8 +45,6 @@ from dpmanifolds.noise.exact import NormalPair, Scale, draw_rounded, exact_sigma
 from dpmanifolds.noise.exact_arithmetic import BitStream
 from dpmanifolds.noise.generators import as_generator
 
-__all__ = ["SymmetricGaussian", "SymmetricLaplace", "WishartDifference", "exact_gram", "whole_matrix"]
-
 _START = 96
 _WIDTH = 4
 

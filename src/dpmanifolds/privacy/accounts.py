@@ -24,19 +24,6 @@ from dpmanifolds.privacy.rounding import float_above, root_above
 from dpmanifolds.privacy.terms import ApproxTerm, GaussianTerm, PureTerm, Term, ZcdpTerm
 from dpmanifolds.privacy.tilted_grid import TailLaw
 
-__all__ = [
-    "Account",
-    "composed_grid",
-    "is_exact",
-    "reading_points",
-    "simple_accounts",
-    "tail_law",
-    "total_mu",
-    "total_pure",
-    "total_renyi",
-    "total_rho",
-]
-
 _TAIL = 1e-14
 _FINENESS = 0.01
 _SMALL_GRID = 2**14

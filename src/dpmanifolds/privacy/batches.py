@@ -35,18 +35,6 @@ from dpmanifolds.privacy.conversions import log_delta_upper
 from dpmanifolds.privacy.rounding import down, float_above, up
 from dpmanifolds.privacy.terms import Term, laplace_profile, within_floats
 
-__all__ = [
-    "SubsampledGaussianTerm",
-    "SubsampledLaplaceTerm",
-    "TruncatedGaussianTerm",
-    "add_profile",
-    "fixed_size_profile",
-    "log_profile_upper",
-    "poisson_profile",
-    "remove_profile",
-    "subsampled_renyi",
-]
-
 _RELATIVE = 2.0**-44
 _MARGIN = 120.0
 _UNDERFLOW = 1e-280

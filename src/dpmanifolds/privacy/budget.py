@@ -29,21 +29,6 @@ if TYPE_CHECKING:
     from dpmanifolds.privacy.guarantee import Guarantee
     from dpmanifolds.privacy.terms import Term
 
-__all__ = [
-    "KINDS",
-    "KINDS_BY_FILTER",
-    "NOTHING",
-    "Budget",
-    "Cost",
-    "budget_of",
-    "checked_budget",
-    "checked_kind",
-    "order",
-    "spendable",
-    "split",
-    "told",
-]
-
 _LARGEST = 700.0
 _LARGEST_ORDER = 1e100
 NOTHING = 2.0**-1022

@@ -52,8 +52,6 @@ from dpmanifolds.privacy.terms import ApproxTerm, GaussianTerm, PureTerm, Term, 
 if TYPE_CHECKING:
     from dpmanifolds.privacy.guarantee import Guarantee
 
-__all__ = ["ApproxDP", "GaussianDP", "PureDP", "RenyiDP", "ZeroConcentratedDP", "convert"]
-
 
 @dataclass(frozen=True)
 class PureDP(Budget):

@@ -26,17 +26,6 @@ from dpmanifolds.privacy.guarantee import Guarantee
 from dpmanifolds.privacy.l2_laplace import LEAST_SHIFT, MOST_DIMENSIONS
 from dpmanifolds.privacy.rounding import up
 
-__all__ = [
-    "affordable_epsilon",
-    "affordable_mu",
-    "affordable_rho",
-    "affordable_shift",
-    "gaussian_sigma",
-    "laplace_scale",
-    "largest_affordable",
-]
-
-
 _HALVINGS = 60
 _LARGEST, _SMALLEST = 700.0, 2.0**-60
 

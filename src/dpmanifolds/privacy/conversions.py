@@ -26,31 +26,8 @@ import numpy as np
 from numpy.typing import ArrayLike
 from scipy import optimize, special
 
-from dpmanifolds._validate import like_input, non_negative_epsilons, positive_number, probability
+from dpmanifolds._validate import float_or_array, non_negative_epsilons, positive_number, probability
 from dpmanifolds.privacy.rounding import ULP, down, float_above, up
-
-__all__ = [
-    "best_order",
-    "delta_of_mu",
-    "epsilon_of_mu",
-    "epsilon_of_renyi",
-    "epsilon_of_zcdp",
-    "laplace_renyi",
-    "laplace_rho",
-    "log_delta_of_zcdp",
-    "log_delta_upper",
-    "log_gaussian_delta",
-    "mu_for",
-    "mu_of_laplace",
-    "mu_of_pure",
-    "mu_of_pure_copies",
-    "pure_renyi",
-    "relative_error",
-    "renyi_of_rho",
-    "renyi_within",
-    "rho_of_mu",
-    "rho_of_pure",
-]
 
 _NODES, _WEIGHTS = np.polynomial.legendre.leggauss(12)
 _SMALL_MU = 0.25
@@ -120,7 +97,7 @@ def delta_of_mu(mu: float, epsilon: ArrayLike) -> Any:
     0.126936737507
     """
     mu = positive_number("mu", mu)
-    return like_input(np.exp(log_delta_upper(mu, non_negative_epsilons(epsilon))))
+    return float_or_array(np.exp(log_delta_upper(mu, non_negative_epsilons(epsilon))))
 
 
 def epsilon_of_mu(mu: float, delta: float) -> float:

@@ -34,8 +34,6 @@ from dpmanifolds.privacy.loss_pair import (
 from dpmanifolds.privacy.radial import RadialDensity, gaussian_radius
 from dpmanifolds.privacy.rounding import ULP
 
-__all__ = ["HyperbolicLimitPair", "HyperbolicPair", "ModelSpace", "SpherePair", "model_space"]
-
 _RULE = LogIntegrals(136)
 _ROUNDING = 2e-13
 _LOG_THIRD = math.log(1 / 3)

@@ -28,7 +28,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 from scipy import special
 
-from dpmanifolds._validate import choice, like_input, non_negative_epsilons, positive_integer, probability
+from dpmanifolds._validate import choice, float_or_array, non_negative_epsilons, positive_integer, probability
 from dpmanifolds.errors import ArgumentError, NotAvailableError, ScaleOutOfRangeError
 from dpmanifolds.privacy import accounts
 from dpmanifolds.privacy.budget import Budget, checked_budget, order, told
@@ -49,8 +49,6 @@ from dpmanifolds.privacy.terms import (
     term_from_dict,
 )
 from dpmanifolds.privacy.tilted_grid import TailLaw
-
-__all__ = ["ADJACENCIES", "Guarantee", "compose", "records_moved"]
 
 ADJACENCIES = ("replace-one", "add-remove-one")
 """What neighbours differ in: one record of a public number, or one record more or less."""
@@ -186,7 +184,7 @@ class Guarantee:
         if not accounts.is_exact(self.terms):
             by_direction = [self._delta_by_grid(values, np.asarray(bound), backward=way) for way in self._directions]
             bound = np.maximum.reduce(by_direction)
-        return like_input(np.asarray(bound))
+        return float_or_array(np.asarray(bound))
 
     @property
     def _directions(self) -> tuple[bool, ...]:
@@ -237,13 +235,13 @@ class Guarantee:
         if not np.all((levels >= 0) & (levels <= 1)):
             raise ArgumentError(f"alpha must be from 0 to 1; got {alpha!r}.")
         if all(term.is_gaussian for term in self.terms):
-            return like_input(np.asarray(down(special.ndtr(-special.ndtri(levels) - self.as_gaussian().mu), 43)))
+            return float_or_array(np.asarray(down(special.ndtr(-special.ndtri(levels) - self.as_gaussian().mu), 43)))
         epsilon = accounts.reading_points(self.terms, min(self.epsilon(1e-9), 700.0))
         miss = 1 - np.asarray(self.delta(epsilon))
         lines = [miss - np.exp(epsilon) * level for level in levels.ravel()]
         mirrored = [np.exp(-epsilon) * (miss - level) for level in levels.ravel()]
         best = [max(float(np.max(a)), float(np.max(b)), 0.0) for a, b in zip(lines, mirrored, strict=True)]
-        return like_input(np.reshape(best, levels.shape))
+        return float_or_array(np.reshape(best, levels.shape))
 
     def total_pure(self) -> float | None:
         """Σε; None where a term has an unbounded loss."""

@@ -32,8 +32,6 @@ from dpmanifolds.privacy.loss_pair import BATCH, LogIntegrals, LossPair, LossTai
 from dpmanifolds.privacy.rounding import ULP
 from dpmanifolds.privacy.terms import LARGEST_INTERVAL, Term
 
-__all__ = ["LEAST_SHIFT", "MOST_DIMENSIONS", "L2LaplacePair", "L2LaplaceTerm"]
-
 _RULE = LogIntegrals(136)
 _LEAST = 2.0**-1074
 MOST_DIMENSIONS = 10**6

@@ -33,16 +33,6 @@ from dpmanifolds.privacy.loss_grid import sums_ahead
 from dpmanifolds.privacy.rounding import ULP, float_above, root_above, up
 from dpmanifolds.privacy.terms import Term
 
-__all__ = [
-    "DiscreteGaussianTerm",
-    "DiscreteLaplaceTerm",
-    "LatticeGaussianPair",
-    "discrete_laplace_profile",
-    "lattice_gaussian_pair",
-    "mu_of_discrete_gaussian",
-]
-
-
 _LARGEST_SUMMED = 4096.0
 """The largest σ for which the sum over the lattice is worked out; beyond, μ is exact to 1e−6 of itself."""
 _REACH = 40

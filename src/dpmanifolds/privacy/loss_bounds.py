@@ -16,8 +16,6 @@ from scipy.special import log_ndtr
 from dpmanifolds.errors import ConvergenceError
 from dpmanifolds.privacy.loss_pair import LossPair, probit_of_log, probits, shrink
 
-__all__ = ["certified_supremum", "renyi_divergence", "supremum"]
-
 _Function = Callable[[np.ndarray], np.ndarray]
 _DEGREE = 20
 _ANGLES = np.linspace(0.0, np.pi, _DEGREE + 1)

@@ -29,19 +29,6 @@ import numpy as np
 
 from dpmanifolds.privacy.rounding import ULP
 
-__all__ = [
-    "LossGrid",
-    "compose_grids",
-    "connect_dots",
-    "convolve",
-    "first_below",
-    "from_profile",
-    "nodes_around",
-    "power",
-    "sums_ahead",
-    "where_below",
-]
-
 _FEW = 64
 _NOT_CONVEX = 1e-6
 

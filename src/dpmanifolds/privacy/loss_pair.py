@@ -16,21 +16,6 @@ from typing import NamedTuple
 import numpy as np
 from scipy.special import betainc, betaln, erf, log_ndtr, ndtri_exp
 
-__all__ = [
-    "BATCH",
-    "CirclePair",
-    "FlatPair",
-    "LogIntegrals",
-    "LossPair",
-    "LossTails",
-    "log_direction_shares",
-    "log_normal_interval",
-    "probit_of_log",
-    "probits",
-    "shrink",
-    "tail_on_spheres",
-]
-
 BATCH = 481
 """How many thresholds are integrated at once."""
 _NODES, _WEIGHTS = np.polynomial.legendre.leggauss(20)

@@ -16,17 +16,6 @@ from dpmanifolds.manifolds import Manifold
 from dpmanifolds.noise import LogConcaveSampler
 from dpmanifolds.noise.log_concave import Function, falls
 
-__all__ = [
-    "ExponentialKernel",
-    "Kernel",
-    "LogConcaveIntegral",
-    "QuadraticKernel",
-    "RadialDensity",
-    "Root",
-    "gaussian_radius",
-    "polar_roots",
-]
-
 _NODES, _WEIGHTS = np.polynomial.legendre.leggauss(20)
 # the small ones find a bend of h close to the mode that is much narrower than the whole
 _LEVELS = np.concatenate([2.0 ** -np.arange(45, 0, -4), np.arange(2, 14) ** 2 / 2])

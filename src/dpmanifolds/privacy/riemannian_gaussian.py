@@ -31,7 +31,7 @@ from scipy.optimize import brentq
 
 from dpmanifolds._validate import (
     choice,
-    like_input,
+    float_or_array,
     non_negative_epsilons,
     positive_integer,
     positive_number,
@@ -46,8 +46,6 @@ from dpmanifolds.privacy.loss_grid import where_below
 from dpmanifolds.privacy.loss_pair import FlatPair, LossPair, LossTails
 from dpmanifolds.privacy.rounding import float_above, up
 from dpmanifolds.privacy.terms import Term
-
-__all__ = ["RiemannianGaussianProfile", "RiemannianGaussianTerm", "gaussian_dp_mu", "sigma_for_mu"]
 
 _LOG_ROUNDING = 4e-15
 _LEAST = 2.0**-1074
@@ -130,13 +128,13 @@ class RiemannianGaussianProfile:
 
     def delta(self, epsilon: ArrayLike) -> Any:
         """δ(ε), the smallest δ for which the release is (ε, δ)-DP: a float for a number, an array for an array."""
-        return like_input(self._delta(non_negative_epsilons(epsilon), upper=False))
+        return float_or_array(self._delta(non_negative_epsilons(epsilon), upper=False))
 
     def delta_upper(self, epsilon: ArrayLike) -> Any:
         """δ(ε) plus the bound of its numerical error: never below the truth."""
         # the largest loss is itself rounded: a slightly smaller ε has a larger δ
         lower = non_negative_epsilons(epsilon) * (1 - 1e-14)
-        return like_input(self._delta(lower, upper=True))
+        return float_or_array(self._delta(lower, upper=True))
 
     def epsilon(self, delta: float) -> float:
         """The smallest ε ≥ 0, to 1e−12 relative and rounded up, for which the release is (ε, δ)-DP."""

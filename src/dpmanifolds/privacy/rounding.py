@@ -19,19 +19,6 @@ import math
 from fractions import Fraction
 from typing import Any
 
-__all__ = [
-    "SUM_SLACK",
-    "ULP",
-    "down",
-    "float_above",
-    "float_below",
-    "keeps",
-    "keeps_as_sum",
-    "root_above",
-    "root_below",
-    "up",
-]
-
 ULP = 2.0**-52
 _BITS = 46
 SUM_SLACK = 1e-12

@@ -27,15 +27,6 @@ from dpmanifolds.errors import ArgumentError, RadiusTooLargeError
 from dpmanifolds.privacy.guarantee import ADJACENCIES
 from dpmanifolds.privacy.rounding import up
 
-__all__ = [
-    "Sensitivity",
-    "sensitivity_of_flat_mean",
-    "sensitivity_of_mean",
-    "sensitivity_of_mean_at_center",
-    "sensitivity_of_mean_gradient",
-    "sensitivity_of_variance",
-]
-
 _PROVEN = "P"
 _CERTIFIED = "P (certified)"
 _BITS = 49

@@ -23,8 +23,6 @@ from dpmanifolds.privacy.guarantee import Guarantee, records_moved
 from dpmanifolds.privacy.rounding import down, float_above, up
 from dpmanifolds.privacy.terms import GaussianTerm, LaplaceTerm, Term
 
-__all__ = ["fixed_size_descent", "full_batch_descent", "poisson_descent"]
-
 _LAWS = ("gaussian", "laplace")
 
 

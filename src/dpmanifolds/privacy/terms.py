@@ -37,20 +37,6 @@ from dpmanifolds.privacy.conversions import (
 from dpmanifolds.privacy.loss_grid import LossGrid, from_profile, nodes_around, where_below
 from dpmanifolds.privacy.rounding import up
 
-__all__ = [
-    "LARGEST_INTERVAL",
-    "ApproxTerm",
-    "GaussianTerm",
-    "LaplaceTerm",
-    "ProfileTerm",
-    "PureTerm",
-    "Term",
-    "ZcdpTerm",
-    "laplace_profile",
-    "term_from_dict",
-    "within_floats",
-]
-
 LARGEST_INTERVAL = 700.0
 _LEAST, _MOST = 1e-100, 1e100
 _MOST_CELLS = 2**21

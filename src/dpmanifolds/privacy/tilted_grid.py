@@ -32,8 +32,6 @@ from scipy import fft, optimize
 from dpmanifolds.privacy.loss_grid import LossGrid, first_below
 from dpmanifolds.privacy.rounding import ULP, up
 
-__all__ = ["TailLaw", "TiltedLaw"]
-
 _COARSE = 2048
 _LARGEST_TILT = 1e7
 _SEARCH = (-12.0, math.log(_LARGEST_TILT))

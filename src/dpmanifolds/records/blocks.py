@@ -12,17 +12,6 @@ from typing import Any, TypeVar
 
 import numpy as np
 
-__all__ = [
-    "LARGEST_BLOCK",
-    "block_size",
-    "cores",
-    "evenly",
-    "is_tiny",
-    "ordered_map",
-    "slabs_of",
-    "total_of",
-]
-
 Item = TypeVar("Item")
 Partial = TypeVar("Partial")
 

@@ -26,8 +26,6 @@ from dpmanifolds.manifolds import Manifold
 from dpmanifolds.records.blocks import block_size, is_tiny, ordered_map, total_of
 from dpmanifolds.records.source import Merge, Part, Source, is_dask, leading_axes
 
-__all__ = ["DaskSource", "array_source", "bag_source", "joint_source"]
-
 State = TypeVar("State")
 Form = Callable[[Any], Array]
 _FAN_IN = 8

@@ -21,8 +21,6 @@ import numpy as np
 
 from dpmanifolds.errors import ArgumentError
 
-__all__ = ["Persons", "label_array", "persons_of"]
-
 _KINDS = "biufSUOmM"
 
 

@@ -13,8 +13,6 @@ from dpmanifolds.errors import ArgumentError, NotOnManifoldError
 from dpmanifolds.manifolds import Manifold
 from dpmanifolds.manifolds.base import check_manifold
 
-__all__ = ["check_block", "record_array", "record_weights"]
-
 
 def record_array(manifold: Manifold, points: Any) -> Array:
     """`points` as an array (n, *point_shape) with at least one record."""

@@ -35,20 +35,6 @@ from dpmanifolds.records.blocks import (
     total_of,
 )
 
-__all__ = [
-    "ArraySource",
-    "BlockSource",
-    "Merge",
-    "Part",
-    "Source",
-    "is_dask",
-    "is_dask_bag",
-    "is_sliceable_file",
-    "leading_axes",
-    "record_form",
-    "source_of",
-]
-
 State = TypeVar("State")
 Part = Callable[[int, int, Array], State]
 """(number of the block, number of its first record, the block as it was read) → what is summed."""

@@ -24,7 +24,7 @@ import numpy as np
 from dpmanifolds._arrays import Array
 from dpmanifolds._points import host
 from dpmanifolds.domains import Ball, Ellipsoid
-from dpmanifolds.domains.samples import check_sample, mean_of_sample
+from dpmanifolds.domains.domain import check_sample, mean_of_sample
 from dpmanifolds.errors import ArgumentError, NotOnManifoldError
 from dpmanifolds.manifolds import Euclidean, Manifold
 from dpmanifolds.releases.release import Release

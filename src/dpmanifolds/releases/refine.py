@@ -145,10 +145,6 @@ def _shares(budget: Budget, rounds: int) -> list[float]:
     return [*shares, 1 - math.fsum(shares)]
 
 
-def _counts(request: Request, part: Budget, unit: int) -> CountsNoise:
-    return counts_noise(_EDGES, part, request.unit, unit=unit, adjacency=request.adjacency)
-
-
 @lru_cache(maxsize=256)
 def _least_deviation(budget: Budget, adjacency: str) -> float:
     """Of a noisy count, over all ways to cut the budget."""
@@ -175,7 +171,7 @@ def _best_rounds(request: Request, n: int, rounds: int, unit: int) -> _Rounds:
     shares = _shares(request.budget, rounds)
 
     def plan(*way: Budget) -> _Rounds:
-        noise = _counts(request, way[0], unit)
+        noise = request.counts(_EDGES, way[0], unit)
         rough = replace(request, steps=1)
         last = len(way) - 1
         plans = tuple((request if number == last else rough).plan(n, way[number]) for number in range(rounds, len(way)))

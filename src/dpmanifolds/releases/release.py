@@ -27,6 +27,7 @@ from dpmanifolds.errors import ArgumentError, DPManifoldsError, NoiseExceedsDoma
 from dpmanifolds.manifolds import Manifold
 from dpmanifolds.privacy import Budget, Guarantee, Sensitivity
 from dpmanifolds.releases.population import SpreadNoise
+from dpmanifolds.releases.sites import SitesPart
 from dpmanifolds.releases.written import domain_from_json, domain_to_json, point_from_json, point_to_json
 from dpmanifolds.sums import Draw, ExpectedError, Mechanism
 from dpmanifolds.sums.public import PublicPart
@@ -105,6 +106,8 @@ class Release:
     """What a public sample contributed, where there was one."""
     spread: SpreadNoise | None = None
     """What noise is on a spread that was released with the mean, where one was: behind it in `coordinates`."""
+    sites: SitesPart | None = None
+    """Who took part, where the records were those of several sites."""
     version: str = field(default_factory=_this_version)
     """Of the package that made it."""
 
@@ -233,6 +236,7 @@ class Release:
             "descent": None if self.descent is None else asdict(self.descent),
             "public": None if self.public is None else asdict(self.public),
             "spread": None if self.spread is None else asdict(self.spread),
+            "sites": None if self.sites is None else self.sites.to_dict(),
         }
 
     @classmethod
@@ -288,6 +292,7 @@ class Release:
             descent=None if data.get("descent") is None else DescentDetails(**data["descent"]),
             public=None if data.get("public") is None else PublicPart(**data["public"]),
             spread=None if data.get("spread") is None else SpreadNoise(**data["spread"]),
+            sites=None if data.get("sites") is None else SitesPart.from_dict(data["sites"]),
         )
 
 
@@ -340,6 +345,8 @@ def _summarize(release: Release) -> str:
     public = "" if release.public is None else f"  {release.public}\n"
     if release.descent is not None:
         stages += f"  By descent: {release.descent}.\n"
+    if release.sites is not None:
+        stages += f"  {release.sites}\n"
     noise = f"  WARNING: {release.noise_warning}.\n" if release.noise_warning else ""
     warning = ""
     if release.reproducible:

@@ -20,8 +20,6 @@ from dpmanifolds.records.source import ArraySource
 from dpmanifolds.statistics.kernels.device import fits_device, linearize_on_device, longest_device_sum
 from dpmanifolds.statistics.passes import Preparation, Records, extrinsic_mean, flat_mean, records_of
 
-__all__ = ["MeanResult", "frechet_mean", "mean_of"]
-
 _MOST_PASSES = 50
 _MOST_SHORTENINGS = 8
 _LARGEST_SAMPLE = 65536

@@ -16,8 +16,6 @@ from dpmanifolds.records.prepare import check_block, record_array, record_weight
 from dpmanifolds.records.source import ArraySource
 from dpmanifolds.statistics.mean import MeanResult, frechet_mean
 
-__all__ = ["frechet_median"]
-
 _MOST_PASSES = 200
 
 

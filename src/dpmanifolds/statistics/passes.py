@@ -32,8 +32,6 @@ from dpmanifolds.records.prepare import check_block, record_weights
 from dpmanifolds.records.source import ArraySource, Part, Source, source_of
 from dpmanifolds.statistics.kernels.device import fits_device, log_sums, longest_device_sum
 
-__all__ = ["Preparation", "Records", "extrinsic_mean", "flat_mean", "longest_sum_of_arrays", "records_of"]
-
 State = TypeVar("State")
 
 

@@ -20,8 +20,6 @@ from dpmanifolds.errors import ArgumentError
 from dpmanifolds.manifolds import Manifold
 from dpmanifolds.statistics.passes import longest_sum_of_arrays
 
-__all__ = ["coordinate_rounding", "solver_tolerance"]
-
 _PRECISIONS = ("float32", "float64", "complex64", "complex128")
 
 

@@ -98,7 +98,15 @@ class CountsNoise:
         return np.asarray(self.law.release(np.array(total, dtype=np.int64), rng) / self.unit)
 
 
-def counts_noise(cells: int, part: Budget, label: str, *, unit: int = 1, adjacency: str = "replace-one") -> CountsNoise:
+def counts_noise(
+    cells: int,
+    part: Budget,
+    label: str,
+    *,
+    unit: int = 1,
+    adjacency: str = "replace-one",
+    gaussian_only: bool = False,
+) -> CountsNoise:
     """The noise with the smaller deviation among those that keep this part of the budget; `label`: what a record is.
 
     A replaced record moves the counts by 2 in ℓ1 and √2 in ℓ2, one that is added or removed by 1.
@@ -109,7 +117,7 @@ def counts_noise(cells: int, part: Budget, label: str, *, unit: int = 1, adjacen
     found = []
     epsilon = affordable_epsilon(part)
     laplace = LatticeLaplace(cells, in_l1 * unit / epsilon * _UP)
-    if laplace.epsilon(in_l1 * unit) <= epsilon:
+    if laplace.epsilon(in_l1 * unit) <= epsilon and not gaussian_only:
         moved = Sensitivity(in_l1, "counts", "P", "ℓ1: a record leaves one cell for another", adjacency)
         promise = Guarantee.discrete_laplace(round(in_l1 * unit), laplace.sigma, **labels)
         found.append(CountsNoise(laplace, promise, part, unit, moved))

@@ -26,7 +26,7 @@ import numpy as np
 
 from dpmanifolds._arrays import Array, gather, namespace, transpose
 from dpmanifolds.manifolds import Manifold
-from dpmanifolds.manifolds._projectors import across_ones
+from dpmanifolds.manifolds._orthonormal import across_ones
 from dpmanifolds.sums.contribution import AtPoint, length_fits
 from dpmanifolds.sums.mechanism import Facts, root_up
 

@@ -135,11 +135,11 @@ def calibrate_shares(*, moved: int, mu: float, parties: int, tolerated: int, dim
     raise ScaleOutOfRangeError(f"shares of {sigma:g} steps are too coarse to promise μ = {mu:g}. Take a finer lattice.")
 
 
-def center_residues(residues: list[int], bits: int) -> list[int]:
-    """Residues modulo 2^bits as the numbers in [−2^{bits−1}, 2^{bits−1}) that they stand for.
+def center_residues(residues: list[int], modulus: int) -> list[int]:
+    """Residues as the numbers from −modulus/2 to modulus/2 that they stand for.
 
-    >>> center_residues([3, 2**64 - 3], 64)
+    >>> center_residues([3, 2**64 - 3], 2**64)
     [3, -3]
     """
-    half, modulus = 1 << (bits - 1), 1 << bits
+    half = modulus // 2
     return [(residue + half) % modulus - half for residue in residues]

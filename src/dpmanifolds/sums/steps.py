@@ -332,4 +332,4 @@ def _moved(law: Mechanism, part: Budget, domain: Domain, n: int | None) -> Mecha
     facts = mean_facts(
         domain, n or shape.count, adjacency=shape.adjacency, unit=law.facts.unit, labelled=shape.labelled
     )
-    return calibrate(law.name, facts, part, law.numerics)
+    return type(law).calibrate(facts, part, law.numerics)

@@ -32,8 +32,6 @@ from dpmanifolds.descent.losses.loss import Loss, like_point
 from dpmanifolds.errors import ArgumentError, DPManifoldsError
 from dpmanifolds.manifolds import Manifold
 
-__all__ = ["AutogradLoss"]
-
 
 @dataclass(frozen=True)
 class AutogradLoss(Loss):

@@ -29,8 +29,6 @@ from dpmanifolds.errors import ArgumentError, NotAvailableError
 from dpmanifolds.manifolds import Manifold, Power
 from dpmanifolds.sums.contribution import TangentContribution
 
-__all__ = ["FrechetMeanLoss", "FrechetMedianLoss", "GeodesicRegressionLoss"]
-
 _INSIDE = 1 - 2.0**-30
 """A clipped record ends up a hair inside, so that rounding (of badly conditioned points too) leaves it there."""
 

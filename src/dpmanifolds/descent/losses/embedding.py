@@ -30,9 +30,6 @@ from dpmanifolds.descent.losses.loss import Loss
 from dpmanifolds.errors import ArgumentError
 from dpmanifolds.manifolds import Hyperbolic, Manifold, Power
 
-__all__ = ["HyperbolicEmbeddingLoss"]
-
-
 # rows of nodes² tables that are worked on at a time: what they take stays near the cache
 _ROWS = 32
 _LARGEST_WHOLE = 2.0**53

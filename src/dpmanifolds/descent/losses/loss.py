@@ -29,8 +29,6 @@ from dpmanifolds._validate import record_numbers
 from dpmanifolds.errors import ArgumentError, NotOnManifoldError
 from dpmanifolds.manifolds import Manifold
 
-__all__ = ["Loss", "OuterLoss", "clip_factors", "like_point", "refuse_malformed", "row_product"]
-
 
 class Loss(ABC):
     """f(w, x) for w on `manifold` and one record x; a value that holds no records.

@@ -31,8 +31,6 @@ from dpmanifolds.errors import ArgumentError
 from dpmanifolds.manifolds import Grassmann, Manifold, SPDAffineInvariant, Sphere, Stiefel
 from dpmanifolds.manifolds._symmetric import upper_triangle
 
-__all__ = ["EigenvectorLoss", "GaussianCovarianceLoss", "PCALoss"]
-
 
 class _VectorLoss(Loss):
     """Records are vectors."""

@@ -20,8 +20,6 @@ from dpmanifolds.manifolds._symmetric import LARGEST_SMALL
 from dpmanifolds.manifolds.linearization import Linearization
 from dpmanifolds.statistics.kernels.formulas import column_sums, log_terms
 
-__all__ = ["LogSums", "fits_device", "linearize_on_device", "log_sums", "longest_device_sum"]
-
 _PIECE = 1 << 22
 _EXACT = 1 << 17
 _LONGEST = 1 << 27

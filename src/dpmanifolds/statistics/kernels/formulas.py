@@ -13,19 +13,6 @@ from typing import Any, NamedTuple
 
 from dpmanifolds._arrays import Array
 
-__all__ = [
-    "SWEEPS",
-    "TINY",
-    "Entries",
-    "Terms",
-    "column_sums",
-    "log_coordinates",
-    "log_terms",
-    "rotations",
-    "sorted_values",
-    "whitened",
-]
-
 Entries = dict[tuple[int, int], Array]
 
 TINY = {True: 2.2250738585072014e-308, False: 1.1754943508222875e-38}

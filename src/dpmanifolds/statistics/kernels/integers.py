@@ -32,19 +32,6 @@ from dpmanifolds.manifolds.spd_affine_invariant import SPDAffineInvariant
 from dpmanifolds.manifolds.spd_log_euclidean import SPDLogEuclidean
 from dpmanifolds.statistics.kernels.formulas import Entries, log_coordinates, rotations, sorted_values, whitened
 
-__all__ = [
-    "INTEGER_SWEEPS",
-    "LARGEST_EXPONENT",
-    "LONGEST_PIECE",
-    "RULES",
-    "BallRule",
-    "ball_columns",
-    "ball_rule",
-    "ball_sums",
-    "ball_terms",
-    "rule_counts",
-]
-
 LARGEST_EXPONENT = 30
 """Six squares of integers up to 2³⁰ add up to less than 2⁶³."""
 LONGEST_PIECE = 1 << 27

@@ -9,8 +9,6 @@ from dpmanifolds._arrays import Array
 from dpmanifolds.statistics.kernels.formulas import column_sums, log_terms
 from dpmanifolds.statistics.kernels.integers import RULES, ball_terms, rule_counts
 
-__all__ = ["pallas_integers", "pallas_sums"]
-
 _ROWS = 128
 _BLOCKS = 8
 

@@ -21,8 +21,6 @@ from triton.language.extra import libdevice
 from dpmanifolds.statistics.kernels.formulas import SWEEPS, TINY
 from dpmanifolds.statistics.kernels.integers import INTEGER_SWEEPS
 
-__all__ = ["triton_integers", "triton_sums"]
-
 _ROWS = 128
 _DIM = 6
 _SUMS = 9
