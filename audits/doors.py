@@ -298,7 +298,6 @@ def _rows() -> tuple[DoorRow, ...]:
         ("private_covariance, squares alone", _PLANE, _PLANE, orthogonal, _SQUARES, right_and_up, 3.0),
         ("private_mean_and_spread", _LINE, _PLANE, _ACROSS, _spread, _ends, 3.0),
         ("private_difference", _LINE, _PLANE, _ACROSS + ", in one group", _difference, _ends, 3.0),
-        ("private_difference, people in both groups", _LINE, _PLANE, in_both, _BOTH, _both_halves, 3.0),
     ]
     in_two, everywhere = "private_class_means, persons in two classes", "a person of both classes moves across"
     gone = "private labels: a person of two classes becomes one of two others"
@@ -325,6 +324,7 @@ def _rows() -> tuple[DoorRow, ...]:
         ("private_covariance, squares and mean", turned, _AT_ONCE, across),
         ("private_covariance, one vector more", one_more, _MORE_VECTORS, _one_vector_more),
         ("private_covariance, group_by", persons, _AT_ONCE, _turned_persons),
+        ("private_difference, people in both groups", in_both, _BOTH, _both_halves),
     ]
     made = []
     for name, pure, gaussian, told, call, pair, effort in fixed:

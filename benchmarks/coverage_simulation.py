@@ -1,8 +1,8 @@
 """Many data sets at once, released by the arithmetic of `private_mean_and_spread` in floating point.
 
 The release itself takes one data set, and turns each record into integers. Here the same plan, the same steps and the
-same post-processing functions of the package run on arrays of data sets (count, n, *point_shape); noise is drawn from the
-same laws without rounding, which is 1e−8 of it. `tests/releases/test_spread.py` compares both, with the same noise.
+same post-processing functions of the package run on arrays of data sets (count, n, *point_shape); noise is drawn from
+the same laws without rounding, which is 1e−8 of it. `tests/releases/test_spread.py` compares both, with the same noise.
 """
 
 from __future__ import annotations

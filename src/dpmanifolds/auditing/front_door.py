@@ -223,7 +223,7 @@ def audit_release(
 
 def _runs(
     release: Door, pair: tuple[Any, Any], draws: int, factor: float, source: Any
-) -> tuple[Release | ClassMeans | Discriminant, _Runs]:
+) -> tuple[Release | ClassMeans | Discriminant | Difference, _Runs]:
     """What `draws` calls on each neighbour said, and one of the releases, for its promise."""
     runs: _Runs = ([], [])
     for records, run in zip(pair, runs, strict=True):

@@ -32,7 +32,14 @@ from dpmanifolds.releases.release import Release
 from dpmanifolds.releases.spread import SpreadPlan, SpreadWalk, assumption_of, estimate_mean, plan_spread, read_spread
 from dpmanifolds.releases.statistic import check_request
 
-__all__ = ["Difference", "carry_difference", "difference_derivatives", "length_interval", "private_difference"]
+__all__ = [
+    "Difference",
+    "carry_difference",
+    "difference_derivatives",
+    "fit_count",
+    "length_interval",
+    "private_difference",
+]
 
 _STEP = 1e-5
 _HALVINGS = 60
@@ -235,7 +242,7 @@ def private_difference(
     request = replace(request, unit=f"{request.unit} within group" if disjoint else request.unit)
     records = [_read(request, points, name) for points, name in ((x, "x"), (y, "y"))]
     plan = _plan(domain, min(walk.n for walk in records), budget, request.unit, disjoint)
-    walks = [replace(walk, plan=_for_count(plan, walk.n)) for walk in records]
+    walks = [replace(walk, plan=fit_count(plan, walk.n)) for walk in records]
     looks = [walk.look() for walk in walks]
     for walk in walks:
         walk.warn()
@@ -266,7 +273,7 @@ def _plan(domain: Ball, n: int, budget: Budget, unit: str, disjoint: bool) -> Sp
     return min(plans, key=lambda plan: plan.predicted)
 
 
-def _for_count(plan: SpreadPlan, n: int) -> SpreadPlan:
+def fit_count(plan: SpreadPlan, n: int) -> SpreadPlan:
     """The same noise in steps, and so the same promise, for another number of records."""
     return plan if plan.rough is None else replace(plan, rough=plan.rough.for_count(n))
 

@@ -161,7 +161,7 @@ def _predict(plan: SpreadPlan, domain: Ball, n: int) -> float:
     """The radius (a geometric mean of semi-axes) of a 95 % region, for records that a ball chosen in good faith holds.
 
     They spread by 0.4 of the radius, with deviations from 1 to 0.3 along the axes. Seen from a rough mean at distance e
-    of the mean, coordinates miss third-order terms of about κe³/3.
+    of the mean, coordinates miss third-order terms of about κe³/3. Noise counts by its deviation.
     """
     dim = min(domain.manifold.dim, _PLANNED_DIMENSION)
     sizes = np.geomspace(1.0, _NARROWEST, dim) ** 2
@@ -169,10 +169,10 @@ def _predict(plan: SpreadPlan, domain: Ball, n: int) -> float:
     trace = (_SPREAD * domain.radius) ** 2 * dim / domain.manifold.dim
     mean, moment = _plan_deviations(plan, domain, n)
     if plan.squares is not None:
-        noise = SpreadNoise("covariance", mean, moment, _law_name(plan), (dim + 1) * (dim + 2) // 2)
+        noise = SpreadNoise("covariance", mean, moment, "gaussian", (dim + 1) * (dim + 2) // 2)
         part = mean_part(np.diag(trace * sizes / np.sum(sizes)), n=n, noise=noise)
     else:
-        noise = SpreadNoise("variance", mean, moment, _law_name(plan), dim + 1)
+        noise = SpreadNoise("variance", mean, moment, "gaussian", dim + 1)
         part = mean_part(np.array([[trace]]), n=n, noise=noise, derivative=np.eye(dim))
     law = region_law([part])
     radius = math.sqrt(float(law.threshold(_LEVEL)) / math.exp(float(np.linalg.slogdet(law.weight)[1]) / dim))
