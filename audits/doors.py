@@ -245,6 +245,7 @@ _ONE, _TWO = partial(_mean, steps=1), partial(_mean, steps=2)
 _ADDED = partial(_mean, steps=1, adjacency="add-remove-one", n_guess=_N)
 _EXTRINSIC, _ANYWHERE = partial(_mean, kind="extrinsic"), _mean_anywhere
 _REFINED = partial(_mean, steps=1, refine=1)
+_BY_AXES = partial(_mean, refine="axes")
 _PRIVATE = partial(_class_means, steps=1, classes=[0, 1], private_labels=True)
 _ACROSS = "from beyond the edge to the opposite side"
 _RIGHT, _UP = (3.0, 0.0), (0.0, 3.0)
@@ -310,6 +311,8 @@ def _rows() -> tuple[DoorRow, ...]:
         ("private_mean, two steps", Hyperbolic(2), 1.5, _MORE_GAUSSIAN, _ACROSS, _TWO, far, 0.075),
         ("private_mean, refine=1", _LINE, 1.0, _MORE_PURE, bins, _REFINED, inner, 0.25),
         ("private_mean, refine=1", _LINE, 1.0, _MORE_GAUSSIAN, bins, _REFINED, inner, 0.075),
+        ("private_mean, refine='axes'", _LINE, 1.0, _MORE_PURE, _ACROSS, _BY_AXES, far, 0.5),
+        ("private_mean, refine='axes'", _PLANE, 1.0, _MORE_GAUSSIAN, _ACROSS, _BY_AXES, far, 0.15),
         ("private_variance", _LINE, 1.0, _MORE_PURE, reach, _variance, _crowded, 0.3),
         ("private_variance", _LINE, 1.0, _MORE_GAUSSIAN, reach, _variance, _crowded, 0.075),
         ("private_mean_and_spread", _S2, 1.0, _MORE_GAUSSIAN, _ACROSS, _spread, _ends, 0.075),

@@ -43,7 +43,7 @@ if TYPE_CHECKING:
         UnprotectedModelWarning,
         UnprotectedScoreWarning,
     )
-    from dpmanifolds.federated import Answer, Coordinator, Round, Site, SitePolicy, Study, run_study
+    from dpmanifolds.federated import Answer, Coordinator, Round, Site, SitePolicy, Study, combine, run_study
     from dpmanifolds.intrinsic import RiemannianGaussian, RiemannianLaplace, WrappedGaussian, WrappedLaplace
     from dpmanifolds.ledger import Ledger
     from dpmanifolds.manifolds import (
@@ -82,6 +82,7 @@ if TYPE_CHECKING:
     from dpmanifolds.releases import (
         ClassMeans,
         ConfidenceRegion,
+        Decision,
         Difference,
         Release,
         SyntheticRecords,
@@ -91,9 +92,11 @@ if TYPE_CHECKING:
         private_covariance,
         private_descent,
         private_difference,
+        private_independence_test,
         private_mean,
         private_mean_and_spread,
         private_median,
+        private_two_sample_test,
         private_variance,
         privatize,
         synthesize,
@@ -118,6 +121,7 @@ __all__ = [
     "Coordinator",
     "Correlation",
     "DPManifoldsError",
+    "Decision",
     "DescriptorDomain",
     "Difference",
     "Domain",
@@ -173,6 +177,7 @@ __all__ = [
     "ZeroConcentratedDP",
     "__version__",
     "audit",
+    "combine",
     "compose",
     "confidence_region",
     "convert",
@@ -186,9 +191,11 @@ __all__ = [
     "private_covariance",
     "private_descent",
     "private_difference",
+    "private_independence_test",
     "private_mean",
     "private_mean_and_spread",
     "private_median",
+    "private_two_sample_test",
     "private_variance",
     "privatize",
     "pymanopt_manifold",

@@ -235,7 +235,7 @@ def _needs_one_draw(release: Any) -> None:
         raise ArgumentError(f"release must be a Release; got {type(release).__name__}.")
     if release.spread is not None:
         raise NotAvailableError("of a mean and spread the region of the population is known: population_region.")
-    if release.expected_error is None or release.statistic in ("counts", "extrinsic mean"):
+    if release.expected_error is None or release.statistic in ("counts", "squares", "extrinsic mean"):
         raise NotAvailableError(f"no region is known for this kind of release: {release.statistic}.")
 
 

@@ -35,7 +35,7 @@ from dpmanifolds.sums.public import PublicPart
 __all__ = ["Release", "release_of"]
 
 _SCHEMA = 3
-_DIRECTIONS = ("second moment", "covariance", "counts", "contrast")
+_DIRECTIONS = ("second moment", "covariance", "counts", "squares", "contrast")
 _NUMERICS = {
     "rounded": "rounded: exactly rounded noise on a public lattice; the promise holds for the bits that are "
     "shown, given ideal random bits",
@@ -148,8 +148,11 @@ class Release:
                 "that holds the domain there. How many were is private and not told."
             )
         if self.expected_error is not None and self.expected_error.clipping > 0:
+            body = f"a ball whose radius, {self.domain.radius:.4g}, was"
+            if isinstance(self.domain, Ellipsoid):
+                body = f"an ellipsoid whose axes, up to {self.domain.radius:.4g}, were"
             return (
-                f"Every record was clipped onto a ball whose radius, {self.domain.radius:.4g}, was paid for. It moved "
+                f"Every record was clipped onto {body} paid for. It moved "
                 f"the mean of the records of the public ball by at most {self.expected_error.clipping:.4g} in 19 of 20 "
                 "releases, which the 90 % include; of records outside of the public ball nothing is promised."
             )
