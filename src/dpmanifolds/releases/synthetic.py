@@ -22,11 +22,11 @@ from dpmanifolds._validate import positive_integer
 from dpmanifolds.domains import Ball
 from dpmanifolds.errors import ArgumentError, NotAvailableError
 from dpmanifolds.manifolds import Manifold
-from dpmanifolds.noise import as_generator
 from dpmanifolds.releases.covariance import released_mean
 from dpmanifolds.releases.population import fit_covariance
 from dpmanifolds.releases.release import Release
 from dpmanifolds.releases.spread import read_spread
+from dpmanifolds.sums.walk import generator_of
 
 __all__ = ["SyntheticRecords", "synthesize"]
 
@@ -70,7 +70,7 @@ def synthesize(release: Release, size: int, rng: Any = None) -> SyntheticRecords
         raise ArgumentError(f"release must be a Release; got {type(release).__name__}.")
     count = positive_integer("size", size)
     base, center, covariance = _law_of(release)
-    manifold, source = release.manifold, as_generator(rng)
+    manifold, source = release.manifold, generator_of(rng)
     values, frame = np.linalg.eigh(covariance)
     drawn = source.standard_normal((count, manifold.dim)) * np.sqrt(np.maximum(values, 0.0)) @ frame.T
     # within the ball a point can always be reached
