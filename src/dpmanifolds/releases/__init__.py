@@ -6,8 +6,10 @@ from dpmanifolds.releases.covariance import private_covariance
 from dpmanifolds.releases.decision import Decision
 from dpmanifolds.releases.descent import private_descent, private_median
 from dpmanifolds.releases.difference import Difference, private_difference
+from dpmanifolds.releases.geodesic_regression import GeodesicRegression, SlopeRegion
 from dpmanifolds.releases.independence import private_independence_test
 from dpmanifolds.releases.mean import private_mean
+from dpmanifolds.releases.regression import private_geodesic_regression
 from dpmanifolds.releases.release import Release
 from dpmanifolds.releases.spread import private_mean_and_spread
 from dpmanifolds.releases.synthetic import SyntheticRecords, synthesize
@@ -20,7 +22,9 @@ __all__ = [
     "ConfidenceRegion",
     "Decision",
     "Difference",
+    "GeodesicRegression",
     "Release",
+    "SlopeRegion",
     "SyntheticRecords",
     "confidence_region",
     "population_region",
@@ -28,6 +32,7 @@ __all__ = [
     "private_covariance",
     "private_descent",
     "private_difference",
+    "private_geodesic_regression",
     "private_independence_test",
     "private_mean",
     "private_mean_and_spread",
