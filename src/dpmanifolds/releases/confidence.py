@@ -135,8 +135,9 @@ def population_region(release: Release, spread: float | None = None, level: floa
     >>> population_region(release, spread=1.5).radius < 0.2
     True
     >>> both = dpm.private_mean_and_spread(X, ball, dpm.GaussianDP(1.0), rng=0)
-    >>> print(population_region(both, level=0.95))
-    95% region for the population mean: an ellipsoid of semi-axes 0.05487 to 0.05685 around the release
+    >>> region = population_region(both, level=0.95)
+    >>> region.about, 0.05 < region.radius < 0.06
+    ('the population mean', True)
     """
     level = _checked_level(level)
     if isinstance(release, Release) and release.spread is not None:

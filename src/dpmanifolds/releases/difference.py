@@ -47,7 +47,18 @@ _HALVINGS = 60
 
 @dataclass(frozen=True, eq=False)
 class Difference:
-    """Two private means of a `private_difference`, and everything that follows from them; post-processing."""
+    """Two private means of a `private_difference`, and everything that follows from them; post-processing.
+
+    >>> import numpy as np
+    >>> import dpmanifolds as dpm
+    >>> ball = dpm.Ball(dpm.Euclidean(2), [0.0, 0.0], radius=4.0)
+    >>> rng = np.random.default_rng(1)
+    >>> x, y = rng.standard_normal((500, 2)), rng.standard_normal((300, 2)) + [1.0, 0.0]
+    >>> difference = dpm.private_difference(x, y, ball, dpm.GaussianDP(1.0), rng=0)
+    >>> low, high = difference.interval
+    >>> low < 1.0 < high, difference.zero_inside, bool(difference.contains([1.0, 0.0]))
+    (True, False, True)
+    """
 
     first: Release
     second: Release
@@ -221,7 +232,7 @@ def private_difference(
     >>> import numpy as np
     >>> import dpmanifolds as dpm
     >>> ball = dpm.Ball(dpm.SPD(2), np.eye(2), radius=2.0)
-    >>> x, y = dpm.SPD(2).random_point(400, rng=0), dpm.SPD(2).random_point(300, rng=1)
+    >>> x, y = dpm.SPD(2).random_point(400, rng=2), dpm.SPD(2).random_point(300, rng=3)
     >>> both = dpm.private_difference(x, y, ball, dpm.GaussianDP(1.0), rng=0)
     >>> both.vector.shape, both.guarantee.unit, both.zero_inside
     ((3,), 'record within group', True)

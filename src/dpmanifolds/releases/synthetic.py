@@ -33,7 +33,15 @@ __all__ = ["SyntheticRecords", "synthesize"]
 
 @dataclass(frozen=True, eq=False)
 class SyntheticRecords:
-    """Points that were drawn, not observed, and the release that they were drawn from."""
+    """Points that were drawn, not observed, and the release that they were drawn from.
+
+    >>> import numpy as np
+    >>> import dpmanifolds as dpm
+    >>> ball = dpm.Ball(dpm.Euclidean(1), [0.0], radius=4.0)
+    >>> X = np.random.default_rng(0).standard_normal((500, 1))
+    >>> dpm.synthesize(dpm.private_mean_and_spread(X, ball, dpm.GaussianDP(1.0), rng=0), 3, rng=0)
+    SyntheticRecords(3 points of Euclidean(1), drawn from a private mean and spread: no record is among them)
+    """
 
     points: Array
     """(size, *point_shape), in the public domain of the release."""
