@@ -52,7 +52,7 @@ class Difference:
     >>> import numpy as np
     >>> import dpmanifolds as dpm
     >>> ball = dpm.Ball(dpm.Euclidean(2), [0.0, 0.0], radius=4.0)
-    >>> rng = np.random.default_rng(1)
+    >>> rng = np.random.default_rng(3)
     >>> x, y = rng.standard_normal((500, 2)), rng.standard_normal((300, 2)) + [1.0, 0.0]
     >>> difference = dpm.private_difference(x, y, ball, dpm.GaussianDP(1.0), rng=0)
     >>> low, high = difference.interval
