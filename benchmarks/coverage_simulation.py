@@ -25,9 +25,8 @@ from dpmanifolds.releases.population import (
 )
 from dpmanifolds.releases.spread import SpreadPlan, SpreadWalk, plan_spread
 from dpmanifolds.releases.statistic import check_request
-from dpmanifolds.sums.steps import StepPlan, is_flat, safe_share
+from dpmanifolds.sums.steps import StepPlan, is_flat
 from dpmanifolds.sums.total import read_records
-from dpmanifolds.sums.walk import _BEYOND_NOISE
 from dpmanifolds.sums.wrapped import WrappedGaussianMechanism, WrappedMechanism
 
 __all__ = ["Batch", "Population", "Simulation"]
@@ -156,23 +155,10 @@ class Simulation:
         return mean + scaled[:, -1, :-1] / (constant * reach)[:, None], moment + scaled[:, :-1, :-1]
 
     def _rough(self, points: Any, plan: StepPlan, noises: list[np.ndarray]) -> Any:
-        """One or two tangent steps: `Walk.take` for many data sets."""
+        """One tangent step: `Walk.take` for many data sets."""
         manifold, center, radius = self.ball.manifold, host(self.ball.center), self.ball.radius
-        first = plan.laws[0]
         drawn = np.mean(_shorten(manifold.log_coordinates(center, points), radius), axis=1) + noises[0]
-        base = manifold.exp_coordinates(center, _shorten(plan.gains[0] * first.shrink(drawn), radius))
-        if len(plan.laws) == 1:
-            return base
-        law = plan.laws[1]
-        back = manifold.to_coordinates(base, manifold.log(base, center))
-        offset = back if manifold.is_hadamard else np.zeros_like(back)
-        rows = _shorten(_look(manifold, base, points) - offset[:, None, :], radius)
-        seen = np.mean(rows, axis=1) + noises[1] + offset
-        share = _shares(seen, back, np.linalg.norm(drawn, axis=-1), plan, self.ball)
-        point = manifold.exp_coordinates(base, _shorten(seen * share[:, None], radius))
-        place = manifold.log_coordinates(center, self.ball.clip(point))
-        settled = law.weakened(plan.noises[1] / law.expected_error.mean)
-        return manifold.exp_coordinates(center, _shorten(settled.shrink(place), radius))
+        return manifold.exp_coordinates(center, _shorten(plan.shrink(0, plan.gain(0, 0.0) * drawn), radius))
 
 
 def _look(manifold: Manifold, base: Any, points: Any) -> np.ndarray:
@@ -183,16 +169,6 @@ def _look(manifold: Manifold, base: Any, points: Any) -> np.ndarray:
 
 def _shorten(rows: np.ndarray, radius: Any) -> np.ndarray:
     return np.asarray(rows * np.minimum(1.0, radius / np.maximum(np.linalg.norm(rows, axis=-1, keepdims=True), 1e-300)))
-
-
-def _shares(seen: np.ndarray, back: np.ndarray, before: np.ndarray, plan: StepPlan, ball: Ball) -> np.ndarray:
-    """`sums.walk.share_of_step` for many data sets."""
-    noise, length, way = plan.mechanisms[1].expected_error.mean, *(np.linalg.norm(v, axis=-1) for v in (seen, back))
-    share = np.maximum(plan.gains[1], plan.gains[0] * (1 - (noise / np.maximum(length, noise)) ** 2))
-    overshot = np.sum(seen * back, axis=-1) / np.maximum(way, 1e-300)
-    short = np.maximum(way / np.maximum(before + overshot, 1e-300), safe_share(ball))
-    beyond = overshot > _BEYOND_NOISE * plan.mechanisms[0].expected_error.radius_90
-    return np.where(beyond, np.minimum(share, short), share)
 
 
 def _draw(law: WrappedMechanism, count: int, rng: np.random.Generator) -> np.ndarray:

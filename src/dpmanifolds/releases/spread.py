@@ -6,9 +6,9 @@
 >>> X = ball.clip(dpm.Sphere(2).random_point(2000, rng=0))
 >>> release = private_mean_and_spread(X, ball, dpm.GaussianDP(1.0), rng=0)
 >>> release.statistic, release.spread.kind, len(release.stages), release.spent
-('mean and spread', 'covariance', 2, GaussianDP(mu=1.0))
+('mean and spread', 'covariance', 1, GaussianDP(mu=1.0))
 
-1. Where the metric is curved, a rough mean p by tangent steps, for a small part of the budget. (Else p is the centre.)
+1. Where the metric is curved, a rough mean p by one tangent step, for a small part of the budget; else p is the centre.
 2. One exact sum from p, of y = log_p x less a public offset. Either Σ ỹỹᵀ of ỹ = (y, κ) (`sums.joint_moment`): the
    second moment and the mean of y together, for less than two releases cost; or Σ (y, |y|²) (`sums.lengths`), where the
    squared length costs nothing beside the mean, and nothing is known of the directions that records spread in.
@@ -141,7 +141,7 @@ def plan_spread(domain: Ball, n: int, budget: Budget, unit: str) -> SpreadPlan:
     flat = is_flat(domain.manifold)
 
     def plans(*parts: Budget) -> Iterator[SpreadPlan]:
-        rough = None if flat else plan_steps(domain, n, parts[0], unit=unit, most=2)
+        rough = None if flat else plan_steps(domain, n, parts[0], unit=unit, most=1)
         if domain.manifold.dim < _LARGEST_SQUARES:
             for constant in _CONSTANTS:
                 squares = moment_noise(domain.manifold.dim + 1, parts[-1], unit)
