@@ -25,7 +25,14 @@ from dpmanifolds.auditing.report import AuditReport
 from dpmanifolds.domains import Ball, Ellipsoid, WholeSpace
 from dpmanifolds.manifolds import SPD, Euclidean, Grassmann, Hyperbolic, Manifold, SpecialOrthogonal, Sphere
 from dpmanifolds.privacy import Budget, GaussianDP, PureDP
-from dpmanifolds.releases import private_class_means, private_covariance, private_mean, private_variance
+from dpmanifolds.releases import (
+    private_class_means,
+    private_covariance,
+    private_geodesic_regression,
+    private_mean,
+    private_variance,
+)
+from dpmanifolds.releases.clusters import private_kmeans
 from dpmanifolds.releases.discriminant import private_discriminant
 
 __all__ = ["DOORS", "DoorRow"]
@@ -220,6 +227,20 @@ def _covariance(ball: Ball, budget: Budget, data: Data, rng: Any, **options: Any
     return private_covariance(data[0], ball, budget, group_by=data[1], rng=rng, **options)
 
 
+def _regression(ball: Ball, budget: Budget, data: Data, rng: Any, **options: Any) -> Any:
+    return private_geodesic_regression(data[0], data[1], ball, budget, covariate_bounds=(-1, 1), rng=rng, **options)
+
+
+def _clusters(ball: Ball, budget: Budget, data: Data, rng: Any, **options: Any) -> Any:
+    return private_kmeans(data[0], 2, ball, budget, centers=_at(ball, 0.5, -0.5), rng=rng, **options)
+
+
+def _across_in_time(ball: Ball, first: float = 1.0, second: float = 1.0) -> tuple[Data, Data]:
+    """The last record moves across at the end of its covariate, which may change too; others are in the middle."""
+    (one, _), (other, _) = _ends(ball)
+    return (one, np.append(np.zeros(_N - 1), first)), (other, np.append(np.zeros(_N - 1), second))
+
+
 _ONE, _TWO = partial(_mean, steps=1), partial(_mean, steps=2)
 _ADDED = partial(_mean, steps=1, adjacency="add-remove-one", n_guess=_N)
 _EXTRINSIC, _ANYWHERE = partial(_mean, kind="extrinsic"), _mean_anywhere
@@ -297,18 +318,34 @@ def _rows() -> tuple[DoorRow, ...]:
         ("private_covariance, radius first", _LINE, 1.0, _MORE_GAUSSIAN, to_center, _LENGTHS, outwards, 0.075),
         ("private_covariance, centre first", _PLANE, 1.0, _MORE_GAUSSIAN, bins_too, _CENTERED, inwards, 0.2),
     ]
-    # how often with pure noise on six numbers, which shows its largest loss to few draws: Wishart noise shows it to more
+    at_end, both_ends = _across_in_time, partial(_across_in_time, second=-1.0)
+    late, over = "across, at the upper bound of the covariate", "across, from the upper bound to the lower"
+    look, looks = partial(_regression, steps=1), partial(_regression, steps=2)
+    one_round, rounds = partial(_clusters, rounds=1), partial(_clusters, rounds=2)
+    swap = "from beyond the edge of one cluster to that of the other"
+    fixed.append(("PrivateKMeans, one round", _LINE, _S2, swap, one_round, far, 3.0))
+    adaptive += [
+        ("private_geodesic_regression, two looks", _LINE, 1.0, _MORE_GAUSSIAN, late, looks, at_end, 0.075),
+        ("private_geodesic_regression, two looks", _S2, 1.0, _MORE_GAUSSIAN, late, looks, at_end, 0.075),
+        ("PrivateKMeans, two rounds", _S2, 1.0, _MORE_GAUSSIAN, swap, rounds, _ends, 0.075),
+    ]
+    # pure noise on six numbers shows its largest loss to few draws, Wishart noise to more of them
     several: list[tuple[str, str, Any, Any, float]] = [
         ("private_covariance, squares and mean", turned, _AT_ONCE, across, 16.0),
         ("private_covariance, one vector more", one_more, _MORE_VECTORS, _one_vector_more, 4.0),
         ("private_covariance, group_by", persons, _AT_ONCE, _turned_persons, 16.0),
     ]
-    made = []
+    regression = "private_geodesic_regression, one look"
+    made = [
+        DoorRow(regression, space, 1.0, _GAUSSIAN, told, look, pair, 0.5)
+        for space, told, pair in ((_LINE, late, at_end), (_S2, over, both_ends))
+    ]
+    made.append(DoorRow(regression, _LINE, 1.0, _MORE_PURE, late, look, at_end, 4.0))
     for name, pure, gaussian, told, call, pair, effort in fixed:
         made.append(DoorRow(name, pure, 1.0, _PURE, told, call, pair, effort))
         made.append(DoorRow(name, gaussian, 1.0, _GAUSSIAN, told, call, pair, 0.5))
-    # pure noise of four classes hides its worst case from draws: tests/releases/test_class_persons.py has it exactly; so
-    # does that of a covariance by its centre: tests/audits/test_largest_losses.py
+    # pure noise of four classes hides its worst case from draws: tests/releases/test_class_persons.py has it exactly, and
+    # tests/audits/test_largest_losses.py that of a covariance by its centre
     made.append(DoorRow(in_two, _S1, 1.0, _GAUSSIAN, gone, by_secret, to_others, 0.5))
     for name, told, call, pair, effort in several:
         made.append(DoorRow(name, _PLANE, 1.0, _GAUSSIAN, told, call, pair, 0.5))

@@ -2,9 +2,16 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 from scipy import stats
+
+from dpmanifolds import ArgumentError, Coordinator, RoundRefusedError
+from dpmanifolds.federated import SummedAnswers, sum_in_process
+from dpmanifolds.federated.mpyc_engine import MPYC_MODULUS, read_sum, sum_by_mpyc, write_sum
+from tests.federated.parties import FLAT, NAMES, records, split_sites, study
 
 
 def joint_law(shift, sigma, sites, reach):
@@ -41,3 +48,39 @@ def test_sums_of_residues_as_whole_numbers_show_more_than_their_sum():
     assert max(profile(first, second, 2.0), profile(second, first, 2.0)) == pytest.approx(0.0496, abs=1e-4)
     assert gaussian_delta(1.0, 2.0) == pytest.approx(0.0209, abs=1e-4)
     assert gaussian_delta(1.17, 2.0) == pytest.approx(0.0496, abs=5e-4)
+
+
+@pytest.mark.needs("mpyc")
+@pytest.mark.parametrize("parties", [3, pytest.param(8, marks=pytest.mark.long)])
+def test_mpyc_adds_up_modulo_its_prime_bit_for_bit(parties):
+    pytest.importorskip("mpyc")
+    names = [f"site {number}" for number in range(parties)]
+    wanted = study(n=10 * parties, sites=names, modulus=MPYC_MODULUS, tolerated=1)
+    asked, points = Coordinator(wanted).round, records(FLAT, 10 * parties)
+    summed = sum_by_mpyc(asked, split_sites(points, names))
+    assert summed.residues == sum_in_process(asked, split_sites(points, names)).residues
+    assert summed.names == tuple(names)
+    assert summed.engine == "mpyc"
+
+
+@pytest.mark.needs("mpyc")
+def test_a_party_that_is_lost_ends_the_round():
+    """The second party gets an answer that it refuses, and never comes: the others wait in vain, and are ended."""
+    pytest.importorskip("mpyc")
+    wanted = study(n=20, sites=["a", "b"], modulus=MPYC_MODULUS)
+    asked = Coordinator(wanted).round
+    sites = split_sites(records(FLAT, 20), ["a", "b"])
+    lost = sites[1].answer(asked)
+    broken = type("Gone", (), {"answer": lambda self, _: replace(lost, residues=(*lost.residues[:-1], -1))})()
+    with pytest.raises(RoundRefusedError, match="was lost"):
+        sum_by_mpyc(asked, [sites[0], broken], timeout=20.0)
+
+
+def test_mpyc_needs_its_modulus_and_answers_to_the_round():
+    asked = Coordinator(study()).round
+    with pytest.raises(ArgumentError, match="2\\^89"):
+        sum_by_mpyc(asked, split_sites(records(FLAT)))
+    asked = Coordinator(study(modulus=MPYC_MODULUS)).round
+    for text in ("", "{}", write_sum(Coordinator(study()).round, SummedAnswers((1,), NAMES, "mpyc"))):
+        with pytest.raises(RoundRefusedError):
+            read_sum(text, asked)

@@ -17,7 +17,7 @@ from dpmanifolds import Ball, Euclidean, Grassmann, Hyperbolic, PlanarShapes, Pu
 from dpmanifolds._points import host
 from dpmanifolds.auditing import Neighbours
 from dpmanifolds.intrinsic.direct import of_frechet_mean
-from dpmanifolds.releases.frechet import clipped_records, computed_mean, mend_records
+from dpmanifolds.intrinsic.frechet import clipped_records, computed_mean, mend_records
 from dpmanifolds.sums import calibrate, mean_facts, value_facts
 
 METRICS = ("affine-invariant", "log-euclidean", "log-cholesky")

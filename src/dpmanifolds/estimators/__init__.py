@@ -2,15 +2,19 @@
 
 from dpmanifolds.estimators._base import UnprotectedModelWarning, UnprotectedScoreWarning
 from dpmanifolds.estimators.congruence import Congruence
+from dpmanifolds.estimators.kmeans import PrivateKMeans
 from dpmanifolds.estimators.mdm import PrivateMDM
 from dpmanifolds.estimators.mean import PrivateFrechetMean, PrivateFrechetMedian, PrivateTangentSpace
 from dpmanifolds.estimators.pca import PrivatePCA, PrivateTangentPCA
+from dpmanifolds.estimators.regression import PrivateGeodesicRegression
 from dpmanifolds.estimators.tangent_classifier import PrivateTangentClassifier
 
 __all__ = [
     "Congruence",
     "PrivateFrechetMean",
     "PrivateFrechetMedian",
+    "PrivateGeodesicRegression",
+    "PrivateKMeans",
     "PrivateMDM",
     "PrivatePCA",
     "PrivateTangentClassifier",

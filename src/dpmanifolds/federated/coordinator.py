@@ -35,8 +35,6 @@ from dpmanifolds.releases import ClassMeans, Release
 from dpmanifolds.releases.sites import SitesPart
 from dpmanifolds.sums.shares import center_residues
 
-__all__ = ["Coordinator", "FinishedRound"]
-
 _SCHEMA = 1
 _THEOREM = "B1 and Gaussian noise in shares (docs/proofs/shares.md, federated.md)"
 _MOST_RECORDS = 1 << 40

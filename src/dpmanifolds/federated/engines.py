@@ -26,8 +26,6 @@ if TYPE_CHECKING:
     from dpmanifolds.federated.study import Study
     from dpmanifolds.releases import ClassMeans, Release
 
-__all__ = ["Engine", "SummedAnswers", "add_residues", "run_study", "sum_in_process"]
-
 
 @dataclass(frozen=True)
 class SummedAnswers:

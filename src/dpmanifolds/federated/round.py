@@ -30,8 +30,6 @@ from dpmanifolds.privacy.guarantee import ADJACENCIES
 from dpmanifolds.sums.mechanism import root_up
 from dpmanifolds.sums.shares import NoiseShares
 
-__all__ = ["TRANSPORTS", "Part", "Round", "noise_shares"]
-
 TRANSPORTS = ("secure-sum", "plain")
 """How answers travel: so that the coordinator sees their sum alone, or so that he sees each of them."""
 _SCHEMA = 1

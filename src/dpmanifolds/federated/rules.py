@@ -31,8 +31,6 @@ from dpmanifolds.sums.joint_moment import JointContribution
 from dpmanifolds.sums.moments import frobenius_steps
 from dpmanifolds.sums.outer import finest_factor_exponent
 
-__all__ = ["Body", "Rule", "body_of", "read_rule", "write_rule"]
-
 Rule: TypeAlias = TangentContribution | DistanceContribution | DistanceBins | JointContribution
 _COARSEST = 4
 _LARGEST_UNIT = 1 << 40

@@ -26,8 +26,6 @@ from dpmanifolds.sums.steps import StepPlan
 from dpmanifolds.sums.total import RecordSums
 from dpmanifolds.sums.wrapped import WrappedGaussianMechanism
 
-__all__ = ["AskNextError", "Heard", "Script", "SiteRequest", "share_covariance"]
-
 Noise = TypeVar("Noise")
 
 

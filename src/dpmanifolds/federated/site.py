@@ -36,8 +36,6 @@ from dpmanifolds.sums.joint_moment import JointContribution
 from dpmanifolds.sums.outer import sum_outer
 from dpmanifolds.sums.total import ExactSum, RecordSums, read_records
 
-__all__ = ["Answer", "Site", "SitePolicy"]
-
 _SCHEMA = 1
 _SHORTEST_KEY = 16
 

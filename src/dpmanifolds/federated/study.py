@@ -43,8 +43,6 @@ from dpmanifolds.releases.variance import release_variance
 from dpmanifolds.releases.written import domain_from_json, domain_to_json
 from dpmanifolds.sums.shares import calibrate_shares
 
-__all__ = ["STATISTICS", "Study"]
-
 STATISTICS = ("mean", "variance", "class means", "covariance", "second moment")
 _SCHEMA = 1
 # room for the claims of several rounds, each of which is rounded upwards

@@ -52,8 +52,6 @@ from dpmanifolds.sums.squares import SQUARES_UNIT, SquaresContribution, axes_for
 from dpmanifolds.sums.steps import StepPlan, move_plan
 from dpmanifolds.sums.total import RecordSums, check_rules
 
-__all__ = ["AxesPlan", "check_basis", "mean_by_axes", "plan_axes"]
-
 SOURCE = "axes that were paid for"
 _SQUARES_SHARE, _SIZES_SHARE = 0.1, 0.03
 _SIZES = 2.0 ** (np.arange(-1, 7) / 2)

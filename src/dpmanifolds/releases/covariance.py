@@ -47,15 +47,6 @@ from dpmanifolds.sums.shrink_spectrum import BulkNoise, lift_spectrum, shrink_sp
 from dpmanifolds.sums.steps import StepPlan, plan_steps
 from dpmanifolds.sums.total import ExactSum, RecordSums, check_rules, read_records
 
-__all__ = [
-    "CovariancePlan",
-    "check_ball",
-    "plan_covariance",
-    "private_covariance",
-    "release_covariance",
-    "released_mean",
-]
-
 _SMALLEST, _LARGEST = 1e-100, 1e100
 _METHODS = ("auto", "one-shot", "radius", "center")
 _EDGES = 32

@@ -27,19 +27,6 @@ from dpmanifolds.sums.steps import StepPlan, plan_steps
 from dpmanifolds.sums.total import RecordSums, read_records
 from dpmanifolds.sums.walk import Stage, Walk, generator_of
 
-__all__ = [
-    "ON_INVALID",
-    "Account",
-    "Request",
-    "Terms",
-    "best_cut",
-    "check_domain",
-    "check_request",
-    "check_terms",
-    "open_account",
-    "warn_of_noise",
-]
-
 ON_INVALID = ("raise", "center")
 SAFE = ("safe", "rounded", "lattice")
 """Numerics that hold down to the last bit."""

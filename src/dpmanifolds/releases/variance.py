@@ -20,8 +20,6 @@ from dpmanifolds.sums.steps import StepPlan
 from dpmanifolds.sums.total import RecordSums
 from dpmanifolds.sums.wrapped import WrappedMechanism
 
-__all__ = ["private_variance", "release_variance"]
-
 _SHARES = [[share, 1 - share] for share in (0.05, 0.1, 0.2, 0.35, 0.5)]
 
 

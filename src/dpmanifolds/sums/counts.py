@@ -30,8 +30,6 @@ from dpmanifolds.noise import LatticeLaplace, RoundedGaussian
 from dpmanifolds.privacy import Budget, Guarantee, Sensitivity, affordable_epsilon, affordable_mu
 from dpmanifolds.sums.contribution import AtPoint
 
-__all__ = ["CountsNoise", "DistanceBins", "counts_noise", "simplex_fits"]
-
 _UP = 1 + 2.0**-49
 _LARGEST = 1 << 62
 PERSON_UNIT = 1 << 20

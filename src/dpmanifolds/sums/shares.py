@@ -28,8 +28,6 @@ from dpmanifolds.noise.exact import draw_rounded, exact_sigma, rational
 from dpmanifolds.noise.exact_arithmetic import BitStream
 from dpmanifolds.privacy.rounding import root_above, up
 
-__all__ = ["LEAST_SIGMA", "NoiseShares", "calibrate_shares", "center_residues"]
-
 LEAST_SIGMA = 0.5
 """The smallest share, in steps, that the theorem is about: smaller ones do not add up to a Gaussian."""
 _PER_ETA = 5.0133  # above 4√(π/2)

@@ -26,8 +26,6 @@ from dpmanifolds.domains.axes import Axes
 from dpmanifolds.sums.contribution import AtPoint, ball_integers
 from dpmanifolds.sums.counts import simplex_fits
 
-__all__ = ["SQUARES_UNIT", "SquaresContribution", "axes_for_squares"]
-
 _EXPONENT = 14
 SQUARES_UNIT = 1 << 2 * _EXPONENT
 """T: what all squares of a record add up to at most."""

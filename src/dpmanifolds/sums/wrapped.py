@@ -53,12 +53,6 @@ from dpmanifolds.sums.noise_lengths import (
     share_of_length,
 )
 
-__all__ = [
-    "WrappedGaussianMechanism",
-    "WrappedLaplaceMechanism",
-    "WrappedMechanism",
-]
-
 _UP = 1 + 2.0**-49
 _FINENESS = 30
 _LARGEST_STEPS = 2.0**58
