@@ -33,6 +33,7 @@ from dpmanifolds.planning.inverse import budget_for
 from dpmanifolds.planning.useful import Usefulness, check_offset, check_spread, describe_usefulness
 from dpmanifolds.privacy import Budget, PureDP, Sensitivity, split
 from dpmanifolds.releases import Release
+from dpmanifolds.releases.extrinsic import find_extrinsic_mean
 from dpmanifolds.releases.public_sample import expected_of, read_sample
 from dpmanifolds.releases.refine import rounds_for
 from dpmanifolds.releases.statistic import check_request
@@ -49,7 +50,7 @@ from dpmanifolds.sums import (
 )
 from dpmanifolds.sums.ambient import AmbientBody, body_of
 from dpmanifolds.sums.public import PublicPart
-from dpmanifolds.sums.steps import plan_steps
+from dpmanifolds.sums.steps import is_wide, plan_steps
 from dpmanifolds.sums.wrapped import WrappedMechanism
 
 __all__ = ["Plan", "PlanRow", "plan", "split_plan"]
@@ -177,7 +178,7 @@ class Plan:
         """What the numbers do not say: what they are worth, other targets, curvature, what is not available and why."""
         chosen = [row for row in self.rows if row.chosen]
         useful = [(row.budget.label, self.usefulness(row.budget)) for row in chosen if row.public is None]
-        found = [*describe_usefulness(useful), *_other_target(self)]
+        found = [*describe_usefulness(useful), *_other_target(self), *_stand_ins(self)]
         several = len(self.budgets) > 1
         found += [
             f"{f'{row.budget.label}: ' if several else ''}{row.public}" for row in chosen if row.public is not None
@@ -392,6 +393,21 @@ def _other_target(planned: Plan) -> Iterator[str]:
             f"Another target: the extrinsic mean (kind='extrinsic') has {min(shares):.2g} times this error where "
             "records lie close together; where they spread, it is another point than the Fréchet mean."
         )
+
+
+def _stand_ins(planned: Plan) -> Iterator[str]:
+    """Where `private_mean` as it comes takes the extrinsic mean in place of the Fréchet mean."""
+    if planned.kind != "frechet" or not is_wide(planned.domain):
+        return
+    for row in (row for row in planned.rows if row.chosen and row.public is None and row.numerics != "idealized"):
+        request = check_request(planned.domain, row.budget)
+        found = find_extrinsic_mean(request, planned.n, rounds_for(request, planned.n))
+        if found is not None:
+            yield (
+                f"At {row.budget.label} private_mean takes the extrinsic mean, unless steps= or refine= is named: it "
+                f"stands in for the Fréchet mean, with an error of {found.noise.mean:.4g} from noise; a release tells "
+                "how far both may be apart."
+            )
 
 
 def _rows(

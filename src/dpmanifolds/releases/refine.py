@@ -90,7 +90,7 @@ def decide_rounds(request: Request, records: RecordSums) -> int:
 
 
 def rounds_for(request: Request, n: int, unit: int = 1) -> int:
-    """The same for n records that can be read twice."""
+    """The same for n records that can be read again; `unit` as of `plan_rounds`."""
     if not isinstance(request.domain, Ball) or request.numerics == "lattice":
         return 0
     if _CLEAR * _least_deviation(request.budget, request.adjacency) > n:
