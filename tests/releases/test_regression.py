@@ -209,7 +209,7 @@ def test_with_center_malformed_rows_count_as_the_centre():
 @pytest.mark.parametrize(
     "ball",
     [
-        dpm.Ball(dpm.SPD(2), np.eye(2), 6.0),
+        dpm.Ball(dpm.SPD(2), np.eye(2), 3.0),
         dpm.Ball(dpm.Grassmann(4, 2), np.eye(4)[:, :2], 0.7),
         dpm.Ball(dpm.PlanarShapes(4), dpm.PlanarShapes(4).random_point(rng=0), 0.7),
         dpm.Ball(dpm.Hyperbolic(2), dpm.Hyperbolic(2).origin, 5.0),
