@@ -53,22 +53,26 @@ def play(case: Case, split: int, releases: int) -> dict[str, Any]:
         blocks = [(BALL, RIVALS)] + ([(SAMPLE, WITH_SAMPLE)] if task.public is not None else [])
         for block, rivals in blocks:
             cell = found[f"{label}|{block}"] = _rivals(task, rivals, budget, theirs, rng)
-            simulate, more = (simulate_auto, {}) if block == BALL else (simulate_sample, {"public_sample": task.public})
-            runs = [simulate(task, budget, releases // RUNS, rng) for _ in range(RUNS)]
-            cell["how"], cell["auto"] = runs[0].how, _between([run.squares for run in runs])
-            if split == 0:
-                cell[CHECK] = _moments(_checked(task, budget, rng, **more))
+            if block == BALL:
+                runs = [simulate_auto(task, budget, releases // RUNS, rng) for _ in range(RUNS)]
+                cell["how"], cell["auto"] = runs[0].how, _between([run.squares for run in runs])
+                if split == 0:
+                    cell[CHECK] = _moments(_checked(task, budget, rng))
+            else:
+                # one fit of the sample for all
+                run = simulate_sample(task, budget, releases, rng)
+                cell["how"], cell["auto"] = run.how, {**_moments(run.squares), "count": len(run.squares)}
             cell["public centre"] = _moments(np.atleast_1d(task.squares(task.center)))
     facts = {"n": task.n, "d": task.dim, "radius": task.ball.radius, "spread": spread}
     return {"case": case.name, "kind": case.kind, "split": split, "facts": facts, "cells": found}
 
 
-def _checked(task: Task, budget: Budget, rng: np.random.Generator, **more: Any) -> np.ndarray:
+def _checked(task: Task, budget: Budget, rng: np.random.Generator) -> np.ndarray:
     """A few squared errors of `private_mean` itself."""
     with warnings.catch_warnings():
         # that noise exceeds the ball is what the column of the public centre shows
         warnings.simplefilter("ignore", UserWarning)
-        return check(task, budget, CHECKED, rng, **more)
+        return check(task, budget, CHECKED, rng)
 
 
 def _between(runs: list[np.ndarray]) -> dict[str, float]:

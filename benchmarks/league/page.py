@@ -140,7 +140,8 @@ _WHY = {
     "tangent steps it expects records to be more lopsided than these, so that the other target costs more than it "
     "saves.",
     "geometric median": "a record's gradient has length 1 however large the ball is, and the descent starts from a "
-    "paid radius; these records are symmetric, so that their median is their mean.",
+    "paid radius: another target, which is close to the mean where records are nearly symmetric. `auto` has too few "
+    "records here to pay for a radius, or keeps the mean.",
     "Riemannian Laplace": "one draw around the Fréchet mean itself, promised for real numbers only; tangent steps "
     "carry over some of the noise of the first one.",
     "Riemannian Gaussian": "one draw around the Fréchet mean itself, promised for real numbers only.",
@@ -227,9 +228,10 @@ knowledge in every cell. Printed by
 
 **Error**: root mean square of the geodesic distance to the Fréchet mean of the private records, unclipped, over
 {splits} random splits (or simulated data sets), the same for all, with {least} to {most} releases of ours each, in
-eight runs whose spread gives the standard error, and hundreds of each rival (60 at most of the K-norm gradient). Ours
-are simulated: decisions, plans and estimates are the library's, on the exact sums of integers, with noise in floating
-point (`benchmarks/league/simulate.py`). Standard errors are given the splits: they say nothing about other splits.
+eight runs whose spread gives the standard error (one where a sample is public), and hundreds of each rival (60 at most
+of the K-norm gradient). Ours are simulated: decisions, plans and estimates are the library's, on the exact sums of
+integers, with noise in floating point (`benchmarks/league/simulate.py`). Standard errors are given the splits: they say
+nothing about other splits.
 
 **Real data**: a random fifth is public, its mean is the centre and 1.1 times its largest distance the radius of the
 ball (`Ball.from_sample`); the rest is private. **Simulations**: a stated ball, records around a point a ninth to a

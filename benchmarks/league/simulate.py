@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import sys
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 
@@ -115,7 +115,7 @@ def simulate_sample(task: Task, budget: Budget, count: int, rng: np.random.Gener
     return Played(task.squares(np.stack(points)), f"{law.name}, {law.dim} directions of a sample")
 
 
-def check(task: Task, budget: Budget, count: int, rng: np.random.Generator, **more: Any) -> np.ndarray:
+def check(task: Task, budget: Budget, count: int, rng: np.random.Generator) -> np.ndarray:
     """Squared errors of `private_mean` itself."""
-    made = [private_mean(task.records, task.ball, budget, rng=rng, **more) for _ in range(count)]
+    made = [private_mean(task.records, task.ball, budget, rng=rng) for _ in range(count)]
     return np.array([float(task.squares(np.asarray(release.value))) for release in made])

@@ -149,7 +149,7 @@ _HEAD = """# The league: principal components of vectors
 Directions from `private_covariance`, which `PrivatePCA` stands on, against published private PCA, at the same
 zero-concentrated promise and with the same public bound on lengths. Printed by
 
-    python -m benchmarks.league.vectors --write docs/league_vectors.md
+    python -m benchmarks.league.vectors --replicates {replicates} --write docs/league_vectors.md
 
 Numbers are the share of the variance of the best k directions that is lost, means over {replicates} releases. Analyze
 Gauss has the exact Δ = √2·bound². DP-PCA has exact Gaussian noise in place of its asymptotic constants, and the best of
