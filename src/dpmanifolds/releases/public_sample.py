@@ -15,6 +15,7 @@ the records: a record's integers, the noise on their sum and the promise are tho
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass, replace
 from functools import cache
 from typing import Any
@@ -27,17 +28,18 @@ from dpmanifolds.domains import Ball, Ellipsoid
 from dpmanifolds.domains.domain import check_sample, mean_of_sample
 from dpmanifolds.errors import ArgumentError, NotOnManifoldError
 from dpmanifolds.manifolds import Euclidean, Manifold
+from dpmanifolds.releases.refine import best_radius, distance_bins, plan_rounds, unit_of
 from dpmanifolds.releases.release import Release
 from dpmanifolds.releases.statistic import Request
 from dpmanifolds.statistics.mean import newton_direction
 from dpmanifolds.sums import Draw, ExpectedError, mean_facts, offered
 from dpmanifolds.sums.public import LEAST_RECORDS, MOST_DIRECTIONS, Noise, PublicPart, SampleFit, fit_sample
 from dpmanifolds.sums.steps import StepPlan, is_flat, plan_steps
-from dpmanifolds.sums.total import RecordSums
+from dpmanifolds.sums.total import RecordSums, read_records
 from dpmanifolds.sums.walk import Walk
 from dpmanifolds.sums.wrapped import WrappedMechanism
 
-__all__ = ["PublicSample", "read_sample"]
+__all__ = ["PublicSample", "expected_of", "read_sample"]
 
 _SOURCE = "a public sample"
 _NEARLY_ALL = 0.99
@@ -56,24 +58,15 @@ class PublicSample:
     rows: np.ndarray
     """Coordinates (m, dim) at the centre."""
 
-    def release(self, request: Request, records: RecordSums) -> Release | None:
-        """The mean; None where the domain alone is predicted to do better."""
+    def release(self, request: Request, records: RecordSums, rounds: int) -> Release | None:
+        """The mean; None where the domain alone, with so many rounds of `refine`, is predicted to do better."""
         if records.known_count is None:
             records.source.refuse_single_use()
         n = request.guess or records.count
-        fit = self._fit(request, n)
-        if request.plan(n).expected_error.mean <= fit.predicted:
+        fit = self.fit(request, n)
+        if self.error_without(request, n, rounds, unit_of(records)) <= fit.predicted:
             return None
-        body = Ellipsoid(request.domain.manifold, self.center, fit.lengths, fit.basis, _SOURCE)
-        plan = plan_steps(
-            body,
-            n,
-            request.budget,
-            mechanism=request.mechanism,
-            numerics=request.numerics,
-            adjacency=request.adjacency,
-            unit=request.unit,
-        )
+        body, plan = self.plan(request, n, fit)
         walk = Walk(body, self.center if request.mends else None, request.account.rng)
         look = walk.first_look(records, plan)
         law = plan.laws[0]
@@ -83,7 +76,36 @@ class PublicSample:
         point = Walk(request.domain).reach(self.center, guess)
         return self._told(request, plan, fit, body, Draw(point, body.body.restore(noisy)))
 
-    def _fit(self, request: Request, n: int) -> SampleFit:
+    def plan(self, request: Request, n: int, fit: SampleFit) -> tuple[Ellipsoid, StepPlan]:
+        """The body for records like those of the sample, and the one step in it."""
+        body = Ellipsoid(request.domain.manifold, self.center, fit.lengths, fit.basis, _SOURCE)
+        return body, plan_steps(
+            body,
+            n,
+            request.budget,
+            mechanism=request.mechanism,
+            numerics=request.numerics,
+            adjacency=request.adjacency,
+            unit=request.unit,
+        )
+
+    def error_without(self, request: Request, n: int, rounds: int, unit: int = 1) -> float:
+        """What the mean in the domain alone is expected to err by, for records like those of the sample: public facts.
+
+        With a paid radius it is that of the edge which the sample's own distances to the public centre make best.
+        """
+        if not rounds:
+            return request.plan(n).expected_error.mean
+        ball, noise = request.domain, plan_rounds(request, n, rounds, unit).plans[-1].expected_error.mean
+        bins = distance_bins(request, host(ball.center), 1)
+        counts = read_records(ball.manifold, self.points).total(bins).integers
+        assert bins.edges is not None
+        share = noise / ball.radius
+        radius, moved = best_radius(np.array(counts, dtype=np.float64), bins.edges, float(len(self.rows)), share)
+        return math.hypot(share * min(radius, ball.radius), moved)
+
+    def fit(self, request: Request, n: int) -> SampleFit:
+        """Axes, and what to make of the noisy mean in them, from the sample, n and the budget."""
         manifold = request.domain.manifold
         return fit_sample(
             self.rows,
@@ -111,18 +133,25 @@ class PublicSample:
         shape = law.facts.shape
         count = None if shape is None or shape.counted else shape.count
         made = request.release(law, drawn, statistic="mean", n=count, reason=plan.reason, domain=body)
-        part = PublicPart(
+        return replace(made, guarantee=plan.guarantee, expected_error=expected_of(fit), public=self.part(fit))
+
+    def part(self, fit: SampleFit) -> PublicPart:
+        """What the sample contributes, as a release tells it."""
+        return PublicPart(
             records=len(self.rows),
-            axes=body.axes.size,
-            dim=body.manifold.dim,
+            axes=fit.lengths.size,
+            dim=self.rows.shape[1],
             predicted=fit.predicted,
             of_center=fit.of_center,
             noise=fit.noise_error,
             structure=fit.structure,
             weight=fit.weight,
         )
-        error = ExpectedError(fit.predicted, _WITHIN_90 * fit.predicted, fit.predicted)
-        return replace(made, guarantee=plan.guarantee, expected_error=error, public=part)
+
+
+def expected_of(fit: SampleFit) -> ExpectedError:
+    """What a release is predicted to err by, if records are like those of the sample."""
+    return ExpectedError(fit.predicted, _WITHIN_90 * fit.predicted, fit.predicted)
 
 
 def read_sample(request: Request, sample: Any) -> PublicSample:

@@ -34,8 +34,6 @@ from dpmanifolds.sums.total import RecordSums, check_rules, read_records
 from dpmanifolds.sums.walk import Walk
 from dpmanifolds.sums.wrapped import WrappedGaussianMechanism, WrappedMechanism
 
-__all__ = ["private_geodesic_regression"]
-
 _CUTS = ([1.0], [0.2, 0.8], [0.35, 0.65])
 # of records that a ball chosen in good faith holds, over its radius, and of covariates that fill their bounds evenly
 _SPREAD, _VARIANCE = 0.3, 1 / 3
