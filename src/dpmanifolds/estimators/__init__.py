@@ -2,6 +2,7 @@
 
 from dpmanifolds.estimators._base import UnprotectedModelWarning, UnprotectedScoreWarning
 from dpmanifolds.estimators.congruence import Congruence
+from dpmanifolds.estimators.logistic import PrivateLogisticRegression
 from dpmanifolds.estimators.mdm import PrivateMDM
 from dpmanifolds.estimators.mean import PrivateFrechetMean, PrivateFrechetMedian, PrivateTangentSpace
 from dpmanifolds.estimators.pca import PrivatePCA, PrivateTangentPCA
@@ -11,6 +12,7 @@ __all__ = [
     "Congruence",
     "PrivateFrechetMean",
     "PrivateFrechetMedian",
+    "PrivateLogisticRegression",
     "PrivateMDM",
     "PrivatePCA",
     "PrivateTangentClassifier",
