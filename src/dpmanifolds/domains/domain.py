@@ -1,4 +1,4 @@
-"""What every domain is: a public promise, and a rule that moves a record onto it, alone; and the checks of its centre."""
+"""What every domain is: a public promise, and a rule that moves a record onto it, alone; and how one is checked."""
 
 from __future__ import annotations
 

@@ -10,13 +10,17 @@ or Hermitian matrices without their trace.
 from __future__ import annotations
 
 import math
+from typing import Any
 
 import numpy as np
 
 from dpmanifolds._arrays import Array, astype_complex, eps, eye, gather, like, namespace, norm, safe_divide, transpose
-from dpmanifolds.manifolds._common import default_tolerance
+from dpmanifolds._validate import positive_integer
+from dpmanifolds.errors import ArgumentError
+from dpmanifolds.manifolds._common import default_tolerance, normal_array
 from dpmanifolds.manifolds._derivatives import call_smoothly
 from dpmanifolds.manifolds._symmetric import from_upper_triangle, matrix_form
+from dpmanifolds.manifolds.base import Manifold
 
 
 def blocks(a: Array, b: Array, c: Array, d: Array) -> Array:
@@ -202,3 +206,31 @@ def from_traceless_triangle(coordinates: Array, k: int) -> Array:
     imaginary = from_upper_triangle(xp.concat([0 * diagonal, coordinates[..., k - 1 + pairs :]], axis=-1), k)
     signs = like(np.triu(np.ones((k, k)), 1) - np.tril(np.ones((k, k)), -1), coordinates)
     return astype_complex(real) + 1j * astype_complex(signs * imaginary)
+
+
+class OrthonormalFrames(Manifold):
+    """What manifolds share whose points are orthonormal columns (..., n, p), 1 ≤ p < n."""
+
+    _instead = ""
+    """What to take where p = n."""
+
+    def __init__(self, n: int, p: int) -> None:
+        self.n = positive_integer("n", n, at_least=2)
+        self.p = positive_integer("p", p)
+        if self.p >= self.n:
+            name = type(self).__name__
+            raise ArgumentError(f"{name}(n, p) needs 1 ≤ p < n; got n={self.n}, p={self.p}.{self._instead}")
+        self.point_shape = (self.n, self.p)
+
+    @property
+    def parameters(self) -> tuple[Any, ...]:
+        return (self.n, self.p)
+
+    def belongs(self, point: Array, tolerance: float | None = None) -> Array:
+        return orthonormal_belongs(point, tolerance)
+
+    def project(self, point: Array) -> Array:
+        return orthonormalize(point)
+
+    def random_point(self, size: tuple[int, ...] | int = (), *, rng: Any = None) -> Array:
+        return self.project(normal_array(rng, size, self.point_shape))

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-from typing import Any
 
 from dpmanifolds._arrays import (
     Array,
@@ -18,24 +17,20 @@ from dpmanifolds._arrays import (
     transpose,
     x_cot_x,
 )
-from dpmanifolds._validate import positive_integer
-from dpmanifolds.errors import ArgumentError
-from dpmanifolds.manifolds._common import RootSystem, normal_array
+from dpmanifolds.manifolds._common import RootSystem
 from dpmanifolds.manifolds._derivatives import differentiated_by, matrix_exponential
 from dpmanifolds.manifolds._orthonormal import (
+    OrthonormalFrames,
     blocks,
     complete_basis,
     from_traceless_triangle,
-    orthonormal_belongs,
-    orthonormalize,
     traceless_triangle,
 )
 from dpmanifolds.manifolds._symmetric import matrix_form
-from dpmanifolds.manifolds.base import Manifold
 from dpmanifolds.manifolds.linearization import HessianBlock, Linearization, first_order, spread_weights, weighted_sum
 
 
-class Grassmann(Manifold):
+class Grassmann(OrthonormalFrames):
     """p-dimensional subspaces of R^n, each given by an orthonormal basis (..., n, p).
 
     ⟨u,v⟩ = tr(uᵀv) on horizontal vectors (xᵀv = 0), so that the distance is the ℓ2 norm of the principal angles;
@@ -54,13 +49,9 @@ class Grassmann(Manifold):
     picture = "projector"
 
     def __init__(self, n: int, p: int) -> None:
-        self.n = positive_integer("n", n, at_least=2)
-        self.p = positive_integer("p", p)
-        if self.p >= self.n:
-            raise ArgumentError(f"Grassmann(n, p) needs 1 ≤ p < n; got n={self.n}, p={self.p}.")
+        super().__init__(n, p)
         self.rank = min(self.p, self.n - self.p)
         self.dim = self.p * (self.n - self.p)
-        self.point_shape = (self.n, self.p)
         self.is_model_space = self.dim == 1
         self.root_system = RootSystem(self.rank, 1.0, 1, abs(self.n - 2 * self.p), math.pi / 2, angle_copies=1)
         self.polar_roots = self.root_system.polar_roots
@@ -80,10 +71,6 @@ class Grassmann(Manifold):
     @property
     def words(self) -> str:
         return f"{self.p}-dimensional subspaces of {self.n}-dimensional space"
-
-    @property
-    def parameters(self) -> tuple[Any, ...]:
-        return (self.n, self.p)
 
     @differentiated_by("_smooth_exp")
     def exp(self, base: Array, vector: Array) -> Array:
@@ -185,12 +172,6 @@ class Grassmann(Manifold):
     def acceleration(self, base: Array, u: Array, v: Array) -> Array:
         return -base @ sym(transpose(u) @ v)
 
-    def belongs(self, point: Array, tolerance: float | None = None) -> Array:
-        return orthonormal_belongs(point, tolerance)
-
-    def project(self, point: Array) -> Array:
-        return orthonormalize(point)
-
     def embed(self, points: Array) -> Array:
         """The projector XXᵀ less its trace: ‖XXᵀ − YYᵀ‖² = 2Σ sin²θ of the principal angles."""
         return traceless_triangle(points @ transpose(points))
@@ -237,9 +218,6 @@ class Grassmann(Manifold):
 
     def mean_rounding(self, center: Array, radius: float, condition: float) -> float:
         return 16 * self.n * (1 + 2 * radius)
-
-    def random_point(self, size: tuple[int, ...] | int = (), *, rng: Any = None) -> Array:
-        return self.project(normal_array(rng, size, self.point_shape))
 
 
 def _grassmann_factors(angles: Array, rows: int, columns: int) -> tuple[Array, Array, Array]:

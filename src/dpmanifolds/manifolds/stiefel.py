@@ -19,24 +19,20 @@ from dpmanifolds._arrays import (
     sinc,
     transpose,
 )
-from dpmanifolds._validate import positive_integer
 from dpmanifolds.errors import ArgumentError, ConvergenceError
-from dpmanifolds.manifolds._common import normal_array
 from dpmanifolds.manifolds._derivatives import differentiated_by, frozen, matrix_exponential
 from dpmanifolds.manifolds._orthonormal import (
+    OrthonormalFrames,
     blocks,
     complete_basis,
     exp_skew,
     log_rotation,
-    orthonormal_belongs,
-    orthonormalize,
 )
-from dpmanifolds.manifolds.base import Manifold
 
 _LOG_ITERATIONS = 200
 
 
-class Stiefel(Manifold):
+class Stiefel(OrthonormalFrames):
     """Orthonormal p-frames in R^n (..., n, p), 1 ≤ p < n, with the canonical metric tr(uᵀ(I − ½xxᵀ)v).
 
     For optimisation: no ball, mean or sensitivity is offered here (`max_radius` is 0). The logarithm is an
@@ -56,26 +52,16 @@ class Stiefel(Manifold):
     injectivity_radius = math.sqrt(0.8) * math.pi
     max_radius = 0.0
     picture = "projector"
+    _instead = " For p = n, where frames of either orientation cannot reach each other, use SpecialOrthogonal(n)."
 
     def __init__(self, n: int, p: int) -> None:
-        self.n = positive_integer("n", n, at_least=2)
-        self.p = positive_integer("p", p)
-        if self.p >= self.n:
-            raise ArgumentError(
-                f"Stiefel(n, p) needs 1 ≤ p < n; got n={self.n}, p={self.p}. For p = n, where frames of either "
-                "orientation cannot reach each other, use SpecialOrthogonal(n)."
-            )
+        super().__init__(n, p)
         self.dim = self.n * self.p - self.p * (self.p + 1) // 2
-        self.point_shape = (self.n, self.p)
         self.curvature_bounds = (0.0, 1.25)
 
     @property
     def words(self) -> str:
         return f"{self.p}-dimensional frames of {self.n}-dimensional space"
-
-    @property
-    def parameters(self) -> tuple[Any, ...]:
-        return (self.n, self.p)
 
     @differentiated_by("_smooth_exp")
     def exp(self, base: Array, vector: Array) -> Array:
@@ -188,15 +174,6 @@ class Stiefel(Manifold):
 
     def log_volume_density(self, base: Array, vector: Array) -> Array:
         raise ArgumentError("Stiefel is for optimisation only: the density of its exponential map has no closed form.")
-
-    def belongs(self, point: Array, tolerance: float | None = None) -> Array:
-        return orthonormal_belongs(point, tolerance)
-
-    def project(self, point: Array) -> Array:
-        return orthonormalize(point)
-
-    def random_point(self, size: tuple[int, ...] | int = (), *, rng: Any = None) -> Array:
-        return self.project(normal_array(rng, size, self.point_shape))
 
 
 def _complete_rotation(column: Array) -> Array:
