@@ -15,18 +15,20 @@ from __future__ import annotations
 
 import os
 from collections.abc import Sequence
+from dataclasses import replace
 from typing import Any, Self
 
 import numpy as np
 
 from dpmanifolds._points import count_records, cut_tile, host, leaves, on_host
-from dpmanifolds._validate import hide_records, positive_integer, positive_number
+from dpmanifolds._validate import hide_records, positive_integer
 from dpmanifolds.descent.losses import LogisticLoss
-from dpmanifolds.domains import Ball
+from dpmanifolds.domains import Ball, Domain
 from dpmanifolds.errors import ArgumentError
 from dpmanifolds.estimators._base import PrivateClassifier
-from dpmanifolds.privacy import Budget
+from dpmanifolds.privacy import Budget, affordable_epsilon, affordable_mu
 from dpmanifolds.privacy.budget import checked_budget
+from dpmanifolds.records.persons import persons_of
 from dpmanifolds.records.source import record_form
 from dpmanifolds.releases import Release, private_descent
 from dpmanifolds.releases.classes import read_classes
@@ -50,8 +52,10 @@ class PrivateLogisticRegression(PrivateClassifier):
 
     Everything but the records is public: `steps` (by default 12, or 4 under a pure budget), step sizes (1/L, L a bound
     on the curvature of the loss), `penalty` λ of (λ/2)|w − w₀|², and `initial`, weights w₀ to start from and to be
-    pulled to: a pair (coef, intercept) as scikit-learn's models have them, learned on public records. `classes` must be
-    listed, as the labels that occur are private.
+    pulled to: a pair (coef, intercept) as scikit-learn's models have them, learned on public records. By default
+    λ = 5ν², ν the deviation of one noisy mean gradient that gets the whole budget: what is best where records fill the
+    ball and each coordinate changes the odds of a class by a factor of e. `classes` must be listed, as the labels that
+    occur are private.
 
     >>> import numpy as np
     >>> import dpmanifolds as dpm
@@ -64,7 +68,7 @@ class PrivateLogisticRegression(PrivateClassifier):
 
     classes: Sequence[Any]
     initial: tuple[Any, Any] | None
-    penalty: float
+    penalty: float | str
     steps: int | None
     state: str | os.PathLike[str] | None
     classes_: np.ndarray
@@ -80,7 +84,7 @@ class PrivateLogisticRegression(PrivateClassifier):
         *,
         classes: Sequence[Any],
         initial: tuple[Any, Any] | None = None,
-        penalty: float = 0.0,
+        penalty: float | str = "auto",
         steps: int | None = None,
         on_invalid: str = "raise",
         unit: str | None = None,
@@ -101,10 +105,11 @@ class PrivateLogisticRegression(PrivateClassifier):
         names = np.unique(np.asarray(self.classes)).tolist()
         if len(names) < 2:
             raise ArgumentError(f"must name two labels or more; got {len(names)}.", argument="classes")
-        loss = self._loss(domain, len(names))
         default = _PURE_STEPS if self.budget.bounded_loss else _STEPS
         steps = default if self.steps is None else positive_integer("steps", self.steps)
         rows = coordinates_of_records(domain, X)
+        count = len(rows) if group_by is None else persons_of(group_by, len(rows)).count
+        loss = self._loss(domain, len(names), count)
         numbers, _ = read_classes(y, len(rows), names, private=True, lenient=self.on_invalid == "center")
         self.release_ = private_descent(
             loss,
@@ -126,11 +131,12 @@ class PrivateLogisticRegression(PrivateClassifier):
         self._n_features_out = loss.rows
         return self
 
-    def _loss(self, domain: Ball, classes: int) -> LogisticLoss:
+    def _loss(self, domain: Domain, classes: int, n: int) -> LogisticLoss:
         """The loss, with public weights to start from in the units of its parameter."""
-        plain = LogisticLoss(domain.manifold.dim, classes, domain.radius, penalty=_penalty(self.penalty))
+        plain = LogisticLoss(domain.manifold.dim, classes, domain.radius)
+        penalty = _default_penalty(plain, self.budget, n) if self.penalty == "auto" else self.penalty
         if self.initial is None:
-            return plain
+            return replace(plain, penalty=penalty)
         coef, intercept = (np.asarray(part, dtype=np.float64) for part in self.initial)
         wanted = (plain.rows, plain.features)
         if coef.shape != wanted or intercept.shape != wanted[:1]:
@@ -140,7 +146,7 @@ class PrivateLogisticRegression(PrivateClassifier):
                 argument="initial",
             )
         start = np.concatenate([coef, intercept[:, None] / plain.constant], axis=1).ravel()
-        return LogisticLoss(plain.features, classes, plain.radius, penalty=plain.penalty, start=start)
+        return replace(plain, penalty=penalty, start=start)
 
     def decision_function(self, X: Any) -> np.ndarray:
         """Scores: (n,) for two classes, above 0 for the second; (n, classes) for more."""
@@ -165,15 +171,22 @@ class PrivateLogisticRegression(PrivateClassifier):
         return np.asarray(self.classes_[np.argmax(self.predict_proba(X), axis=1)])
 
 
-def _penalty(given: Any) -> float:
-    return 0.0 if given == 0 else positive_number("penalty", given)
+def _default_penalty(loss: LogisticLoss, budget: Budget, n: int) -> float:
+    """5ν²: the variance ν² of the noise over that of a weight, (√d/R)², and its Hessian, R²/5d.
+
+    A coordinate of records that fill a ball of radius R has the variance R²/d, and P(1 − P) is about a fifth.
+    """
+    moved = 2 * loss.bound / n
+    if budget.bounded_loss:
+        return 5 * (loss.manifold.dim + 1) * (moved / affordable_epsilon(budget)) ** 2
+    return 5 * (moved / affordable_mu(budget)) ** 2
 
 
 def _shorten(rows: np.ndarray, radius: float) -> np.ndarray:
     return rows * (radius / np.maximum(np.linalg.norm(rows, axis=1, keepdims=True), radius))
 
 
-def coordinates_of_records(domain: Ball, X: Any) -> np.ndarray:
+def coordinates_of_records(domain: Domain, X: Any) -> np.ndarray:
     """Coordinates (n, dim) at the centre of a ball, in tiles of one shape; NaN for a record that is malformed."""
     manifold, center = domain.manifold, host(domain.center)
     look = TangentContribution(manifold, center)

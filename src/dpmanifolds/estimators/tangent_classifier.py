@@ -39,6 +39,8 @@ _FILTERS = (4, 6, 8, 12, 16)
 _MOST_CHANNELS = 12
 _INSIDE = 0.9
 _KEPT_RECORDS = 4000
+_GOOD_MEAN = 1e-3  # of a public subject: a hundredth of what noise leaves of a private one
+_CLOSE = 0.005
 _LARGEST_REHEARSED = 500.0  # a budget that leaves no noise to speak of, and is still one
 
 
@@ -154,10 +156,8 @@ class PrivateTangentClassifier(PrivateClassifier):
         found = np.array(
             [np.ravel([self._rehearse(manifold, subjects, held, k, names, n) for held in turns]) for k in counts]
         )
-        behind = found[np.argmax(found.mean(axis=1))] - found
-        unsure = np.std(behind, axis=1) / np.sqrt(behind.shape[1])
-        chosen = counts[int(np.argmax(behind.mean(axis=1) <= unsure / 2))]
-        return _filtered(manifold, subjects, chosen)
+        told = found.mean(axis=1)
+        return _filtered(manifold, subjects, counts[int(np.argmax(told >= told.max() - _CLOSE))])
 
     def _rehearse(
         self, manifold: SPDBase, subjects: Subjects, held: int, count: int, names: list[Any], n: int
@@ -252,7 +252,7 @@ def learn_contrasts(manifold: Manifold, subjects: Subjects) -> tuple[Ball, Contr
     mean is carried along the geodesic to that centre.
     """
     names = np.unique(subjects[0][1])
-    means = [frechet_mean(manifold, points).point for points, _ in subjects]
+    means = [frechet_mean(manifold, points, tolerance=_GOOD_MEAN).point for points, _ in subjects]
     center = frechet_mean(manifold, np.stack(means)).point if len(means) > 1 else means[0]
     away = np.stack([manifold.log_coordinates(center, mean) for mean in means])
     seen, around, signed = [], [], []
