@@ -23,6 +23,7 @@ from dpmanifolds._points import host
 from dpmanifolds.auditing.front_door import Door, audit_release, find_difference
 from dpmanifolds.auditing.report import AuditReport
 from dpmanifolds.domains import Ball, Ellipsoid, WholeSpace
+from dpmanifolds.estimators import PrivateLogisticRegression
 from dpmanifolds.manifolds import SPD, Euclidean, Grassmann, Hyperbolic, Manifold, SpecialOrthogonal, Sphere
 from dpmanifolds.privacy import Budget, GaussianDP, PureDP
 from dpmanifolds.releases import private_class_means, private_covariance, private_mean, private_variance
@@ -214,6 +215,22 @@ def _discriminant(ball: Ball, budget: Budget, data: Data, rng: Any) -> Any:
     return private_discriminant(data[0], data[1], ball, budget, classes=(0, 1), rng=rng)
 
 
+def _logistic(ball: Ball, budget: Budget, data: Data, rng: Any) -> Any:
+    """One step from public weights that are sure of themselves, so that a wrong label pulls with all its length."""
+    model = PrivateLogisticRegression(
+        ball, budget, classes=[0, 1], initial=([[0.0, 1e5]], [0.0]), steps=1, random_state=rng
+    )
+    return model.fit(*data).release_
+
+
+def _mistaken(ball: Ball) -> tuple[Data, Data]:
+    """A record of class 0 where weights are sure of 1 becomes one of class 1 nearby, where they are sure of 0."""
+    others = [[0.0, 0.0]] * (_N - 1)
+    ends = (([[3.0, 0.03]], 0), ([[3.0, -0.03]], 1))
+    one, other = ((ball.radius * np.array(others + end), [0] * (_N - 1) + [label]) for end, label in ends)
+    return one, other
+
+
 def _covariance(ball: Ball, budget: Budget, data: Data, rng: Any, **options: Any) -> Any:
     return private_covariance(data[0], ball, budget, group_by=data[1], rng=rng, **options)
 
@@ -255,6 +272,7 @@ def _rows() -> tuple[DoorRow, ...]:
     bins_too, to_center = "the same, into another bin of the counts", "from beyond the edge to the centre"
     right_and_up, across, inwards = (partial(_pair_of_vectors, end=end) for end in (_UP, _TURNED, _INSIDE))
     edges = "from one side of the edge to the other"
+    mistaken = "a record and its label, between two that public weights are sure of and wrong about"
     sides, poles, lines = (
         partial(_ends, first=first, second=second) for first, second in ((1, -1), (0, np.pi), (0, np.pi / 2))
     )
@@ -271,6 +289,7 @@ def _rows() -> tuple[DoorRow, ...]:
         ("private_class_means, private labels", _LINE, _S2, _ACROSS, _PRIVATE, moved, 3.0),
         ("private_class_means, private labels, label changed", _LINE, _S2, other_label, _PRIVATE, relabelled, 3.0),
         ("private_class_means, private labels, both changed", _LINE, _S2, other_both, _PRIVATE, both, 3.0),
+        ("PrivateLogisticRegression", _PLANE, _PLANE, mistaken, _logistic, _mistaken, 3.0),
         ("private_covariance, squares alone", _PLANE, _PLANE, orthogonal, _SQUARES, right_and_up, 3.0),
     ]
     in_two, everywhere = "private_class_means, persons in two classes", "a person of both classes moves across"
@@ -288,6 +307,8 @@ def _rows() -> tuple[DoorRow, ...]:
         ("private_variance", _LINE, 1.0, _MORE_GAUSSIAN, reach, _variance, _crowded, 0.075),
         ("private_discriminant", _LINE, 1.0, _MORE_PURE, _ACROSS, _discriminant, moved, 0.6),
         ("private_discriminant", _S2, 1.0, _MORE_GAUSSIAN, _ACROSS, _discriminant, moved, 0.075),
+        ("private_discriminant, both changed", _LINE, 1.0, _MORE_PURE, other_both, _discriminant, both, 0.6),
+        ("private_discriminant, both changed", _S2, 1.0, _MORE_GAUSSIAN, other_both, _discriminant, both, 0.075),
         ("private_covariance, radius first", _LINE, 1.0, _MORE_GAUSSIAN, to_center, _LENGTHS, outwards, 0.075),
         ("private_covariance, centre first", _PLANE, 1.0, _MORE_GAUSSIAN, bins_too, _CENTERED, inwards, 0.2),
     ]

@@ -134,7 +134,8 @@ class PrivateLogisticRegression(PrivateClassifier):
     def _loss(self, domain: Domain, classes: int, n: int) -> LogisticLoss:
         """The loss, with public weights to start from in the units of its parameter."""
         plain = LogisticLoss(domain.manifold.dim, classes, domain.radius)
-        penalty = _default_penalty(plain, self.budget, n) if self.penalty == "auto" else self.penalty
+        given: Any = self.penalty
+        penalty = _default_penalty(plain, self.budget, n) if given == "auto" else given
         if self.initial is None:
             return replace(plain, penalty=penalty)
         coef, intercept = (np.asarray(part, dtype=np.float64) for part in self.initial)
@@ -183,7 +184,7 @@ def _default_penalty(loss: LogisticLoss, budget: Budget, n: int) -> float:
 
 
 def _shorten(rows: np.ndarray, radius: float) -> np.ndarray:
-    return rows * (radius / np.maximum(np.linalg.norm(rows, axis=1, keepdims=True), radius))
+    return np.asarray(rows * (radius / np.maximum(np.linalg.norm(rows, axis=1, keepdims=True), radius)))
 
 
 def coordinates_of_records(domain: Domain, X: Any) -> np.ndarray:
@@ -194,4 +195,4 @@ def coordinates_of_records(domain: Domain, X: Any) -> np.ndarray:
         block = on_host(look.form(record_form(manifold, X)))
         count, size = count_records(block), tile_size(leaves(block), look.tile_bytes)
         pieces = [look.seen(cut_tile(block, first, size, center))[0] for first in range(0, count, size)]
-        return np.concatenate(pieces)[:count]
+        return np.asarray(np.concatenate(pieces)[:count])
