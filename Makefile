@@ -7,7 +7,7 @@ ONE_THREAD := OMP_NUM_THREADS=1 OPENBLAS_NUM_THREADS=1
 # what one process of the tests has compiled, the others and those that they start read
 COMPILED_ONCE := PYTHONDONTWRITEBYTECODE=
 
-.PHONY: demo test lint types check contract certify test-long test-backends test-dask torture audit fuzz redteam reproduce reproduce-quick papers bench league freeze-oracles docs planner test-page \
+.PHONY: demo test lint types check contract certify test-long test-backends test-dask test-federated torture audit fuzz redteam reproduce reproduce-quick papers bench league freeze-oracles docs planner test-page \
 	stranger clean
 
 demo: $(VENV)/.demo
@@ -30,6 +30,10 @@ test-dask: $(VENV)-dask/.ready
 	$(VENV)-dask/bin/python -m pytest -q -n 2 --dist loadfile \
 		tests/records/test_dask.py tests/descent/test_dask_descent.py tests/data/test_lazy_descriptors.py
 
+# several sites, with the engines that add their answers up, on the loopback
+test-federated: $(VENV)-federated/.ready
+	$(ONE_THREAD) $(VENV)-federated/bin/python -m pytest -q -n 2 tests/federated tests/cli/test_site_commands.py tests/audits/test_sites.py
+
 # that a record's integers depend on that record alone, bit for bit: every manifold and loss, NumPy, PyTorch and JAX
 contract: $(VENV)-backends/.ready
 	DPMANIFOLDS_CONTRACT=400 $(VENV)-backends/bin/python -m pytest -q -n auto tests/sums tests/descent/test_contract.py
@@ -45,6 +49,7 @@ torture: $(VENV)/.test
 # attacks on every mechanism and release, thousands of draws each; writes the tables of docs/audits.md
 audit: $(VENV)/.test
 	$(BIN)/python -m audits.table --draws 8000 --write docs/audits.md
+	$(BIN)/python -m audits.decisions --draws 8000 --write docs/audits.md
 
 # attacks: random neighbours at the edge of random domains, and 10,000 promises against the truth in mpmath (20 minutes)
 redteam: $(VENV)/.test
@@ -129,6 +134,11 @@ $(VENV)-dask/.ready: pyproject.toml
 	$(VENV)-dask/bin/python -m pip --disable-pip-version-check -q install -e ".[test,dask]"
 	@touch $@
 
+$(VENV)-federated/.ready: pyproject.toml
+	$(PYTHON) -m venv $(VENV)-federated
+	$(VENV)-federated/bin/python -m pip --disable-pip-version-check -q install -e ".[test,federated]"
+	@touch $@
+
 $(VENV)-bench/.ready: pyproject.toml
 	$(PYTHON) -m venv $(VENV)-bench
 	$(VENV)-bench/bin/python -m pip --disable-pip-version-check -q install -e ".[bench]"
@@ -145,4 +155,4 @@ $(VENV)-page/.ready: pyproject.toml
 	@touch $@
 
 clean:
-	rm -rf $(VENV) $(VENV)-backends $(VENV)-dask $(VENV)-bench $(VENV)-docs $(VENV)-page .pytest_cache .mypy_cache .ruff_cache
+	rm -rf $(VENV) $(VENV)-backends $(VENV)-dask $(VENV)-federated $(VENV)-bench $(VENV)-docs $(VENV)-page .pytest_cache .mypy_cache .ruff_cache

@@ -26,7 +26,14 @@ from dpmanifolds.domains import Ball, Ellipsoid, WholeSpace
 from dpmanifolds.estimators import PrivateLogisticRegression
 from dpmanifolds.manifolds import SPD, Euclidean, Grassmann, Hyperbolic, Manifold, SpecialOrthogonal, Sphere
 from dpmanifolds.privacy import Budget, GaussianDP, PureDP
-from dpmanifolds.releases import private_class_means, private_covariance, private_mean, private_variance
+from dpmanifolds.releases import (
+    private_class_means,
+    private_covariance,
+    private_geodesic_regression,
+    private_mean,
+    private_variance,
+)
+from dpmanifolds.releases.clusters import private_kmeans
 from dpmanifolds.releases.discriminant import private_discriminant
 
 __all__ = ["DOORS", "DoorRow"]
@@ -235,10 +242,25 @@ def _covariance(ball: Ball, budget: Budget, data: Data, rng: Any, **options: Any
     return private_covariance(data[0], ball, budget, group_by=data[1], rng=rng, **options)
 
 
+def _regression(ball: Ball, budget: Budget, data: Data, rng: Any, **options: Any) -> Any:
+    return private_geodesic_regression(data[0], data[1], ball, budget, covariate_bounds=(-1, 1), rng=rng, **options)
+
+
+def _clusters(ball: Ball, budget: Budget, data: Data, rng: Any, **options: Any) -> Any:
+    return private_kmeans(data[0], 2, ball, budget, centers=_at(ball, 0.5, -0.5), rng=rng, **options)
+
+
+def _across_in_time(ball: Ball, first: float = 1.0, second: float = 1.0) -> tuple[Data, Data]:
+    """The last record moves across at the end of its covariate, which may change too; others are in the middle."""
+    (one, _), (other, _) = _ends(ball)
+    return (one, np.append(np.zeros(_N - 1), first)), (other, np.append(np.zeros(_N - 1), second))
+
+
 _ONE, _TWO = partial(_mean, steps=1), partial(_mean, steps=2)
 _ADDED = partial(_mean, steps=1, adjacency="add-remove-one", n_guess=_N)
 _EXTRINSIC, _ANYWHERE = partial(_mean, kind="extrinsic"), _mean_anywhere
 _REFINED = partial(_mean, steps=1, refine=1)
+_BY_AXES = partial(_mean, refine="axes")
 _PRIVATE = partial(_class_means, steps=1, classes=[0, 1], private_labels=True)
 _ACROSS = "from beyond the edge to the opposite side"
 _RIGHT, _UP = (3.0, 0.0), (0.0, 3.0)
@@ -303,6 +325,8 @@ def _rows() -> tuple[DoorRow, ...]:
         ("private_mean, two steps", Hyperbolic(2), 1.5, _MORE_GAUSSIAN, _ACROSS, _TWO, far, 0.075),
         ("private_mean, refine=1", _LINE, 1.0, _MORE_PURE, bins, _REFINED, inner, 0.25),
         ("private_mean, refine=1", _LINE, 1.0, _MORE_GAUSSIAN, bins, _REFINED, inner, 0.075),
+        ("private_mean, refine='axes'", _LINE, 1.0, _MORE_PURE, _ACROSS, _BY_AXES, far, 0.5),
+        ("private_mean, refine='axes'", _PLANE, 1.0, _MORE_GAUSSIAN, _ACROSS, _BY_AXES, far, 0.15),
         ("private_variance", _LINE, 1.0, _MORE_PURE, reach, _variance, _crowded, 0.3),
         ("private_variance", _LINE, 1.0, _MORE_GAUSSIAN, reach, _variance, _crowded, 0.075),
         ("private_discriminant", _LINE, 1.0, _MORE_PURE, _ACROSS, _discriminant, moved, 0.6),
@@ -312,13 +336,29 @@ def _rows() -> tuple[DoorRow, ...]:
         ("private_covariance, radius first", _LINE, 1.0, _MORE_GAUSSIAN, to_center, _LENGTHS, outwards, 0.075),
         ("private_covariance, centre first", _PLANE, 1.0, _MORE_GAUSSIAN, bins_too, _CENTERED, inwards, 0.2),
     ]
+    at_end, both_ends = _across_in_time, partial(_across_in_time, second=-1.0)
+    late, over = "across, at the upper bound of the covariate", "across, from the upper bound to the lower"
+    look, looks = partial(_regression, steps=1), partial(_regression, steps=2)
+    one_round, rounds = partial(_clusters, rounds=1), partial(_clusters, rounds=2)
+    swap = "from beyond the edge of one cluster to that of the other"
+    fixed.append(("PrivateKMeans, one round", _LINE, _S2, swap, one_round, far, 3.0))
+    adaptive += [
+        ("private_geodesic_regression, two looks", _LINE, 1.0, _MORE_GAUSSIAN, late, looks, at_end, 0.075),
+        ("private_geodesic_regression, two looks", _S2, 1.0, _MORE_GAUSSIAN, late, looks, at_end, 0.075),
+        ("PrivateKMeans, two rounds", _S2, 1.0, _MORE_GAUSSIAN, swap, rounds, _ends, 0.075),
+    ]
     # under a pure ε noise on more than three numbers, or on two sums, shows too little of it to an attack of this size
     several: list[tuple[str, str, Any, Any]] = [
         ("private_covariance, squares and mean", turned, _AT_ONCE, across),
         ("private_covariance, one vector more", one_more, _MORE_VECTORS, _one_vector_more),
         ("private_covariance, group_by", persons, _AT_ONCE, _turned_persons),
     ]
-    made = []
+    regression = "private_geodesic_regression, one look"
+    made = [
+        DoorRow(regression, space, 1.0, _GAUSSIAN, told, look, pair, 0.5)
+        for space, told, pair in ((_LINE, late, at_end), (_S2, over, both_ends))
+    ]
+    made.append(DoorRow(regression, _LINE, 1.0, _MORE_PURE, late, look, at_end, 4.0))
     for name, pure, gaussian, told, call, pair, effort in fixed:
         made.append(DoorRow(name, pure, 1.0, _PURE, told, call, pair, effort))
         made.append(DoorRow(name, gaussian, 1.0, _GAUSSIAN, told, call, pair, 0.5))

@@ -166,7 +166,7 @@ def _lines(kind: str, rows: Iterable[Any], line: Callable[[Any], str], jobs: int
     return lines
 
 
-def _written(text: str, mark: str, lines: list[str]) -> str:
+def written(text: str, mark: str, lines: list[str]) -> str:
     """The page with what stands between the two markers replaced."""
     start, end = f"<!-- {mark} -->\n", f"<!-- end of {mark} -->"
     before, _, rest = text.partition(start)
@@ -196,7 +196,7 @@ def main(arguments: list[str] | None = None) -> None:
     if options.write is not None:
         page = options.write.read_text(encoding="utf-8")
         for mark, lines in tables.items():
-            page = _written(page, mark, lines)
+            page = written(page, mark, lines)
         options.write.write_text(page, encoding="utf-8")
 
 

@@ -68,6 +68,9 @@ ENTRIES = {
         x, LABELS, BALL, BUDGET, group_by=PERSONS, **FAST, **o
     ),
     "median of persons": lambda x, **o: dpm.private_median(x, BALL, BUDGET, steps=2, group_by=PERSONS, **o),
+    "regression": lambda x, **o: dpm.private_geodesic_regression(
+        x, np.arange(COUNT), BALL, BUDGET, covariate_bounds=(0, 40), **FAST, **o
+    ),
     "private labels": lambda x, **o: dpm.private_class_means(
         x, LABELS, BALL, BUDGET, classes=[0, 1], private_labels=True, **FAST, **o
     ),
@@ -77,6 +80,7 @@ PAID = ("mean, refined", "variance")
 ESTIMATORS = {
     "PrivateFrechetMean": lambda **o: dpm.PrivateFrechetMean(BALL, BUDGET, **FAST, **o),
     "PrivateFrechetMedian": lambda **o: dpm.PrivateFrechetMedian(BALL, BUDGET, steps=2, **o),
+    "PrivateKMeans": lambda **o: dpm.PrivateKMeans(2, BALL, BUDGET, rounds=2, **FAST, **o),
     "PrivateMDM": lambda **o: dpm.PrivateMDM(BALL, BUDGET, **FAST, **o),
     "PrivateTangentSpace": lambda **o: dpm.PrivateTangentSpace(BALL, BUDGET, **FAST, **o),
     "PrivateTangentPCA": lambda **o: dpm.PrivateTangentPCA(BALL, BUDGET, n_components=1, numerics="rounded", **o),
@@ -132,7 +136,7 @@ def test_with_center_malformed_records_are_never_heard_of(entry, kind, capfd, ca
         return ENTRIES[entry](records(0) if which else spoil(kind, 1), on_invalid="center")
 
     said = assert_silent(released, capfd, caplog, paid_numbers=entry in PAID)
-    assert said[0].startswith(("Release(", "ClassMeans("))
+    assert said[0].startswith(("Release(", "ClassMeans(", "GeodesicRegression("))
 
 
 @pytest.mark.grid

@@ -35,6 +35,7 @@ LAYERS = {
     "estimators": 8,
     "planning": 8,
     "auditing": 8,
+    "federated": 8,
     "cli": 9,
     "show": 9,
     "__main__": 9,

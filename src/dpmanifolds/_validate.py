@@ -71,7 +71,7 @@ def positive_integer(name: str, value: Any, *, at_least: int = 1) -> int:
     return number
 
 
-def _as_float(name: str, value: Any, allowed: str) -> float:
+def as_float(name: str, value: Any, allowed: str) -> float:
     """`value` as a float, or an error that says what is allowed."""
     try:
         return float(value)
@@ -81,7 +81,7 @@ def _as_float(name: str, value: Any, allowed: str) -> float:
 
 def positive_number(name: str, value: Any) -> float:
     """`value` as a finite float above zero, or an error that names the argument."""
-    number = _as_float(name, value, "above 0")
+    number = as_float(name, value, "above 0")
     if not (math.isfinite(number) and number > 0):
         raise ArgumentError(f"must be finite and above 0; got {number}.", argument=name)
     return number
@@ -96,7 +96,7 @@ def choice(name: str, value: Any, allowed: tuple[str, ...]) -> str:
 
 def negative_number(name: str, value: Any) -> float:
     """`value` as a finite float below zero, or an error that names the argument."""
-    number = _as_float(name, value, "below 0")
+    number = as_float(name, value, "below 0")
     if not (math.isfinite(number) and number < 0):
         raise ArgumentError(f"must be finite and below 0; got {number}.", argument=name)
     return number
@@ -104,7 +104,7 @@ def negative_number(name: str, value: Any) -> float:
 
 def probability(name: str, value: Any) -> float:
     """`value` as a float strictly between 0 and 1, or an error that names the argument."""
-    number = _as_float(name, value, "strictly between 0 and 1")
+    number = as_float(name, value, "strictly between 0 and 1")
     if not 0 < number < 1:
         raise ArgumentError(
             f"must lie strictly between 0 and 1; got {number}. Choose {name} far below 1/n, for instance 1e-6.",
@@ -122,6 +122,12 @@ def non_negative_epsilons(epsilon: Any) -> np.ndarray:
     if not np.all(values >= 0):
         raise ArgumentError(f"must be at least 0; got {epsilon!r}.", argument="epsilon")
     return values
+
+
+def refuse_empty(count: int, name: str = "points") -> None:
+    """An error where there is no record at all."""
+    if count == 0:
+        raise ArgumentError("is empty: at least one record is needed.", argument=name)
 
 
 def numeric_array(name: str, value: Any) -> Array:
@@ -224,7 +230,7 @@ def _number(entry: Any, of_complex: bool) -> complex:
 
 def number_between(name: str, value: Any, low: float, high: float) -> float:
     """`value` as a float within [low, high], or an error that names the argument."""
-    number = _as_float(name, value, f"from {low:g} to {high:g}")
+    number = as_float(name, value, f"from {low:g} to {high:g}")
     if not low <= number <= high:
         raise ArgumentError(f"must be from {low:g} to {high:g}; got {number}.", argument=name)
     return number

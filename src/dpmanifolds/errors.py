@@ -21,6 +21,7 @@ __all__ = [
     "NotOnManifoldError",
     "PrivacyLeakWarning",
     "RadiusTooLargeError",
+    "RoundRefusedError",
     "ScaleOutOfRangeError",
     "SharedRecordsWarning",
 ]
@@ -154,6 +155,18 @@ class LedgerError(DPManifoldsError, RuntimeError):
     ...         dpm.Ledger(Path(folder) / "privacy.ledger").datasets()
     ...     except dpm.LedgerError as error:
     ...         print(isinstance(error, RuntimeError))
+    True
+    """
+
+
+class RoundRefusedError(DPManifoldsError, ValueError):
+    """A site refuses a round, or a coordinator refuses answers: nothing is drawn, or nothing is released.
+
+    >>> import dpmanifolds as dpm
+    >>> try:
+    ...     dpm.Round.from_json("{}")
+    ... except dpm.RoundRefusedError as error:
+    ...     print(isinstance(error, ValueError))
     True
     """
 

@@ -64,12 +64,15 @@ def test_every_public_release_has_rows_for_pure_and_gaussian_promises():
         "private_variance",
         "private_discriminant",
         "private_covariance",
+        "private_geodesic_regression",
+        "PrivateKMeans",
         "PrivateLogisticRegression",
     }
-    for name in functions | {"private_covariance"}:
+    for name in functions | {"private_covariance", "private_geodesic_regression", "PrivateKMeans"}:
         kinds = {type(row.budget).__name__ for row in table.DOORS if row.function.startswith(name)}
         # several numbers at once under a pure ε are beyond what attacks can show
-        several = name.startswith("private_covariance,") and "PureDP" not in kinds
+        many = ("private_covariance,", "private_geodesic_regression,", "PrivateKMeans,")
+        several = name.startswith(many) and "PureDP" not in kinds
         assert kinds == ({"GaussianDP"} if several else {"PureDP", "GaussianDP"})
     assert len({row.label for row in table.DOORS}) == len(table.DOORS)
     assert max(row.manifold.dim for row in table.DOORS) <= 3

@@ -266,7 +266,7 @@ def test_the_demonstration_ends_with_the_code_of_a_command_that_fails(folder, ty
 
 @pytest.mark.parametrize(
     "name",
-    ["mean", "median", "variance", "pca", "descend", "plan", "audit", "ledger", "report", "info", "demo"],
+    ["mean", "median", "variance", "pca", "descend", "regress", "plan", "audit", "ledger", "report", "info", "demo"],
 )
 def test_every_command_has_help(typed, name):
     assert name in done(typed([name, "--help"])).stdout

@@ -8,7 +8,6 @@ import pytest
 from dpmanifolds import SPD, ApproxDP, ArgumentError, Ball, Euclidean, GaussianDP, PureDP, Sphere, Stiefel, frechet_mean
 from dpmanifolds.descent import private_svrg
 from dpmanifolds.descent.losses import FrechetMeanLoss, PCALoss
-from dpmanifolds.descent.svrg import _Difference, _plans, _transport
 from dpmanifolds.privacy import Guarantee, compose, full_batch_descent, poisson_descent
 
 SPACE = SPD(2)
@@ -81,17 +80,11 @@ def test_corrections_are_exact_where_the_gradient_is_affine():
     space = Euclidean(3)
     ball = Ball(space, np.zeros(3), 2.0)
     records = np.random.default_rng(0).standard_normal((500, 3)) / 4
-    rows = _Difference(FrechetMeanLoss(ball), np.zeros(3)).gradients(np.ones(3), records)
-    assert np.allclose(rows, 1.0)
-
-
-def test_transport_is_an_isometry():
-    a, b = SPACE.random_point(2, rng=3)
-    matrix = _transport(SPACE, a, b)
-    assert np.allclose(matrix @ matrix.T, np.eye(3))
-    vector = SPACE.log(a, np.eye(2))
-    carried = SPACE.to_coordinates(a, vector) @ matrix
-    assert np.allclose(carried, SPACE.to_coordinates(b, SPACE.transport(a, b, vector)))
+    options = {"start": np.ones(3), "budget": GaussianDP(500.0), "smoothness": 1.0, "batch_size": 499}
+    found = run(FrechetMeanLoss(ball), records, space, sampling="without-replacement", **options).point
+    # eight steps of length 0.4, each of which leaves six tenths of the way
+    mean = records.mean(axis=0)
+    assert np.allclose(found, mean + 0.6**8 * (1 - mean), atol=1e-3)
 
 
 def test_a_seed_repeats_a_run_and_a_ledger_is_asked_first():
@@ -160,8 +153,7 @@ def test_the_noise_is_found_without_the_slack_of_a_sum(monkeypatch):
 
     monkeypatch.setattr(Guarantee, "fits", watched)
     budget = GaussianDP(0.3)
-    outer = {"n": 1000, "unit": "person", "clip_norm": 1.0, "steps": 3}
-    full, short = _plans(budget, 0.5, outer, outer | {"steps": 12})
+    result = run(budget=budget)
     assert asked
     assert all(asked)
-    assert compose(full.guarantee, short.guarantee).fits(budget, strict=True)
+    assert compose(result.anchor_plan.guarantee, result.inner_plan.guarantee).fits(budget, strict=True)

@@ -19,6 +19,7 @@ from dpmanifolds.errors import BudgetExceededError
 from dpmanifolds.estimators import (
     PrivateFrechetMean,
     PrivateFrechetMedian,
+    PrivateKMeans,
     PrivateMDM,
     PrivateTangentPCA,
     PrivateTangentSpace,
@@ -36,6 +37,7 @@ Y = np.repeat(["small", "tall"], 120)
 KINDS = {
     "mean": lambda **given: PrivateFrechetMean(BALL, BUDGET, **given),
     "median": lambda **given: PrivateFrechetMedian(BALL, BUDGET, steps=5, **given),
+    "k-means": lambda **given: PrivateKMeans(2, BALL, BUDGET, rounds=2, **given),
     "mdm": lambda **given: PrivateMDM(BALL, BUDGET, **given),
     "tangent space": lambda **given: PrivateTangentSpace(BALL, BUDGET, **given),
     "tangent pca": lambda **given: PrivateTangentPCA(BALL, BUDGET, 2, **given),
@@ -43,11 +45,12 @@ KINDS = {
 LEARNED = {
     "mean": "mean_",
     "median": "median_",
+    "k-means": "cluster_centers_",
     "mdm": "means_",
     "tangent space": "reference_",
     "tangent pca": "components_",
 }
-TRANSFORMERS = ("mdm", "tangent space", "tangent pca")
+TRANSFORMERS = ("k-means", "mdm", "tangent space", "tangent pca")
 every_kind = pytest.mark.parametrize("kind", KINDS)
 
 

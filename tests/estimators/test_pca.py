@@ -44,9 +44,12 @@ def test_digits_at_three_budgets():
 
 
 def test_auto_decides_from_public_numbers():
-    assert PrivatePCA(5, BUDGET, 1.0)._chosen(64) == "covariance"
-    assert PrivatePCA(5, BUDGET, 1.0)._chosen(5000) == "descent"
-    assert PrivatePCA(5, BUDGET, 1.0, solver="descent")._chosen(64) == "descent"
+    def chosen(features, **options):
+        return PrivatePCA(1, BUDGET, 1.0, random_state=0, **options).fit(np.zeros((5, features))).solver_
+
+    assert chosen(64) == "covariance"
+    assert chosen(3001, steps=1) == "descent"
+    assert chosen(64, solver="descent", steps=1) == "descent"
 
 
 @pytest.mark.parametrize("budget", [ApproxDP(0.1, 1e-6), BUDGET, PureDP(10.0)], ids=repr)

@@ -8,10 +8,10 @@ import pytest
 import dpmanifolds as dpm
 from dpmanifolds import ArgumentError, Ball, PureDP
 from dpmanifolds._points import host
+from dpmanifolds.intrinsic.frechet import by_person, clipped_records
 from dpmanifolds.ledger import Ledger
 from dpmanifolds.privacy import sensitivity_of_mean, sensitivity_of_variance
 from dpmanifolds.records.persons import persons_of
-from dpmanifolds.releases.frechet import by_person, clipped_records
 
 BALLS = {
     "affine-invariant": Ball(dpm.SPD(2), np.eye(2), 1.5),

@@ -35,6 +35,7 @@ from dpmanifolds.sums.contribution import (
     finest_exponent,
 )
 from dpmanifolds.sums.counts import DistanceBins
+from dpmanifolds.sums.squares import SquaresContribution
 from dpmanifolds.sums.total import integers_of as integers_in_tiles
 from dpmanifolds.sums.total import sum_block, sum_records
 from tests.manifolds.cases import SMOOTH
@@ -90,6 +91,8 @@ def contributions(manifold: Manifold):
     yield TangentContribution(manifold, center, center, radius=0.5, exponent=exponent, axes=few)
     yield DistanceContribution(manifold, moved, None, radius=1.5, exponent=29)
     yield DistanceBins(manifold, center, None, edges=np.geomspace(0.01, 4.0, 12), unit=1)
+    yield SquaresContribution(manifold, center, None, radius=0.7, basis=basis)
+    yield DistanceBins(manifold, moved, center, edges=np.geomspace(0.1, 9.0, 8), unit=1, axes=axes)
 
 
 def integers_of(contribution, records):

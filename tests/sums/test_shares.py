@@ -151,7 +151,7 @@ def fits(numbers: np.ndarray, law: dict[int, mpmath.mpf]) -> float:
 
 def test_residues_are_read_as_the_numbers_they_stand_for():
     numbers = [0, 1, -1, 2**62, -(2**62), 2**63 - 1, -(2**63)]
-    assert center_residues([number % 2**64 for number in numbers], 64) == numbers
+    assert center_residues([number % 2**64 for number in numbers], 2**64) == numbers
 
 
 @pytest.mark.parametrize("bits", [5, 6, 7])

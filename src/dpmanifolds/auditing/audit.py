@@ -24,8 +24,6 @@ from dpmanifolds.privacy import Budget
 from dpmanifolds.sums import Mechanism, choose, mean_facts
 from dpmanifolds.sums.wrapped import WrappedMechanism
 
-__all__ = ["adds_to_sums", "attack", "audit", "noisy_sums", "reached_points", "releases", "scores", "worst_of"]
-
 
 def audit(
     mechanism: str,

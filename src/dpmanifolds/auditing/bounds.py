@@ -24,8 +24,6 @@ from dpmanifolds._validate import number_between
 from dpmanifolds.errors import ArgumentError
 from dpmanifolds.privacy import Guarantee
 
-__all__ = ["Claim", "LowerBound", "lower_bound", "profile_bands", "upper_rate"]
-
 _ORDERS = np.concatenate([[1.0], 1 + np.geomspace(1e-2, 63.0, 24)])
 
 

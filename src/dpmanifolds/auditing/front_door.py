@@ -48,7 +48,8 @@ from dpmanifolds.auditing.report import AuditReport
 from dpmanifolds.errors import ArgumentError, DPManifoldsError, NoiseExceedsDomainWarning, NotAvailableError
 from dpmanifolds.noise import LatticeGaussian, LatticeLaplace, RoundedGaussian, RoundedLaplace, as_generator
 from dpmanifolds.noise.symmetric import SymmetricGaussian, SymmetricLaplace, WishartDifference
-from dpmanifolds.releases import ClassMeans, Release, statistic, variance
+from dpmanifolds.releases import ClassMeans, GeodesicRegression, Release, statistic, variance
+from dpmanifolds.releases.clusters import Clusters
 from dpmanifolds.releases.discriminant import Discriminant
 
 __all__ = [
@@ -149,7 +150,8 @@ def overheard_noise(factor: float = 1.0, forced: Sequence[Said] | None = None) -
             law.release = draw  # type: ignore[method-assign]
 
 
-Door: TypeAlias = Callable[[Any, Any], Release | ClassMeans | Discriminant]
+Made: TypeAlias = Release | ClassMeans | Discriminant | GeodesicRegression | Clusters
+Door: TypeAlias = Callable[[Any, Any], Made]
 """A release of records, with a source of noise."""
 _Runs: TypeAlias = tuple[list[list[Said]], list[list[Said]]]
 """What every call said, on the first neighbour and on the second."""
@@ -221,9 +223,7 @@ def audit_release(
     )
 
 
-def _runs(
-    release: Door, pair: tuple[Any, Any], draws: int, factor: float, source: Any
-) -> tuple[Release | ClassMeans | Discriminant, _Runs]:
+def _runs(release: Door, pair: tuple[Any, Any], draws: int, factor: float, source: Any) -> tuple[Made, _Runs]:
     """What `draws` calls on each neighbour said, and one of the releases, for its promise."""
     runs: _Runs = ([], [])
     for records, run in zip(pair, runs, strict=True):
@@ -326,11 +326,11 @@ def _outcome(
     return (*end, *(str(each.message) for each in heard)), tap.said
 
 
-def _text(made: Release | ClassMeans | Discriminant) -> str:
-    if not isinstance(made, Release):
-        return repr((made.classes, made.guarantee, [_text(each) for each in made.releases]))
-    text = made.to_json()
-    return text.replace('"reproducible": true', '"reproducible": false')
+def _text(made: Made) -> str:
+    if isinstance(made, Release | GeodesicRegression):
+        return made.to_json().replace('"reproducible": true', '"reproducible": false')
+    beside = made.counts.tolist() if isinstance(made, Clusters) else made.classes
+    return repr((beside, made.guarantee, [_text(each) for each in made.releases]))
 
 
 def _told(outcome: tuple[str, ...]) -> str:

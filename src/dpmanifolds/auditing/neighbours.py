@@ -28,8 +28,6 @@ from dpmanifolds.sums.total import read_records
 from dpmanifolds.sums.walk import Walk
 from dpmanifolds.sums.wrapped import WrappedMechanism
 
-__all__ = ["Neighbours", "worst_neighbours"]
-
 _INSIDE = 1 - 1e-12
 _PLANES, _NARROWINGS = 200, 12
 _RANDOM_PAIRS = 4

@@ -10,8 +10,6 @@ import numpy as np
 from dpmanifolds.auditing.bounds import Claim, LowerBound, lower_bound, profile_bands, quantised
 from dpmanifolds.privacy import Guarantee
 
-__all__ = ["AuditReport"]
-
 _PROFILE_POINTS = 25
 _BINS = 60
 

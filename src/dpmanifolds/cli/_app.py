@@ -12,8 +12,6 @@ from typer.core import TyperGroup
 
 from dpmanifolds.errors import BudgetExceededError, ConvergenceError, DPManifoldsError, LedgerError
 
-__all__ = ["OTHER", "REFUSED", "WRONG_USE", "app", "main"]
-
 OTHER, WRONG_USE, REFUSED = 1, 2, 3
 _DEBUG = "DPMANIFOLDS_DEBUG"
 

@@ -19,8 +19,6 @@ from typing import Annotated, Any, get_args, get_type_hints
 
 import typer
 
-__all__ = ["NO_ACCOUNT", "USUAL", "Accounting", "Budgeting", "Place", "Records", "Saving", "takes"]
-
 
 @dataclass(frozen=True)
 class Records:

@@ -11,8 +11,6 @@ import typer
 
 from dpmanifolds.cli._app import app
 
-__all__ = ["demo", "info", "report"]
-
 _EXTRAS = {
     "matplotlib": "figures",
     "pyarrow": "Parquet files",

@@ -67,8 +67,8 @@ class Volume:
         return write_nifti(path, image.reshape(*self.shape, -1), affine=self.affine)
 
 
-def load(records: Records, place: Place) -> Loaded:
-    """Read the files, and tell the manifold where they say it themselves."""
+def load(records: Records, place: Place, manifold: Manifold | None = None) -> Loaded:
+    """Read the files, and tell the manifold where they say it themselves; else it is this one, or that of the place."""
     for path in records.files:
         if not path.is_file() and not is_store(path):
             raise ArgumentError(f"there is no file {str(path)!r}. Check the spelling and the folder.")
@@ -84,7 +84,7 @@ def load(records: Records, place: Place) -> Loaded:
         space = PlanarShapes(parts[0].shape[1])
         loaded = _joined([np.asarray(space.as_points(part)) for part in parts], space)
     else:
-        manifold = manifold_from_name(place.manifold, place.metric)
+        manifold = manifold or manifold_from_name(place.manifold, place.metric)
         column = _person_column(records)
         loaded = _joined(
             [_table(path, records, manifold, column) for path in progress(records.files, "Reading")], manifold

@@ -72,7 +72,7 @@ def mean(
         str,
         typer.Option(
             help="Rounds that spend part of the budget on finding a smaller ball first: auto (one, where there are "
-            "enough records for it to cost little), 0, 1, …",
+            "enough records for it to cost little), 0, 1, …; or axes, which pays for the shape of an ellipsoid too.",
             rich_help_panel=_MECHANISM,
         ),
     ] = "auto",
@@ -116,9 +116,8 @@ def mean(
         names = "all" if mechanism == "auto" else mechanism
         planned = plan(job.ball, job.n, job.budget, mechanisms=names, numerics=numerics, kind=kind)
     rounds = int(refine) if refine.isdecimal() else refine
-    remark = (
-        "" if rounds in ("auto", 0) else f"the plan is for one release; {rounds} rounds of refinement come before it"
-    )
+    before = "axes are paid for" if rounds == "axes" else f"{rounds} rounds of refinement come"
+    remark = "" if rounds in ("auto", 0) else f"the plan is for one release; {before} before it"
     how = {"kind": kind, "mechanism": mechanism, "numerics": numerics, "refine": rounds}
     _release(job, "mean", private_mean, "Computing the mean", plan=planned, remark=remark, **how)
 

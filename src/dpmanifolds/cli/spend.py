@@ -27,8 +27,6 @@ from dpmanifolds.show.report import new_files
 from dpmanifolds.show.tables import aside, facts, left_in_words, plan_table, result, say, working
 from dpmanifolds.show.words import guess_of, percent
 
-__all__ = ["Job", "account_of", "asked_budget", "confirm", "finish", "prepare"]
-
 
 @dataclass(frozen=True, eq=False)
 class Job:

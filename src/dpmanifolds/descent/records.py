@@ -24,7 +24,7 @@ import numpy as np
 
 from dpmanifolds._arrays import Array, to_numpy
 from dpmanifolds._points import count_records, cut_tile, has_parts, join, leaves, on_host, records_at
-from dpmanifolds._validate import choice, hide_records
+from dpmanifolds._validate import choice, hide_records, refuse_empty
 from dpmanifolds.descent.losses.loss import Loss, refuse_malformed
 from dpmanifolds.errors import ArgumentError
 from dpmanifolds.ledger import keyed_fingerprint
@@ -124,8 +124,8 @@ def _source(loss: Loss, records: Any, may_be_empty: bool) -> Source:
         shape = np.shape(loss.filler) if loss.filler is not None and not has_parts(loss.filler) else None
         return source_of(None, records, allow_empty=may_be_empty, shape=shape)
     array = loss.form(records)
-    if count_records(array) == 0 and not may_be_empty:
-        raise ArgumentError("records is empty: at least one record is needed.")
+    if not may_be_empty:
+        refuse_empty(count_records(array), "records")
     return ArraySource(array)
 
 

@@ -38,10 +38,22 @@ class Axes:
 
     def whiten(self, rows: Array) -> Array:
         """w (n, k) for rows of coordinates (n, dim): of the nearest point of the ellipsoid, each from its row alone."""
-        if self.basis is not None:
-            # one product for each record, so that it depends on no other
-            rows = (rows[:, None, :] @ like(self.basis, rows))[:, 0, :]
-        return nearest_in_ellipsoid(rows, self.lengths)
+        return nearest_in_ellipsoid(self.turn(rows), self.lengths)
+
+    def turn(self, rows: Array) -> Array:
+        """Uᵀc (n, k) for rows c of coordinates (n, dim), each from its row alone."""
+        # one product for each record, so that it depends on no other
+        return rows if self.basis is None else (rows[:, None, :] @ like(self.basis, rows))[:, 0, :]
+
+    def gauge(self, rows: Array) -> Array:
+        """|diag(a)⁻¹Uᵀc| (n,): how many times as large the ellipsoid must be to hold the point of each row.
+
+        >>> Axes(np.array([2.0, 1.0])).gauge(np.array([[2.0, 0.0], [0.0, 3.0]])).tolist()
+        [1.0, 3.0]
+        """
+        xp = namespace(rows)
+        scaled = self.turn(rows) / like(self.lengths, rows)
+        return xp.sqrt(xp.sum(scaled * scaled, axis=-1))
 
     def restore(self, whitened: np.ndarray) -> np.ndarray:
         """Coordinates (..., dim) for w (..., k)."""

@@ -11,7 +11,7 @@ import numpy as np
 
 from dpmanifolds._arrays import Array, to_numpy
 from dpmanifolds._points import map_parts
-from dpmanifolds._validate import hide_records
+from dpmanifolds._validate import hide_records, shown
 from dpmanifolds.domains.axes import Axes
 from dpmanifolds.errors import ArgumentError, NotOnManifoldError, RadiusTooLargeError
 from dpmanifolds.manifolds import Manifold
@@ -86,6 +86,17 @@ class WholeSpace(Domain):
 
 _MOST_STEPS = 500
 _SHORTEST_STEP = 1e-12
+
+
+def check_domain(domain: Any) -> Domain:
+    """A domain, or an error that says what one is."""
+    if not isinstance(domain, Domain):
+        raise ArgumentError(
+            "must be a Domain such as Ball(manifold, center, radius), the public promise about where records live; got "
+            f"{shown(domain)}.",
+            argument="domain",
+        )
+    return domain
 
 
 def check_center(manifold: Manifold, center: Any) -> Array:

@@ -9,7 +9,7 @@ import numpy as np
 
 from dpmanifolds._arrays import to_numpy
 from dpmanifolds._points import leaves, like_parts, on_host, taken
-from dpmanifolds.domains.domain import Domain
+from dpmanifolds.domains.domain import Domain, check_domain
 from dpmanifolds.errors import ArgumentError
 
 
@@ -53,8 +53,7 @@ def validate(points: Any, domain: Domain) -> ValidationReport:
     3 records: 1 not finite, 1 off the manifold, 1 outside the domain (to be clipped); largest distance to the
     centre 9. This report is private: do not publish it.
     """
-    if not isinstance(domain, Domain):
-        raise ArgumentError(f"domain must be a Domain such as Ball; got {type(domain).__name__}.")
+    check_domain(domain)
     manifold = domain.manifold
     array = on_host(manifold.take_form(points))
     if len(manifold.batch_shape(array)) != 1:

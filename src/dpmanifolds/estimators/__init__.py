@@ -2,16 +2,20 @@
 
 from dpmanifolds.estimators._base import UnprotectedModelWarning, UnprotectedScoreWarning
 from dpmanifolds.estimators.congruence import Congruence
+from dpmanifolds.estimators.kmeans import PrivateKMeans
 from dpmanifolds.estimators.logistic import PrivateLogisticRegression
 from dpmanifolds.estimators.mdm import PrivateMDM
 from dpmanifolds.estimators.mean import PrivateFrechetMean, PrivateFrechetMedian, PrivateTangentSpace
 from dpmanifolds.estimators.pca import PrivatePCA, PrivateTangentPCA
+from dpmanifolds.estimators.regression import PrivateGeodesicRegression
 from dpmanifolds.estimators.tangent_classifier import PrivateTangentClassifier
 
 __all__ = [
     "Congruence",
     "PrivateFrechetMean",
     "PrivateFrechetMedian",
+    "PrivateGeodesicRegression",
+    "PrivateKMeans",
     "PrivateLogisticRegression",
     "PrivateMDM",
     "PrivatePCA",

@@ -19,16 +19,6 @@ from dpmanifolds.manifolds import Manifold
 from dpmanifolds.privacy import Budget, Guarantee
 from dpmanifolds.records.prepare import check_block, record_array
 
-__all__ = [
-    "Asked",
-    "PrivateClassifier",
-    "PrivateEstimator",
-    "PrivateTransformer",
-    "UnprotectedModelWarning",
-    "UnprotectedScoreWarning",
-    "rows_of",
-]
-
 
 class Asked(BaseEstimator):  # type: ignore[misc]
     """What every private estimator is asked under: the constructor stores, `fit` checks and works."""

@@ -20,8 +20,6 @@ from dpmanifolds._arrays import to_numpy
 from dpmanifolds._validate import hide_records, numeric_array, positive_integer, real_numbers, record_numbers
 from dpmanifolds.errors import ArgumentError
 
-__all__ = ["Congruence"]
-
 
 class Congruence(TransformerMixin, BaseEstimator):  # type: ignore[misc]
     """Fewer channels by filters from public knowledge: X ↦ W·X·Wᵀ, SPD(c) to SPD(k).

@@ -36,8 +36,6 @@ from dpmanifolds.releases.statistic import check_domain
 from dpmanifolds.sums.contribution import TangentContribution
 from dpmanifolds.sums.total import tile_size
 
-__all__ = ["PrivateLogisticRegression"]
-
 _STEPS, _PURE_STEPS = 12, 4
 
 

@@ -26,8 +26,6 @@ from dpmanifolds.estimators._base import PrivateClassifier
 from dpmanifolds.privacy import Budget
 from dpmanifolds.releases import ClassMeans, private_class_means
 
-__all__ = ["PrivateMDM"]
-
 
 class PrivateMDM(PrivateClassifier):
     """Minimum distance to the private mean of each class: `private_class_means` behind scikit-learn's interface.

@@ -40,8 +40,6 @@ from dpmanifolds.releases.covariance import private_covariance, released_mean
 from dpmanifolds.releases.second_moment import private_tangent_moment
 from dpmanifolds.releases.statistic import ON_INVALID, check_domain
 
-__all__ = ["PrivatePCA", "PrivateTangentPCA"]
-
 _LARGEST_MATRIX = 3000
 _STEPS, _PURE_STEPS = 60, 15
 

@@ -154,11 +154,6 @@ def log_sphere_area(dim: int) -> float:
     return math.log(2) + dim / 2 * math.log(math.pi) - math.lgamma(dim / 2)
 
 
-def is_euclidean(manifold: Manifold) -> bool:
-    """Whether `manifold` is isometric to R^dim: complete, simply connected and flat (Killing–Hopf)."""
-    return manifold.is_hadamard and manifold.curvature_bounds == (0.0, 0.0)
-
-
 def identity_of(manifold: Manifold) -> np.ndarray:
     """The identity matrix, or its first columns: where tangent vectors of a space of matrices are looked at."""
     rows, columns = manifold.point_shape

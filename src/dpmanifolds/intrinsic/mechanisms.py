@@ -29,7 +29,7 @@ from dpmanifolds.domains import Ball
 from dpmanifolds.errors import ArgumentError, NotAvailableError, ScaleOutOfRangeError
 from dpmanifolds.intrinsic.direct import of_frechet_mean
 from dpmanifolds.intrinsic.knorm_gradient import KNormGradientLaw, acceptance_bound
-from dpmanifolds.intrinsic.law import TangentLaw, is_euclidean
+from dpmanifolds.intrinsic.law import TangentLaw
 from dpmanifolds.intrinsic.riemannian import gaussian_law, laplace_law
 from dpmanifolds.manifolds import Hyperbolic, Sphere
 from dpmanifolds.noise import as_generator
@@ -114,7 +114,7 @@ class _AroundTheStatistic(_IdealizedMechanism):
     def _moved(self, point: Array, noise: np.ndarray) -> Array:
         """exp of the noise at the point, and what takes its place beyond the horizon."""
         manifold, center = self.facts.domain.manifold, host(self.facts.domain.center)
-        if is_euclidean(manifold):
+        if manifold.is_flat:
             seen = manifold.log_coordinates(center, point) + noise
             return manifold.move(center, seen * min(1.0, self._horizon / max(float(np.linalg.norm(seen)), 1e-300)))
         # the triangle inequality: no need to compute a point that lies beyond for certain
@@ -228,7 +228,7 @@ class RiemannianGaussianMechanism(_AroundTheStatistic):
         facts = of_frechet_mean(facts)
         manifold, moved = facts.domain.manifold, float(_distance(facts))
         mu = affordable_mu(budget)
-        if is_euclidean(manifold):
+        if manifold.is_flat:
             sigma = moved / mu * _UP
             guarantee = Guarantee.gaussian(mu, **facts.labels)
             return cls._at_scale(facts, sigma, guarantee)

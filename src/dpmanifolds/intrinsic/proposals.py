@@ -30,7 +30,7 @@ from scipy import special
 
 from dpmanifolds._arrays import log_sinc
 from dpmanifolds.errors import ArgumentError, ConvergenceError
-from dpmanifolds.intrinsic.law import identity_of, is_euclidean
+from dpmanifolds.intrinsic.law import identity_of
 from dpmanifolds.intrinsic.spd_eigenvalues import envelope
 from dpmanifolds.manifolds import Manifold, SPDAffineInvariant
 from dpmanifolds.manifolds._common import RootSystem
@@ -82,7 +82,7 @@ class BallProposal:
 
 def ball_proposal(manifold: Manifold, rate: float, reach: float) -> BallProposal:
     """Proposals with density ∝ e^{−rate·s} on the ball of radius `reach`, which lies inside the cut locus."""
-    if is_euclidean(manifold):
+    if manifold.is_flat:
         return _radial(manifold, rate, reach, power=manifold.dim - 1)
     if manifold.polar_roots is not None:
         roots = polar_roots(manifold)

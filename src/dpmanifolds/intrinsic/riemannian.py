@@ -20,7 +20,6 @@ from dpmanifolds.intrinsic.compact import compact_gaussian, compact_laplace
 from dpmanifolds.intrinsic.law import (
     PointLaw,
     TangentLaw,
-    is_euclidean,
     log_sphere_area,
     radial_gaussian,
     radial_laplace,
@@ -131,7 +130,7 @@ class _Laws(NamedTuple):
 
 def _find(laws: _Laws, manifold: Manifold, sigma: float) -> TangentLaw:
     check_manifold(manifold)
-    if is_euclidean(manifold):
+    if manifold.is_flat:
         return laws.flat(manifold, sigma)
     if manifold.is_product:
         alone = _only_factor(manifold)
@@ -306,7 +305,7 @@ class WrappedLaw(PointLaw):
                 "Compare draws instead, or use the Riemannian law."
             )
         density = self._log_kernel(self.manifold.dist(self.footpoint, points)) - self.tangent_law.log_normalizer
-        if is_euclidean(self.manifold):
+        if self.manifold.is_flat:
             return density
         return density - self.manifold.log_volume_density(self.footpoint, self.manifold.log(self.footpoint, points))
 

@@ -148,6 +148,11 @@ class ManifoldFacts(ABC):
         return self.injectivity_radius == math.inf and self.curvature_bounds[1] <= 0
 
     @property
+    def is_flat(self) -> bool:
+        """Whether it is isometric to R^dim: complete, simply connected and without curvature (Killing–Hopf)."""
+        return self.is_hadamard and self.curvature_bounds == (0.0, 0.0)
+
+    @property
     def max_radius(self) -> float:
         """Balls of smaller radius have a unique Fréchet mean, inside the ball: ½·min(inj, π/√κ), or infinity."""
         upper = self.curvature_bounds[1]

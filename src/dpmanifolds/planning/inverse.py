@@ -17,8 +17,6 @@ from dpmanifolds.privacy.budget import checked_kind
 from dpmanifolds.sums import TANGENT, choose, mean_facts
 from dpmanifolds.sums.steps import plan_steps
 
-__all__ = ["budget_for", "radius_for", "records_for"]
-
 _MEASURES = ("mean", "radius_90", "mean_at_edge")
 _LARGEST_BUDGET, _SMALLEST_BUDGET = 700.0, 2.0**-40
 _MOST_RECORDS = 2**52

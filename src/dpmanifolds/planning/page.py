@@ -15,8 +15,6 @@ from dpmanifolds.errors import ArgumentError
 from dpmanifolds.manifolds.spd import METRICS
 from dpmanifolds.privacy import ApproxDP, Budget, GaussianDP, PureDP, ZeroConcentratedDP
 
-__all__ = ["plan_page", "write_plan_page"]
-
 _START = 'id="start">{}</script>'
 _FAMILIES = {"spd": 1, "sphere": 1, "hyperbolic": 1, "shapes": 1, "euclidean": 1, "rotations": 1, "grassmann": 2}
 _KINDS: dict[type, str] = {PureDP: "pure", ApproxDP: "approx", GaussianDP: "gaussian", ZeroConcentratedDP: "zcdp"}

@@ -39,8 +39,6 @@ from dpmanifolds.releases import Release
 from dpmanifolds.sums.estimate import shrink_lengths
 from dpmanifolds.sums.wrapped import WrappedGaussianMechanism, WrappedLaplaceMechanism
 
-__all__ = ["Usefulness", "check_offset", "check_spread", "describe_usefulness", "guess_error"]
-
 _LENGTHS, _ANGLES = 40, 20
 _NEAREST, _LARGEST_NOISE = 1e-9, 1e3
 _DIGITS = 1e-4

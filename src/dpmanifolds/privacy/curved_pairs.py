@@ -380,7 +380,7 @@ def model_space(manifold: Any) -> ModelSpace:
     curved products the worst displacement is not known (MATH.md section 5).
     """
     check_manifold(manifold)
-    if manifold.is_hadamard and manifold.curvature_bounds == (0.0, 0.0):
+    if manifold.is_flat:
         return ModelSpace(manifold, 0, manifold.dim, 0.0)
     if manifold.is_model_space:
         if manifold.dim == 1:

@@ -21,8 +21,9 @@ import math
 from dataclasses import dataclass
 from typing import Any
 
-from dpmanifolds._validate import choice, positive_integer, positive_number, shown
+from dpmanifolds._validate import as_float, choice, positive_integer, positive_number, shown
 from dpmanifolds.domains import Ball, Domain
+from dpmanifolds.domains.domain import check_domain
 from dpmanifolds.errors import ArgumentError, RadiusTooLargeError
 from dpmanifolds.privacy.guarantee import ADJACENCIES
 from dpmanifolds.privacy.rounding import up
@@ -140,7 +141,7 @@ def sensitivity_of_flat_mean(
     0.1
     """
     diameter = _diameter(domain)
-    if not _is_euclidean(domain):
+    if not domain.manifold.is_flat:
         raise ArgumentError(
             f"a mean moves by at most diam/n in a flat space without closed geodesics; {domain.manifold!r} is not one. "
             "Use a Ball and sensitivity_of_mean."
@@ -237,23 +238,15 @@ def _largest_hessian(ball: Ball, reach: float) -> float:
     return scaled / math.tanh(scaled) if scaled > 1e-9 else 1 + scaled
 
 
-def _is_euclidean(domain: Domain) -> bool:
-    return domain.manifold.is_hadamard and domain.manifold.curvature_bounds == (0.0, 0.0)
-
-
 def _diameter(domain: Domain) -> float:
-    if not isinstance(domain, Domain):
-        raise ArgumentError(f"domain must be a Domain such as Ball; got {shown(domain)}.")
+    check_domain(domain)
     slack = _CONTAINS_SLACK if isinstance(domain, Ball) else 1.0
     return positive_number("domain.diameter", domain.diameter) * slack
 
 
 def _error_bound(name: str, value: Any) -> float:
     """`value` as a finite float of at least 0, or an error that names the argument."""
-    try:
-        number = float(value)
-    except (TypeError, ValueError, OverflowError):
-        raise ArgumentError(f"must be a number of at least 0; got {shown(value)}.", argument=name) from None
+    number = as_float(name, value, "of at least 0")
     if not (math.isfinite(number) and number >= 0):
         raise ArgumentError(f"must be finite and at least 0; got {number}.", argument=name)
     return number

@@ -21,6 +21,7 @@ import numpy as np
 
 from dpmanifolds._arrays import Array, bytes_per_record
 from dpmanifolds._points import count_records, join, leaves, records_at
+from dpmanifolds._validate import refuse_empty
 from dpmanifolds.errors import ArgumentError, DPManifoldsError
 from dpmanifolds.manifolds import Manifold
 from dpmanifolds.records.blocks import block_size, is_tiny, ordered_map, total_of
@@ -125,8 +126,8 @@ class DaskSource(Source):
 
     def _settle(self, count: int) -> None:
         """Note the number of records, the same in every pass."""
-        if count == 0 and self._empty is None:
-            raise ArgumentError("is empty: at least one record is needed.", argument="points")
+        if self._empty is None:
+            refuse_empty(count)
         if self.count not in (None, count):
             raise ArgumentError("points gave another number of records than before: each pass must read the same ones.")
         self.count = count

@@ -8,7 +8,7 @@ import numpy as np
 
 from dpmanifolds._arrays import Array, like, to_numpy
 from dpmanifolds._points import leaves
-from dpmanifolds._validate import numeric_array
+from dpmanifolds._validate import numeric_array, refuse_empty
 from dpmanifolds.errors import ArgumentError, NotOnManifoldError
 from dpmanifolds.manifolds import Manifold
 from dpmanifolds.manifolds.base import check_manifold
@@ -23,8 +23,7 @@ def record_array(manifold: Manifold, points: Any) -> Array:
         raise ArgumentError(
             f"must have exactly one leading axis of records; got leading axes {shape}.", argument="points"
         )
-    if shape[0] == 0:
-        raise ArgumentError("is empty: at least one record is needed.", argument="points")
+    refuse_empty(shape[0])
     return array
 
 

@@ -21,7 +21,7 @@ import numpy as np
 
 from dpmanifolds._arrays import Array, bytes_per_record, is_numpy, namespace
 from dpmanifolds._points import has_parts, leaves, records_at
-from dpmanifolds._validate import hide_records, record_numbers
+from dpmanifolds._validate import hide_records, record_numbers, refuse_empty
 from dpmanifolds.errors import ArgumentError
 from dpmanifolds.manifolds import Manifold
 from dpmanifolds.records.blocks import (
@@ -212,7 +212,7 @@ class BlockSource(Source):
             yield np.concatenate(waiting)
         if empty:
             if not self._allow_empty:
-                raise ArgumentError("is empty: at least one record is needed.", argument="points")
+                refuse_empty(0)
             if self._empty is None:
                 raise ArgumentError(
                     "has no block, and so no shape: hand out a block of no rows at least.", argument="points"
@@ -312,8 +312,8 @@ def record_form(
         raise ArgumentError(
             f"must have exactly one leading axis of records; got leading axes {leading}.", argument="points"
         )
-    if leading[0] == 0 and not allow_empty:
-        raise ArgumentError("is empty: at least one record is needed.", argument="points")
+    if not allow_empty:
+        refuse_empty(leading[0])
     return points
 
 

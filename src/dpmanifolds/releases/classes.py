@@ -21,8 +21,6 @@ from dpmanifolds.releases.statistic import Request, best_cut, check_request, war
 from dpmanifolds.sums.steps import StepPlan
 from dpmanifolds.sums.total import RecordSums
 
-__all__ = ["ClassMeans", "private_class_means", "read_classes", "read_groups"]
-
 
 @dataclass(frozen=True)
 class ClassMeans:

@@ -174,7 +174,7 @@ def _about(release: Release) -> str:
 def _needs_one_draw(release: Any) -> None:
     if not isinstance(release, Release):
         raise ArgumentError(f"release must be a Release; got {type(release).__name__}.")
-    if release.expected_error is None or release.statistic in ("counts", "extrinsic mean"):
+    if release.expected_error is None or release.statistic in ("counts", "squares", "extrinsic mean"):
         raise NotAvailableError(f"no region is known for this kind of release: {release.statistic}.")
 
 

@@ -47,8 +47,6 @@ from dpmanifolds.sums.shrink_spectrum import BulkNoise, lift_spectrum, shrink_sp
 from dpmanifolds.sums.steps import StepPlan, plan_steps
 from dpmanifolds.sums.total import ExactSum, RecordSums, check_rules, read_records
 
-__all__ = ["plan_covariance", "private_covariance", "released_mean"]
-
 _SMALLEST, _LARGEST = 1e-100, 1e100
 _METHODS = ("auto", "one-shot", "radius", "center")
 _EDGES = 32
@@ -114,7 +112,7 @@ def private_covariance(
         rng=rng,
     )
     if isinstance(domain, Ball):
-        request = Request(domain=_check_ball(domain), **vars(terms))
+        request = Request(domain=check_ball(domain), **vars(terms))
         records = request.read(vectors, group_by)
     else:
         bound = number_between("domain", domain, _SMALLEST, _LARGEST)
@@ -134,6 +132,11 @@ def private_covariance(
         unit=terms.unit,
         persons=records.persons is not None,
     )
+    return release_covariance(request, records, plan, n, about)
+
+
+def release_covariance(request: Request, records: RecordSums, plan: CovariancePlan, n: int, about: str) -> Release:
+    """Look, charge, draw."""
     return _Walk(request, records, plan, n, about).release()
 
 
@@ -144,7 +147,8 @@ def _dimension(template: Any) -> int:
     return int(shape[1])
 
 
-def _check_ball(ball: Ball) -> Ball:
+def check_ball(ball: Ball) -> Ball:
+    """A ball of vectors, or an error."""
     if not isinstance(ball.manifold, Euclidean):
         raise ArgumentError(
             f"must be a ball of Euclidean(d), or a bound on the length of vectors; got one of {ball.manifold!r}.",

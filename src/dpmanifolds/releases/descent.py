@@ -44,8 +44,6 @@ from dpmanifolds.releases.release import Release
 from dpmanifolds.releases.statistic import open_account
 from dpmanifolds.sums.noisy import NoiseSource
 
-__all__ = ["private_descent", "private_median"]
-
 
 def private_descent(
     loss: Loss | Callable[[Any, Any], Any],

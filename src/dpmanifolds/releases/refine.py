@@ -31,18 +31,35 @@ from dpmanifolds.sums.shrink_spectrum import fit_total
 from dpmanifolds.sums.steps import StepPlan, move_plan
 from dpmanifolds.sums.total import ExactSum, RecordSums, check_rules
 
-__all__ = ["decide_rounds", "plan_rounds", "refined_mean", "release_counts"]
+__all__ = [
+    "EDGES",
+    "HISTOGRAM_SHARE",
+    "NO_ACCOUNT",
+    "Moved",
+    "add_clipping",
+    "better_last_plan",
+    "decide_rounds",
+    "distance_bins",
+    "plan_rounds",
+    "refined_mean",
+    "release_counts",
+    "shrink_ball",
+    "unit_of",
+    "weighed_at_most",
+]
 
 # by whether ε adds up
-_HISTOGRAM_SHARE, _ROUGH_SHARE = {False: 0.05, True: 0.04}, 0.15
-_EDGES = 24
+HISTOGRAM_SHARE, _ROUGH_SHARE = {False: 0.05, True: 0.04}, 0.15
+EDGES = 24
+# how often a bound on what clipping moved may fail
+_MISS = 0.05
 # standard deviations of a noisy count that make a histogram clear
 _CLEAR = 25.0
 _FINE = 7.0
 # how much worse than one shot in the same ball a cut of (ε, δ) must be for a better one to be searched for
 _WORTH = 1.05
 _TRIES, _CLOSE = 7, 0.05
-_NO_ACCOUNT = Account(None, None, None)
+NO_ACCOUNT = Account(None, None, None)
 
 
 @dataclass(frozen=True)
@@ -74,7 +91,7 @@ def decide_rounds(request: Request, records: RecordSums) -> int:
     if _CLEAR * _least_deviation(request.budget, request.adjacency) > n:
         return 0
     try:
-        planned = plan_rounds(request, n, 1, _unit(records))
+        planned = plan_rounds(request, n, 1, unit_of(records))
     except NotAvailableError:
         return 0
     as_far = n * planned.plans[0].expected_error.mean / request.domain.radius
@@ -89,7 +106,7 @@ def refined_mean(request: Request, records: RecordSums, rounds: int) -> Release:
     n = request.guess or records.count
     if n == 0:
         raise ArgumentError("is empty: at least one record is needed.", argument="points")
-    planned = plan_rounds(request, n, rounds, _unit(records))
+    planned = plan_rounds(request, n, rounds, unit_of(records))
     noise, base = planned.noise, host(domain.center)
     # what a centre too close to the edge of the manifold makes fail, fails before anything is spent
     request.walk().look(base, planned.plans[0].laws[0])
@@ -139,30 +156,27 @@ def add_clipping(error: ExpectedError, law: Mechanism, moved: Moved) -> Expected
 
 def _shares(budget: Budget, rounds: int) -> list[float]:
     """Of each histogram, of each rough mean, and of the last mean. Where ε adds up, a share costs twice as much."""
-    histogram = _HISTOGRAM_SHARE[budget.bounded_loss]
+    histogram = HISTOGRAM_SHARE[budget.bounded_loss]
     rough = [_ROUGH_SHARE / (rounds - 1)] * (rounds - 1) if rounds > 1 else []
     shares = [histogram] * rounds + rough
     return [*shares, 1 - math.fsum(shares)]
-
-
-def _counts(request: Request, part: Budget, unit: int) -> CountsNoise:
-    return counts_noise(_EDGES, part, request.unit, unit=unit, adjacency=request.adjacency)
 
 
 @lru_cache(maxsize=256)
 def _least_deviation(budget: Budget, adjacency: str) -> float:
     """Of a noisy count, over all ways to cut the budget."""
     ways = split(budget, _shares(budget, 1))
-    return min(counts_noise(_EDGES, way[0], "record", adjacency=adjacency).deviation for way in ways)
+    return min(counts_noise(EDGES, way[0], "record", adjacency=adjacency).deviation for way in ways)
 
 
-def _unit(records: RecordSums) -> int:
+def unit_of(records: RecordSums) -> int:
+    """Of counts: 1 for records, more for persons, whose records may lie in several bins."""
     return 1 if records.persons is None else PERSON_UNIT
 
 
 def plan_rounds(request: Request, n: int, rounds: int, unit: int) -> _Rounds:
     """Worked out once for the same public facts."""
-    return _best_rounds(replace(request, account=_NO_ACCOUNT), n, rounds, unit)
+    return _best_rounds(replace(request, account=NO_ACCOUNT), n, rounds, unit)
 
 
 @lru_cache(maxsize=32)
@@ -175,7 +189,7 @@ def _best_rounds(request: Request, n: int, rounds: int, unit: int) -> _Rounds:
     shares = _shares(request.budget, rounds)
 
     def plan(*way: Budget) -> _Rounds:
-        noise = _counts(request, way[0], unit)
+        noise = request.counts(EDGES, way[0], unit)
         rough = replace(request, steps=1)
         last = len(way) - 1
         plans = tuple((request if number == last else rough).plan(n, way[number]) for number in range(rounds, len(way)))
@@ -186,14 +200,17 @@ def _best_rounds(request: Request, n: int, rounds: int, unit: int) -> _Rounds:
         return found.plans[-1].expected_error.mean
 
     best = best_cut(request.budget, [shares], plan, error)
-    whole = request.plan(n).expected_error.mean
-    if isinstance(request.budget, ApproxDP) and rounds == 1 and error(best) > _WORTH * whole:
-        rest = _rest(request.budget, best.noise.guarantee, lambda part: request.plan(n, part).guarantee)
-        if rest is not None:
-            last = request.plan(n, rest)
-            other = _Rounds(best.noise, (last,), compose(best.noise.guarantee, last.guarantee))
-            best = min(best, other, key=error)
-    return best
+    last = better_last_plan(request, n, best.noise.guarantee, error(best)) if rounds == 1 else None
+    return best if last is None else _Rounds(best.noise, (last,), compose(best.noise.guarantee, last.guarantee))
+
+
+def better_last_plan(request: Request, n: int, spent: Guarantee, error: float) -> StepPlan | None:
+    """A mean with all that stages which promise `spent` leave of a point (ε, δ), where it errs less than `error`."""
+    if not isinstance(request.budget, ApproxDP) or error <= _WORTH * request.plan(n).expected_error.mean:
+        return None
+    rest = _rest(request.budget, spent, lambda part: request.plan(n, part).guarantee)
+    last = None if rest is None else request.plan(n, rest)
+    return last if last is not None and last.expected_error.mean < error else None
 
 
 def _rest(budget: ApproxDP, spent: Guarantee, promise: Callable[[Budget], Guarantee]) -> ApproxDP | None:
@@ -224,7 +241,7 @@ def distance_bins(request: Request, base: Array, unit: int) -> DistanceBins:
     """Edges go down from the largest distance in the public ball by factors of √2."""
     ball = request.domain
     reach = ball.radius + float(ball.manifold.dist(host(ball.center), base))
-    edges = reach * 2.0 ** (-np.arange(_EDGES)[::-1] / 2)
+    edges = reach * 2.0 ** (-np.arange(EDGES)[::-1] / 2)
     return DistanceBins(ball.manifold, base, request.substitute, edges=edges, unit=unit)
 
 
@@ -234,7 +251,7 @@ class Moved(NamedTuple):
     likely: float
     """By the counts as they were released: the length is at most this, but for their noise."""
     most: float
-    """But for one release in twenty."""
+    """But for one release in twenty (`miss`)."""
 
 
 def shrink_ball(
@@ -245,6 +262,7 @@ def shrink_ball(
     n: int,
     floor: float,
     error: float,
+    miss: float = _MISS,
 ) -> tuple[Ball, Moved]:
     """The ball around the public point that suits the mean best, and what clipping to it moves.
 
@@ -260,7 +278,7 @@ def shrink_ball(
     radius, likely = best_radius(counts, edges, total, error / ball.radius, floor)
     if radius >= min(ball.radius, ball.manifold.injectivity_radius):
         return ball, Moved(0.0, 0.0)
-    most = moved_at_most(counts, edges, total, radius, noise)
+    most = moved_at_most(counts, edges, total, radius, noise, miss)
     return Ball(ball.manifold, bins.base, radius), Moved(likely, max(most, likely))
 
 
@@ -283,39 +301,50 @@ def best_radius(
 
 
 def moved_at_most(
-    counts: np.ndarray, edges: np.ndarray, total: float, radius: float, noise: CountsNoise, miss: float = 0.05
+    counts: np.ndarray, edges: np.ndarray, total: float, radius: float, noise: CountsNoise, miss: float = _MISS
 ) -> float:
     """A bound on Σ(distance − radius)⁺/n for distances cut at the last edge; fails with probability `miss` at most.
 
-    No record of a bin is farther than its upper edge, so Σ count·(edge − radius)⁺ over the bins is a bound, and its
-    noise is a sum of independent ones with these weights w: σ|w|·Φ⁻¹(1 − p) bounds a Gaussian one but for p, and
-    (log(1/p) − Σlog(1 − t²b²w²))/t, for any t < 1/(b·max w), discrete Laplace noise of scale b, whose moments grow no
-    faster (Chernoff). p is `miss` over the number of edges: the radius was chosen by the same counts.
+    No record of a bin is farther than its upper edge, so Σ count·(edge − radius)⁺ over the bins is a bound.
     """
-    weights = np.maximum(edges - radius, 0.0)
+    return weighed_at_most(counts, np.maximum(edges - radius, 0.0), total, noise, miss)
+
+
+def weighed_at_most(
+    counts: np.ndarray, weights: np.ndarray, total: float, noise: CountsNoise, miss: float = _MISS
+) -> float:
+    """A bound on Σ weight·count/n, for true counts that n records have; fails with probability `miss` at most.
+
+    The noise of the sum over noisy counts is one of independent parts with these weights w: σ|w|·Φ⁻¹(1 − p) bounds a
+    Gaussian one but for p, and (log(1/p) − Σlog(1 − t²b²w²))/t, for any t < 1/(b·max w), discrete Laplace noise of
+    scale b, whose moments grow no faster (Chernoff). p is `miss` over the number of bins: the weights are those of one
+    of so many edges, which was chosen by the same counts.
+    """
     if not np.any(weights > 0):
         return 0.0
-    each = miss / len(edges)
+    each = miss / len(counts)
     if noise.is_gaussian:
         slack = noise.deviation * float(np.linalg.norm(weights) * special.ndtri(1 - each))
     else:
         sizes = noise.deviation / math.sqrt(2) * weights
         t = np.linspace(0.01, 0.99, 99)[:, None] / np.max(sizes)
         slack = float(np.min((math.log(1 / each) - np.sum(np.log1p(-((t * sizes) ** 2)), axis=1)) / t[:, 0]))
-    return min(max(float(counts @ weights) + slack, 0.0) / total, float(edges[-1]) - radius)
+    return min(max(float(counts @ weights) + slack, 0.0) / total, float(np.max(weights)))
 
 
-def release_counts(request: Request, noise: CountsNoise, counts: np.ndarray, n: int) -> Release:
-    """Noisy counts, with everything that is promised about them."""
+def release_counts(
+    request: Request, noise: CountsNoise, counts: np.ndarray, n: int, statistic: str = "counts"
+) -> Release:
+    """Noisy counts, or other sums of points of a simplex, with everything that is promised about them."""
     cells, spread = len(counts), noise.deviation * math.sqrt(len(counts))
     domain: Domain = Ball(Euclidean(cells), np.full(cells, n / cells), float(n))
     return Release(
-        statistic="counts",
+        statistic=statistic,
         value=counts,
         guarantee=noise.guarantee,
         budget=noise.part,
         mechanism="wrapped-gaussian" if noise.is_gaussian else "wrapped-laplace",
-        theorem="counts are points of a simplex, and the mechanism on integers (docs/proofs/sums.md)",
+        theorem=f"{statistic} are points of a simplex, and the mechanism on integers (docs/proofs/sums.md)",
         numerics="rounded" if noise.is_gaussian else "lattice",
         sensitivity=noise.sensitivity,
         sigma=float(noise.law.sigma) / noise.unit,

@@ -26,6 +26,7 @@ from dpmanifolds.domains import Ball, Domain, Ellipsoid
 from dpmanifolds.errors import ArgumentError, DPManifoldsError, NoiseExceedsDomainWarning
 from dpmanifolds.manifolds import Manifold
 from dpmanifolds.privacy import Budget, Guarantee, Sensitivity
+from dpmanifolds.releases.sites import SitesPart
 from dpmanifolds.releases.written import domain_from_json, domain_to_json, point_from_json, point_to_json
 from dpmanifolds.sums import Draw, ExpectedError, Mechanism
 from dpmanifolds.sums.public import PublicPart
@@ -33,7 +34,7 @@ from dpmanifolds.sums.public import PublicPart
 __all__ = ["Release", "release_of"]
 
 _SCHEMA = 3
-_DIRECTIONS = ("second moment", "covariance", "counts", "contrast")
+_DIRECTIONS = ("second moment", "covariance", "counts", "squares", "contrast")
 _NUMERICS = {
     "rounded": "rounded: exactly rounded noise on a public lattice; the promise holds for the bits that are "
     "shown, given ideal random bits",
@@ -102,6 +103,8 @@ class Release:
     """Steps, batches and noise, where the value was descended to; `domain` is then where iterates were kept."""
     public: PublicPart | None = None
     """What a public sample contributed, where there was one."""
+    sites: SitesPart | None = None
+    """Who took part, where the records were those of several sites."""
     version: str = field(default_factory=_this_version)
     """Of the package that made it."""
 
@@ -142,8 +145,11 @@ class Release:
                 "that holds the domain there. How many were is private and not told."
             )
         if self.expected_error is not None and self.expected_error.clipping > 0:
+            body = f"a ball whose radius, {self.domain.radius:.4g}, was"
+            if isinstance(self.domain, Ellipsoid):
+                body = f"an ellipsoid whose axes, up to {self.domain.radius:.4g}, were"
             return (
-                f"Every record was clipped onto a ball whose radius, {self.domain.radius:.4g}, was paid for. It moved "
+                f"Every record was clipped onto {body} paid for. It moved "
                 f"the mean of the records of the public ball by at most {self.expected_error.clipping:.4g} in 19 of 20 "
                 "releases, which the 90 % include; of records outside of the public ball nothing is promised."
             )
@@ -229,6 +235,7 @@ class Release:
             "stages": [stage._as_dict() for stage in self.stages],
             "descent": None if self.descent is None else asdict(self.descent),
             "public": None if self.public is None else asdict(self.public),
+            "sites": None if self.sites is None else self.sites.to_dict(),
         }
 
     @classmethod
@@ -283,6 +290,7 @@ class Release:
             stages=tuple(cls._from_dict(stage) for stage in data["stages"]),
             descent=None if data.get("descent") is None else DescentDetails(**data["descent"]),
             public=None if data.get("public") is None else PublicPart(**data["public"]),
+            sites=None if data.get("sites") is None else SitesPart.from_dict(data["sites"]),
         )
 
 
@@ -335,6 +343,8 @@ def _summarize(release: Release) -> str:
     public = "" if release.public is None else f"  {release.public}\n"
     if release.descent is not None:
         stages += f"  By descent: {release.descent}.\n"
+    if release.sites is not None:
+        stages += f"  {release.sites}\n"
     noise = f"  WARNING: {release.noise_warning}.\n" if release.noise_warning else ""
     warning = ""
     if release.reproducible:

@@ -38,14 +38,6 @@ from dpmanifolds.sums.outer import finest_factor_exponent, sum_outer
 from dpmanifolds.sums.shrink_spectrum import BulkNoise, shrink_spectrum
 from dpmanifolds.sums.steps import StepPlan
 
-__all__ = [
-    "MomentFacts",
-    "TangentMoment",
-    "nuclear_sensitivity_of_second_moment",
-    "private_tangent_moment",
-    "sensitivity_of_second_moment",
-]
-
 _UP = 1 + 2.0**-49
 _NUMERICS = ("safe", "rounded")
 _SMALLEST, _LARGEST = 1e-100, 1e100

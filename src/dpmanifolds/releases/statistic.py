@@ -21,23 +21,11 @@ from dpmanifolds.errors import ArgumentError, NoiseExceedsDomainWarning, NotAvai
 from dpmanifolds.privacy import Budget, Guarantee, split
 from dpmanifolds.privacy.budget import checked_budget
 from dpmanifolds.releases.release import Release, release_of
-from dpmanifolds.sums import ADJACENCIES, TANGENT, Draw, ExpectedError, Mechanism
+from dpmanifolds.sums import ADJACENCIES, TANGENT, Draw, ExpectedError, Facts, Mechanism, choose
+from dpmanifolds.sums.counts import CountsNoise, counts_noise
 from dpmanifolds.sums.steps import StepPlan, plan_steps
 from dpmanifolds.sums.total import RecordSums, read_records
 from dpmanifolds.sums.walk import Stage, Walk, generator_of
-
-__all__ = [
-    "ON_INVALID",
-    "Account",
-    "Request",
-    "Terms",
-    "best_cut",
-    "check_domain",
-    "check_request",
-    "check_terms",
-    "open_account",
-    "warn_of_noise",
-]
 
 ON_INVALID = ("raise", "center")
 SAFE = ("safe", "rounded", "lattice")
@@ -147,6 +135,14 @@ class Request(Terms):
             unit=self.unit,
             labelled=labelled,
         )
+
+    def choose(self, facts: Facts, budget: Budget) -> Mechanism:
+        """The mechanism for another sum of the same question."""
+        return choose(facts, budget, mechanism=self.mechanism, numerics=self.numerics).mechanism
+
+    def counts(self, cells: int, part: Budget, unit: int) -> CountsNoise:
+        """The noise for counts of records in so many cells."""
+        return counts_noise(cells, part, self.unit, unit=unit, adjacency=self.adjacency)
 
     def walk(self, domain: Domain | None = None) -> Walk:
         """The steps in the domain, or in a smaller one."""

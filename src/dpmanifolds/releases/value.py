@@ -15,8 +15,6 @@ from dpmanifolds.releases.release import Release
 from dpmanifolds.releases.statistic import check_domain, check_terms, warn_of_noise
 from dpmanifolds.sums import choose, value_facts
 
-__all__ = ["privatize"]
-
 
 def privatize(
     value: Any,

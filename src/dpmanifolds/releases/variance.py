@@ -14,12 +14,11 @@ from dpmanifolds.manifolds import Euclidean
 from dpmanifolds.privacy import Budget, compose
 from dpmanifolds.releases.release import Release
 from dpmanifolds.releases.statistic import Request, best_cut, check_request
-from dpmanifolds.sums import Draw, Mechanism, calibrate, choose, mean_facts
+from dpmanifolds.sums import Draw, Mechanism, mean_facts
 from dpmanifolds.sums.contribution import DistanceContribution
 from dpmanifolds.sums.steps import StepPlan
+from dpmanifolds.sums.total import RecordSums
 from dpmanifolds.sums.wrapped import WrappedMechanism
-
-__all__ = ["private_variance"]
 
 _SHARES = [[share, 1 - share] for share in (0.05, 0.1, 0.2, 0.35, 0.5)]
 
@@ -70,9 +69,13 @@ def private_variance(
         dataset=dataset,
         rng=rng,
     )
-    records = request.read(points, group_by)
-    n = request.guess or records.count
-    plan, part, law = best_cut(budget, _SHARES, partial(_plan, request, n), _error)
+    return release_variance(request, request.read(points, group_by))
+
+
+def release_variance(request: Request, records: RecordSums) -> Release:
+    """Plan, look, charge, draw."""
+    domain, n = request.domain, request.guess or records.count
+    plan, part, law = best_cut(request.budget, _SHARES, partial(_plan, request, n), _error)
     promise = compose(plan.guarantee, law.guarantee)
     # the farthest that the mean can be: what leaves the range of floating point shows before anything is spent
     _facts(request, 2 * domain.radius, n)
@@ -82,7 +85,7 @@ def private_variance(
     stages = walk.take(records, plan, first=first)
     base = stages[-1].drawn.point
     reach = domain.radius + float(domain.manifold.dist(walk.center, base))
-    law = calibrate(law.name, _facts(request, reach, n), part, law.numerics)
+    law = type(law).calibrate(_facts(request, reach, n), part, law.numerics)
     assert isinstance(law, WrappedMechanism)
     assert law.exponent is not None
     rule = DistanceContribution(domain.manifold, base, request.substitute, radius=reach, exponent=law.exponent)
@@ -109,8 +112,7 @@ def _facts(request: Request, reach: float, n: int) -> Any:
 def _plan(request: Request, n: int, first: Budget, second: Budget) -> tuple[StepPlan, Budget, Mechanism]:
     """The plan of the mean, and the part of the budget and the mechanism of the squares."""
     facts = _facts(request, request.domain.radius, n)
-    chosen = choose(facts, second, mechanism=request.mechanism, numerics=request.numerics)
-    return request.plan(n, first), second, chosen.mechanism
+    return request.plan(n, first), second, request.choose(facts, second)
 
 
 def _error(way: tuple[StepPlan, Budget, Mechanism]) -> float:

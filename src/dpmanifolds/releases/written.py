@@ -13,8 +13,6 @@ from dpmanifolds.domains import Ball, Domain, Ellipsoid, WholeSpace
 from dpmanifolds.errors import ArgumentError
 from dpmanifolds.manifolds import manifold_from_json
 
-__all__ = ["domain_from_json", "domain_to_json", "point_from_json", "point_to_json"]
-
 _DTYPES = ("float64", "complex128", "float32", "complex64")
 
 

@@ -19,8 +19,6 @@ from dpmanifolds.releases import Release
 from dpmanifolds.show.plots.release import figure_svg
 from dpmanifolds.show.words import guess_of, percent
 
-__all__ = ["arrays_of", "load_release", "new_files", "report_html", "save_release", "write_report"]
-
 _LARGEST_TABLE = 12
 _MOST_JSON = 200_000
 _LEVEL = 0.9

@@ -24,8 +24,6 @@ from dpmanifolds.manifolds.names import typed_families
 from dpmanifolds.privacy import Guarantee
 from dpmanifolds.privacy.budget import KINDS
 
-__all__ = ["flags_of", "guess_of", "in_flags", "percent"]
-
 
 def guess_of(guarantee: Guarantee) -> float:
     """The largest probability of guessing right which of two values a record has.

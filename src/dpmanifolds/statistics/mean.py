@@ -18,7 +18,7 @@ from dpmanifolds.manifolds.linearization import HessianBlock, Linearization, cer
 from dpmanifolds.records.prepare import record_array
 from dpmanifolds.records.source import ArraySource
 from dpmanifolds.statistics.kernels.device import fits_device, linearize_on_device, longest_device_sum
-from dpmanifolds.statistics.passes import Preparation, Records, extrinsic_mean, flat_mean, records_of
+from dpmanifolds.statistics.passes import Preparation, Records, extrinsic_mean, flat_mean, not_finite, records_of
 
 _MOST_PASSES = 50
 _MOST_SHORTENINGS = 8
@@ -313,9 +313,7 @@ def _collected(records: Records, part: Callable[[int, Array, Array], Linearizati
     total = records.reduce(part, Linearization.plus)
     xp = namespace(total.pull)
     if not bool(xp.all(xp.isfinite(total.pull))):
-        raise NotOnManifoldError(
-            "the records lead to numbers that are not finite; check them with dpmanifolds.validate."
-        )
+        raise not_finite()
     return total
 
 

@@ -158,6 +158,11 @@ def records_of(manifold: Manifold, points: Any, *, sample_weight: Any = None) ->
     return records
 
 
+def not_finite() -> NotOnManifoldError:
+    """What is said where sums over records are no numbers."""
+    return NotOnManifoldError("the records lead to numbers that are not finite; check them with dpmanifolds.validate.")
+
+
 def flat_mean(records: Records) -> tuple[Array, float]:
     """chart⁻¹(Σ w chart(x)), and a bound on its rounding error (ℓ2 over the copies of a power)."""
     manifold = cast(FlatManifold, records.manifold.single)
@@ -169,9 +174,7 @@ def flat_mean(records: Records) -> tuple[Array, float]:
         total, size, rounding = total * scale, size * scale, rounding * scale
     xp = namespace(total)
     if not bool(xp.all(xp.isfinite(total))):
-        raise NotOnManifoldError(
-            "the records lead to numbers that are not finite; check them with dpmanifolds.validate."
-        )
+        raise not_finite()
     terms = longest_device_sum(records.source.counted()) if fused else records.longest_sum
     rounding = rounding + terms * size
     point = manifold.inverse_chart(total)
@@ -204,9 +207,7 @@ def extrinsic_mean(manifold: Manifold, records: Records) -> Array:
     try:
         return manifold.point_of_moment(moment)
     except np.linalg.LinAlgError:
-        raise NotOnManifoldError(
-            "the records lead to numbers that are not finite; check them with dpmanifolds.validate."
-        ) from None
+        raise not_finite() from None
 
 
 @dataclass(frozen=True)

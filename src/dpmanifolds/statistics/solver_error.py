@@ -16,6 +16,7 @@ from dpmanifolds._arrays import Array
 from dpmanifolds._points import on_host
 from dpmanifolds._validate import positive_integer, shown
 from dpmanifolds.domains import Domain
+from dpmanifolds.domains.domain import check_domain
 from dpmanifolds.errors import ArgumentError
 from dpmanifolds.manifolds import Manifold
 from dpmanifolds.statistics.passes import longest_sum_of_arrays
@@ -75,8 +76,7 @@ class _Extent(NamedTuple):
 
 
 def _extent(domain: Domain) -> _Extent:
-    if not isinstance(domain, Domain):
-        raise ArgumentError(f"domain must be a Domain such as Ball; got {shown(domain)}.")
+    check_domain(domain)
     return _Extent(domain.radius, domain.largest_condition)
 
 

@@ -21,20 +21,6 @@ from dpmanifolds.privacy.budget import checked_budget
 from dpmanifolds.sums.mechanism import FAMILIES, Facts, Mechanism
 from dpmanifolds.sums.wrapped import WrappedGaussianMechanism, WrappedLaplaceMechanism
 
-__all__ = [
-    "DIRECT",
-    "MECHANISMS",
-    "NUMERICS",
-    "TANGENT",
-    "Choice",
-    "calibrate",
-    "choose",
-    "error_metric",
-    "error_quantile",
-    "numerics_of",
-    "offered",
-]
-
 _OF_SUMS = (WrappedGaussianMechanism.name, WrappedLaplaceMechanism.name)
 _IDEALIZED = ("riemannian-gaussian", "riemannian-laplace", "k-norm-gradient")
 DIRECT = ("direct-gaussian", "direct-laplace")

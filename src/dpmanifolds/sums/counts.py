@@ -24,23 +24,33 @@ from typing import Any
 import numpy as np
 
 from dpmanifolds._arrays import Array, like, namespace
+from dpmanifolds.domains.axes import Axes
 from dpmanifolds.errors import NotAvailableError
 from dpmanifolds.noise import LatticeLaplace, RoundedGaussian
 from dpmanifolds.privacy import Budget, Guarantee, Sensitivity, affordable_epsilon, affordable_mu
 from dpmanifolds.sums.contribution import AtPoint
 
-__all__ = ["CountsNoise", "DistanceBins", "counts_noise"]
-
 _UP = 1 + 2.0**-49
+_LARGEST = 1 << 62
 PERSON_UNIT = 1 << 20
+
+
+def simplex_fits(whole: Array, unit: int) -> Array:
+    """Whether the integers of each column are not negative and add up to at most `unit`, in exact arithmetic."""
+    xp = namespace(whole)
+    return xp.all(whole >= 0, axis=0) & (xp.sum(whole, axis=0) <= unit)
 
 
 @dataclass(frozen=True, eq=False)
 class DistanceBins(AtPoint):
-    """Which bin [0, e₁], (e₁, e₂], … the distance to the base lies in; beyond the last, and lost, in the last."""
+    """Which bin [0, e₁], (e₁, e₂], … the distance to the base lies in; beyond the last, and lost, in the last.
+
+    With `axes` it is the size of the ellipsoid of these axes that a record lies on the edge of (`Axes.gauge`).
+    """
 
     edges: np.ndarray | None = None
     unit: int = 1
+    axes: Axes | None = None
 
     @property
     def dim(self) -> int:  # type: ignore[override]
@@ -55,14 +65,13 @@ class DistanceBins(AtPoint):
         return np.empty(0) if self.edges is None else self.edges
 
     def fits(self, whole: Array) -> Array:
-        xp = namespace(whole)
-        return xp.all(whole >= 0, axis=0) & (xp.sum(whole, axis=0) <= self.unit)
+        return simplex_fits(whole, self.unit)
 
     def __call__(self, block: Array) -> tuple[Array, Array]:
         rows, broken = self.seen(block)
         xp = namespace(rows)
         with np.errstate(all="ignore"):
-            distance = xp.sqrt(xp.sum(rows * rows, axis=-1))
+            distance = xp.sqrt(xp.sum(rows * rows, axis=-1)) if self.axes is None else self.axes.gauge(rows)
             below = distance[None, :] <= like(self._edges, rows)[:, None]
         whole = xp.astype(below, xp.int64)
         # 1 from the bin of the record on; the last bin holds whatever is left
@@ -94,11 +103,23 @@ class CountsNoise:
         return sigma if self.is_gaussian else math.sqrt(2) * sigma
 
     def draw(self, total: Sequence[int], rng: Any = None) -> np.ndarray:
-        """The noisy counts, which may be negative. Each call spends the guarantee once."""
-        return np.asarray(self.law.release(np.array(total, dtype=np.int64), rng) / self.unit)
+        """The noisy counts, which may be negative. Each call spends the guarantee once.
+
+        Sums beyond 2⁶² are cut there first, which brings no two of them farther apart.
+        """
+        cut = [max(-_LARGEST, min(_LARGEST, number)) for number in total]
+        return np.asarray(self.law.release(np.array(cut, dtype=np.int64), rng) / self.unit)
 
 
-def counts_noise(cells: int, part: Budget, label: str, *, unit: int = 1, adjacency: str = "replace-one") -> CountsNoise:
+def counts_noise(
+    cells: int,
+    part: Budget,
+    label: str,
+    *,
+    unit: int = 1,
+    adjacency: str = "replace-one",
+    gaussian_only: bool = False,
+) -> CountsNoise:
     """The noise with the smaller deviation among those that keep this part of the budget; `label`: what a record is.
 
     A replaced record moves the counts by 2 in ℓ1 and √2 in ℓ2, one that is added or removed by 1.
@@ -109,7 +130,7 @@ def counts_noise(cells: int, part: Budget, label: str, *, unit: int = 1, adjacen
     found = []
     epsilon = affordable_epsilon(part)
     laplace = LatticeLaplace(cells, in_l1 * unit / epsilon * _UP)
-    if laplace.epsilon(in_l1 * unit) <= epsilon:
+    if laplace.epsilon(in_l1 * unit) <= epsilon and not gaussian_only:
         moved = Sensitivity(in_l1, "counts", "P", "ℓ1: a record leaves one cell for another", adjacency)
         promise = Guarantee.discrete_laplace(round(in_l1 * unit), laplace.sigma, **labels)
         found.append(CountsNoise(laplace, promise, part, unit, moved))

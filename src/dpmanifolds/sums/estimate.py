@@ -31,8 +31,6 @@ from typing import NamedTuple
 import numpy as np
 from numpy.polynomial.legendre import leggauss
 
-__all__ = ["Posterior", "average_over_sphere", "shrink_length", "shrink_lengths"]
-
 _MANY, _STEPS_PER_DEVIATION = 64, 10
 
 _DEPTH = 30.0

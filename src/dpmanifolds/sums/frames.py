@@ -12,8 +12,6 @@ from dpmanifolds.domains import Domain
 from dpmanifolds.errors import ScaleOutOfRangeError
 from dpmanifolds.manifolds import Manifold
 
-__all__ = ["horizon", "point_at", "try_move"]
-
 _FARTHEST = 2.0**20
 _MOST_AXES = 64
 _SHORTER = 0.75

@@ -276,7 +276,7 @@ class ExpectedError:
         edge = ""
         if self.mean_at_edge > 1.05 * self.mean > 0:
             edge = f"; up to {self.mean_at_edge / self.mean:.2g} times that near the edge of the domain (curvature)"
-        paid = f"; of these {self.clipping:.4g} for what a smaller ball may have cut off" if self.clipping > 0 else ""
+        paid = f"; of these {self.clipping:.4g} for what a smaller body may have cut off" if self.clipping > 0 else ""
         return f"{self.mean:.4g} on average, within {self.radius_90:.4g} in 90 % of releases{paid}{edge}"
 
 

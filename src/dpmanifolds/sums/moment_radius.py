@@ -21,8 +21,6 @@ import numpy as np
 
 from dpmanifolds.sums.shrink_spectrum import fit_total
 
-__all__ = ["MomentRadius", "best_moment_radius"]
-
 _KEPT_NOISE = 0.7
 """How much of the noise is left after eigenvalues are shrunk, for spectra and noise in typical places."""
 

@@ -31,8 +31,6 @@ from dpmanifolds.sums.contribution import AtPoint
 from dpmanifolds.sums.mechanism import root_up
 from dpmanifolds.sums.outer import OuterContribution, finest_factor_exponent
 
-__all__ = ["MomentNoise", "TangentSquareContribution", "frobenius_steps", "moment_noise", "nuclear_steps"]
-
 _LARGEST_WISHART = 1000
 
 

@@ -17,8 +17,6 @@ from scipy import integrate, special
 
 from dpmanifolds.domains import Domain
 
-__all__ = ["edge_factor", "mean_of_laplaces", "noise_lengths", "quantile_of_laplaces", "share_of_length"]
-
 _MOST_NUMBERS, _TOGETHER = 4_000_000, 100_000
 _LEAST_DRAWS, _MOST_DRAWS = 1000, 40_000
 _MOST_INTEGRATED = 1000

@@ -18,8 +18,6 @@ import numpy as np
 from dpmanifolds.noise import RoundedGaussian, RoundedLaplace, as_generator
 from dpmanifolds.sums.total import ExactSum
 
-__all__ = ["NoiseSource"]
-
 _LARGEST = 1 << 62
 
 

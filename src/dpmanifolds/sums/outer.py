@@ -42,14 +42,6 @@ from dpmanifolds.records.persons import Persons
 from dpmanifolds.records.source import Source
 from dpmanifolds.sums.total import ExactSum, _stays, tile_size
 
-__all__ = [
-    "OuterContribution",
-    "exact_product",
-    "finest_factor_exponent",
-    "sum_outer",
-    "whole_rows",
-]
-
 _CHUNK = 4096
 _EXACT_BITS = 53
 _FINEST = 25

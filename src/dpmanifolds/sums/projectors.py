@@ -30,8 +30,6 @@ from dpmanifolds.manifolds._orthonormal import across_ones
 from dpmanifolds.sums.contribution import AtPoint, length_fits
 from dpmanifolds.sums.mechanism import Facts, root_up
 
-__all__ = ["ProjectorContribution", "chord_of_projectors", "decode_projector", "projector_facts", "projector_integers"]
-
 _ON, _ABOVE = 5, 7
 """Weights of integers on the diagonal and above it: 7/5 stands for √2."""
 

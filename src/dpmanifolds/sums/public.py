@@ -34,8 +34,6 @@ import numpy as np
 from dpmanifolds.domains.axes import nearest_in_ellipsoid
 from dpmanifolds.errors import ArgumentError
 
-__all__ = ["LEAST_RECORDS", "MOST_DIRECTIONS", "Noise", "PublicPart", "SampleFit", "fit_sample"]
-
 Noise = Callable[[int], float]
 """The variance of the noise in each coordinate of the mean of vectors of length at most 1, by their dimension."""
 

@@ -28,8 +28,6 @@ from dpmanifolds.noise.exact import draw_rounded, exact_sigma, rational
 from dpmanifolds.noise.exact_arithmetic import BitStream
 from dpmanifolds.privacy.rounding import root_above, up
 
-__all__ = ["LEAST_SIGMA", "NoiseShares", "calibrate_shares", "center_residues"]
-
 LEAST_SIGMA = 0.5
 """The smallest share, in steps, that the theorem is about: smaller ones do not add up to a Gaussian."""
 _PER_ETA = 5.0133  # above 4√(π/2)
@@ -135,11 +133,11 @@ def calibrate_shares(*, moved: int, mu: float, parties: int, tolerated: int, dim
     raise ScaleOutOfRangeError(f"shares of {sigma:g} steps are too coarse to promise μ = {mu:g}. Take a finer lattice.")
 
 
-def center_residues(residues: list[int], bits: int) -> list[int]:
-    """Residues modulo 2^bits as the numbers in [−2^{bits−1}, 2^{bits−1}) that they stand for.
+def center_residues(residues: list[int], modulus: int) -> list[int]:
+    """Residues as the numbers from −modulus/2 to modulus/2 that they stand for.
 
-    >>> center_residues([3, 2**64 - 3], 64)
+    >>> center_residues([3, 2**64 - 3], 2**64)
     [3, -3]
     """
-    half, modulus = 1 << (bits - 1), 1 << bits
+    half = modulus // 2
     return [(residue + half) % modulus - half for residue in residues]

@@ -31,8 +31,6 @@ from dataclasses import dataclass
 import numpy as np
 from scipy.optimize import isotonic_regression
 
-__all__ = ["BulkNoise", "fit_total", "lift_spectrum", "shrink_spectrum"]
-
 # the width over which eigenvalues repel each other, in standard deviations off the diagonal: in simulations over
 # spectra, dimensions and noise smaller ones are noisy, and larger ones shrink too little
 _WIDTH = 0.3

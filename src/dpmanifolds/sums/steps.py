@@ -144,7 +144,7 @@ def _fewest(plans: Sequence[StepPlan]) -> StepPlan:
 
 def is_flat(manifold: Manifold) -> bool:
     """Whether one step is exact."""
-    return manifold.curvature_bounds == (0.0, 0.0) and manifold.injectivity_radius == math.inf
+    return manifold.is_flat
 
 
 def average_hessian(domain: Domain, spread: float, distance: float = 0.0) -> float:
@@ -332,4 +332,4 @@ def _moved(law: Mechanism, part: Budget, domain: Domain, n: int | None) -> Mecha
     facts = mean_facts(
         domain, n or shape.count, adjacency=shape.adjacency, unit=law.facts.unit, labelled=shape.labelled
     )
-    return calibrate(law.name, facts, part, law.numerics)
+    return type(law).calibrate(facts, part, law.numerics)

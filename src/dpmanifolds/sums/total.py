@@ -43,17 +43,6 @@ from dpmanifolds.records.source import Source, source_of
 from dpmanifolds.statistics.kernels.integers import LONGEST_PIECE
 from dpmanifolds.sums.contribution import Contribution
 
-__all__ = [
-    "ExactSum",
-    "RecordSums",
-    "check_rules",
-    "integers_of",
-    "read_records",
-    "sum_block",
-    "sum_persons",
-    "sum_records",
-]
-
 _LOW_BITS = 31
 _FEWEST_BYTES = 32
 _MOST_INTEGERS = 1 << 20

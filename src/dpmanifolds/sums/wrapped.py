@@ -53,12 +53,6 @@ from dpmanifolds.sums.noise_lengths import (
     share_of_length,
 )
 
-__all__ = [
-    "WrappedGaussianMechanism",
-    "WrappedLaplaceMechanism",
-    "WrappedMechanism",
-]
-
 _UP = 1 + 2.0**-49
 _FINENESS = 30
 _LARGEST_STEPS = 2.0**58
@@ -201,11 +195,16 @@ class WrappedMechanism(Mechanism):
         shape = self.facts.shape
         return None if shape is None or shape.axes is None else shape.axes.lengths
 
-    def _shaped_error(self, probability: float) -> tuple[float, float]:
-        """Mean and quantile of its length."""
+    @cached_property
+    def _shaped_lengths(self) -> np.ndarray:
+        """How long such noise of scale 1 is, in draws with a fixed seed."""
         lengths, kind = self._shaped, "gaussian" if isinstance(self, WrappedGaussianMechanism) else "laplace"
         assert lengths is not None
-        found = noise_lengths(lengths, "coordinatewise" if self.is_coordinatewise else kind, self.dim > lengths.size)
+        return noise_lengths(lengths, "coordinatewise" if self.is_coordinatewise else kind, self.dim > lengths.size)
+
+    def _shaped_error(self, probability: float) -> tuple[float, float]:
+        """Mean and quantile of its length."""
+        found = self._shaped_lengths
         return self.sigma * float(np.mean(found)), self.sigma * float(np.quantile(found, probability))
 
     def _with_edge(self, mean: float, radius_90: float, *, simulated: bool = False) -> ExpectedError:

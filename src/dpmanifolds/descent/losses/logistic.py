@@ -22,8 +22,6 @@ from dpmanifolds.descent.losses.loss import Loss, clip_factors, like_point, row_
 from dpmanifolds.errors import ArgumentError
 from dpmanifolds.manifolds import Euclidean, Manifold
 
-__all__ = ["LogisticLoss"]
-
 
 @dataclass(frozen=True, eq=False)
 class LogisticLoss(Loss):

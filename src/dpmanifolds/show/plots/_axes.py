@@ -9,8 +9,6 @@ import numpy as np
 
 from dpmanifolds.errors import ArgumentError, NotAvailableError
 
-__all__ = ["AXIS_COLORS", "DOMAIN", "NOISE", "VALUE", "axes", "bare", "directions", "need_matplotlib"]
-
 VALUE = "#0b6e99"
 """What was released."""
 NOISE = "#e07a1f"

@@ -12,8 +12,6 @@ from dpmanifolds.errors import ArgumentError
 from dpmanifolds.manifolds import Hyperbolic, Manifold, PlanarShapes, Sphere
 from dpmanifolds.show.plots._axes import AXIS_COLORS, DOMAIN, NOISE, VALUE, axes, bare, directions, need_matplotlib
 
-__all__ = ["plot_matrix", "plot_poincare", "plot_shape", "plot_spd", "plot_sphere"]
-
 _NUMBERED_UP_TO = 40
 _LINKS = ("closed", "open", "none")
 

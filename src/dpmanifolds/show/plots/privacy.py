@@ -14,8 +14,6 @@ from dpmanifolds.privacy import Budget, Guarantee
 from dpmanifolds.privacy.budget import budget_of
 from dpmanifolds.show.plots._axes import DOMAIN, NOISE, VALUE, axes
 
-__all__ = ["plot_error_vs_epsilon", "plot_profile", "plot_tradeoff"]
-
 _COLORS = (VALUE, NOISE, "#5b8c3a", "#8456a8", "#b3476b")
 _LINES = {"rounded": "-", "lattice": "--", "idealized": ":"}
 _MARKERS = ("o", "s", "^", "D", "v")

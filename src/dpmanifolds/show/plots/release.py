@@ -20,17 +20,6 @@ from dpmanifolds.show.plots._axes import DOMAIN, NOISE, VALUE, axes, directions,
 from dpmanifolds.show.plots.points import plot_matrix, plot_poincare, plot_shape, plot_spd, plot_sphere
 from dpmanifolds.sums import point_at
 
-__all__ = [
-    "caption_of",
-    "edge_of",
-    "figure_svg",
-    "known_region",
-    "middle_of_number",
-    "noisy_coordinates",
-    "plot_release",
-    "reach_of",
-]
-
 _SHOWN_ELLIPSES = 40
 _TABLES = {"matrix": "released matrix", "projector": "projector onto the released subspace"}
 _WITH_DOMAIN = ("ellipsoids", "shape", "sphere", "disc", "plane")

@@ -1,0 +1,157 @@
+"""Decisions under attack: `python -m audits.decisions --draws 8000 --write docs/audits.md`.
+
+>>> from audits.decisions import DECISIONS
+>>> report = DECISIONS[0].audit(draws=300, rng=0)
+>>> report.claim, report.flagged
+(Claim(kind='ε', value=1.0), False)
+
+An answer is one bit, so all that an attack can use is how often it comes up on each of two neighbours. Everybody stands
+at one end of the line, the second group a step inside; one record of the first group comes from the other end to
+its own. The statistic of the groups as they are then grows from 0 to Δ, while that of most permutations shrinks.
+"""
+
+from __future__ import annotations
+
+import argparse
+import time
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from audits.table import written
+from dpmanifolds.auditing.report import AuditReport
+from dpmanifolds.domains import Ball
+from dpmanifolds.manifolds import Euclidean
+from dpmanifolds.noise import as_generator
+from dpmanifolds.privacy import Budget, GaussianDP, PureDP
+from dpmanifolds.releases import Decision, private_independence_test, private_two_sample_test
+from dpmanifolds.sums.permutation import DecisionNoise
+
+_N = 20
+_LINE = Ball(Euclidean(1), [0.0], radius=1.0)
+_MARK = "decision table"
+
+
+@dataclass(frozen=True)
+class DecisionRow:
+    """One test, called one way, on one pair of neighbours."""
+
+    function: str
+    neighbours: str
+    budget: Budget
+    call: Callable[[Any, Budget, Any], Decision]
+    pair: tuple[Any, Any]
+
+    def audit(self, draws: int, noise_factor: float = 1.0, rng: Any = None, *, confidence: float = 0.95) -> AuditReport:
+        """Attack with `draws` calls on each neighbour, with so much of the noise."""
+        source = as_generator(rng)
+        with weaker_noise(noise_factor):
+            answers = [[self.call(data, self.budget, source) for _ in range(draws)] for data in self.pair]
+        made = answers[0][0]
+        first, second = (np.array([float(each.rejected) for each in run]) for run in answers)
+        # scores grow with the likelihood of the first neighbour
+        sign = 1.0 if np.mean(first[: draws // 2]) > np.mean(second[: draws // 2]) else -1.0
+        return AuditReport.from_scores(
+            sign * first,
+            sign * second,
+            made.guarantee,
+            confidence,
+            mechanism=made.mechanism,
+            numerics=made.numerics,
+            domain=repr(made.domain.manifold),
+            n=sum(made.sizes),
+            draws=draws,
+            noise_factor=noise_factor,
+            pair=self.neighbours,
+        )
+
+
+@contextmanager
+def weaker_noise(factor: float) -> Iterator[None]:
+    """So much of the noise of every decision that is made meanwhile, while it claims what it claims."""
+    usual = DecisionNoise.add_to
+
+    def add_to(noise: DecisionNoise, values: Any, rng: Any = None) -> list[int]:
+        return usual(replace(noise, sigma=noise.sigma * factor), values, rng)
+
+    DecisionNoise.add_to = add_to  # type: ignore[method-assign, assignment]
+    try:
+        yield
+    finally:
+        DecisionNoise.add_to = usual  # type: ignore[method-assign]
+
+
+def _two_sample(data: Any, budget: Budget, rng: Any, kernel: str = "linear") -> Decision:
+    x, y = data
+    return private_two_sample_test(x, y, _LINE, budget, kernel=kernel, level=0.2, permutations=19, rng=rng)
+
+
+def _gaussian_kernel(data: Any, budget: Budget, rng: Any) -> Decision:
+    return _two_sample(data, budget, rng, "gaussian")
+
+
+def _independence(data: Any, budget: Budget, rng: Any) -> Decision:
+    options: dict[str, Any] = {"covariate_domain": _LINE, "kernel": "linear", "covariate_kernel": "linear"}
+    x, y = data
+    return private_independence_test(x, y, _LINE, budget, level=0.2, permutations=19, rng=rng, **options)
+
+
+def _groups(step: float) -> tuple[Any, Any]:
+    first, second = np.full((_N, 1), -1.0), np.full((_N, 1), -1.0 + step)
+    other = first.copy()
+    other[0] = 1.0
+    return (first, second), (other, second)
+
+
+def _pairs() -> tuple[Any, Any]:
+    alone = np.full((_N, 1), -1.0)
+    joined = alone.copy()
+    joined[0] = 1.0
+    return (alone, alone), (joined, joined)
+
+
+_ACROSS = "a record of the first group comes from the other end to its own"
+DECISIONS = (
+    DecisionRow("private_two_sample_test, linear kernel", _ACROSS, PureDP(1.0), _two_sample, _groups(0.1)),
+    DecisionRow("private_two_sample_test, linear kernel", _ACROSS, GaussianDP(1.0), _two_sample, _groups(0.1)),
+    DecisionRow("private_two_sample_test, gaussian kernel", _ACROSS, PureDP(1.0), _gaussian_kernel, _groups(0.1)),
+    DecisionRow("private_independence_test", "one pair moves to the other end", PureDP(1.0), _independence, _pairs()),
+)
+
+
+def _line(row: DecisionRow, draws: int) -> str:
+    honest, weak = (row.audit(draws, factor) for factor in (1.0, 0.7))
+    verdict = "broken" if honest.flagged else f"{honest.lower_bound / honest.claimed:.2f}"
+    caught = "caught" if weak.flagged else "not seen"
+    return (
+        f"| {row.function} | {row.neighbours} | {honest.claim} | {honest.lower_bound:.3f} | {verdict} | "
+        f"{weak.lower_bound:.3f} ({caught}) | {honest.draws:,} |"
+    )
+
+
+def main(arguments: list[str] | None = None) -> None:
+    """Print the table, and write it into a page that has its markers."""
+    parser = argparse.ArgumentParser(prog="python -m audits.decisions", description=__doc__)
+    parser.add_argument("--draws", type=int, default=8_000, help="decisions about each neighbour")
+    parser.add_argument("--write", type=Path, help="the page to write the table into")
+    options = parser.parse_args(arguments)
+    started = time.perf_counter()
+    lines = [
+        "| test | neighbours | claimed | shown at 95 % | share | shown with noise × 0.7 | draws |",
+        "|---|---|---|---|---|---|---|",
+    ]
+    for row in DECISIONS:
+        lines.append(_line(row, options.draws))
+        print(lines[-1], flush=True)
+    print(f"{time.perf_counter() - started:.0f} s")
+    if options.write is not None:
+        page = options.write.read_text(encoding="utf-8")
+        options.write.write_text(written(page, _MARK, lines), encoding="utf-8")
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,105 @@
+"""Many private tests at once: the formulas of `private_two_sample_test` on charts, with noise in floating point.
+
+    python benchmarks/permutation_simulation.py charts.npz --out found.json   # NumPy, or PyTorch where it sees a GPU
+
+It needs no other file of this repository, so that it runs where nothing can be installed. `benchmarks/two_sample.py`
+writes the charts, reads the answers, and holds this program against the package itself.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import math
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+_AT_ONCE = 3e7
+
+
+def library(gpu: bool) -> Any:
+    """PyTorch on a GPU, or NumPy."""
+    if gpu:
+        import torch
+
+        if torch.cuda.is_available():
+            torch.set_default_dtype(torch.float64)
+            return torch
+    return np
+
+
+def features(chart: Any, directions: Any, xp: Any) -> Any:
+    """Rows of unit length, any two at most √2 apart: of the kernel with these directions, or linear without."""
+    length = (chart * chart).sum(-1)[..., None] ** 0.5
+    chart = chart / xp.where(length > 1, length, xp.ones_like(length))
+    if directions is None:
+        return chart / math.sqrt(2)
+    inner = chart @ directions
+    grown = xp.concatenate([xp.exp(inner), xp.exp(-inner)], -1)
+    return grown / (grown * grown).sum(-1)[..., None] ** 0.5
+
+
+def simulate(case: dict[str, Any], pools: Any, repeats: int, rng: np.random.Generator, xp: Any) -> dict[str, float]:
+    """How often the test rejects, with noise and without, over data sets drawn from the rows of a pool, those of the
+    second group moved by a shift.
+
+    Also told: the mean of T over its null mean, in units of the noise.
+    """
+    n, m, count = case["n"], case["m"], case["permutations"] + 1
+    rank = math.floor(case["level"] * count + 1e-9)
+    directions = pools.get(case["directions"])
+    moved = (lambda a: xp.asarray(a, device="cuda")) if xp is not np else np.asarray
+    directions = None if directions is None else moved(directions)
+    pool = pools[case["pool"]]
+    shifted = pool + case["shift"] * np.eye(pool.shape[1])[0]
+    rows = [features(moved(case["scale"] * each), directions, xp) for each in (pool, shifted)]
+    sigma = 2 * math.sqrt(2) / min(n, m) / case["epsilon"]
+    size = max(1, min(repeats, int(_AT_ONCE * (20 if xp is not np else 1) / (count * (n + m + 3 * rows[0].shape[1])))))
+    private = plain = gap = 0.0
+    done = 0
+    while done < repeats:
+        batch = min(size, repeats - done)
+        first = rows[0][moved(rng.integers(len(rows[0]), size=(batch, n)))]
+        second = rows[1][moved(rng.integers(len(rows[1]), size=(batch, m)))]
+        both = xp.concatenate([first, second], 1)
+        seed = int(rng.integers(2**31))
+        if xp is np:
+            order = np.argsort(rng.random((batch, count, n + m), dtype=np.float32), axis=-1)
+            noise = rng.laplace(size=(batch, count))
+        else:
+            generator = xp.Generator(device="cuda").manual_seed(seed)
+            order = xp.rand((batch, count, n + m), generator=generator, device="cuda", dtype=xp.float32).argsort(-1)
+            noise = xp.rand((batch, count), generator=generator, device="cuda")
+            noise = -xp.sign(noise - 0.5) * xp.log(1 - 2 * xp.abs(noise - 0.5))
+        # the place of a record in the shuffled order decides its group
+        weights = xp.where(order < n, 1 / n, -1 / m) if xp is np else xp.where(order < n, moved(1 / n), moved(-1 / m))
+        weights[:, 0, :n], weights[:, 0, n:] = 1 / n, -1 / m
+        values = ((weights @ both) ** 2).sum(-1) ** 0.5
+        noisy = values + sigma * noise
+        private += float(((noisy[:, 1:] >= noisy[:, :1]).sum(-1) < rank).sum())
+        plain += float(((values[:, 1:] >= values[:, :1]).sum(-1) < rank).sum())
+        gap += float((values[:, 0] - values[:, 1:].mean(-1)).sum()) / sigma
+        done += batch
+    return {"private": private / repeats, "plain": plain / repeats, "gap": gap / repeats}
+
+
+def main(arguments: list[str] | None = None) -> None:
+    """Run all cases of a file."""
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("charts", type=Path)
+    parser.add_argument("--out", type=Path, required=True)
+    parser.add_argument("--seed", type=int, default=0)
+    options = parser.parse_args(arguments)
+    pools = dict(np.load(options.charts, allow_pickle=False))
+    cases, xp, rng = json.loads(str(pools.pop("cases"))), library(gpu=True), np.random.default_rng(options.seed)
+    found = []
+    for case in cases:
+        found.append(case | simulate(case, pools, case["repeats"], rng, xp))
+        print(found[-1], flush=True)
+    options.out.write_text(json.dumps(found), encoding="utf-8")
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,272 @@
+"""How often private tests find what is there, and what is not: the tables of docs/tests_of_groups.md.
+
+    PYTHONPATH=. python benchmarks/two_sample.py level  [--repeats 10000]
+    PYTHONPATH=. python benchmarks/two_sample.py power  [--repeats 2000]
+    PYTHONPATH=. python benchmarks/two_sample.py real DATA [--repeats 200]
+    PYTHONPATH=. python benchmarks/two_sample.py check
+
+`level` and `power` simulate the formulas of the test (`permutation_simulation`, which runs on a GPU where there is one:
+--charts FILE writes what it needs, --found FILE reads its answers); `check` holds that program against the package;
+`real` calls the package on real groups, with a public fifth of the records for centre and radius.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import math
+from collections.abc import Iterator
+from itertools import product
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from permutation_simulation import library, simulate
+
+import dpmanifolds as dpm
+from dpmanifolds.data import image_descriptors
+from dpmanifolds.domains import WholeSpace
+from dpmanifolds.sums.features import Kernel, kernel_of
+from dpmanifolds.sums.permutation import TwoSampleStatistic, among_largest, chosen_sums, draw_groups
+from dpmanifolds.sums.total import read_records
+
+POOL = 20_000
+SETTINGS = [(20, 0.5, 99), (100, 1.0, 199), (500, 5.0, 999)]
+BALLS: list[tuple[dpm.Manifold, float]] = [
+    (dpm.Euclidean(5), 3.0),
+    (dpm.SPD(2), 2.0),
+    (dpm.SPD(3, "log-euclidean"), 2.0),
+    (dpm.SPD(2, "log-cholesky"), 2.0),
+    (dpm.Sphere(2), 1.0),
+    (dpm.Hyperbolic(2), 1.5),
+    (dpm.PlanarShapes(5), 0.6),
+    (dpm.Grassmann(4, 2), 0.6),
+    (dpm.SpecialOrthogonal(3), 1.2),
+]
+# effects at which the test without noise finds a shift of Gaussian records in about 96 % of data sets
+EFFECTS = {2: 0.60, 5: 0.68, 20: 0.83, 50: 1.03}
+
+
+def main(arguments: list[str] | None = None) -> None:
+    """Print one table."""
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("table", choices=("level", "power", "real", "check"))
+    parser.add_argument("data", nargs="?", type=Path, help="the folder of real data, for `real`")
+    parser.add_argument("--repeats", type=int)
+    parser.add_argument("--charts", type=Path, help="write what the simulation needs, and end")
+    parser.add_argument("--found", type=Path, help="read what the simulation found elsewhere")
+    options = parser.parse_args(arguments)
+    if options.table == "real":
+        print_real(options.data, options.repeats or 200)
+    elif options.table == "check":
+        print_check(options.repeats or 400)
+    else:
+        cases, pools = (level_cases if options.table == "level" else power_cases)(options.repeats)
+        if options.charts is not None:
+            np.savez_compressed(options.charts, cases=json.dumps(cases), **pools)
+            return
+        print_found(options.table, found_of(options, cases, pools))
+
+
+def found_of(options: Any, cases: list[dict[str, Any]], pools: dict[str, np.ndarray]) -> list[dict[str, Any]]:
+    """What was found elsewhere, or is found here."""
+    if options.found is not None:
+        found: list[dict[str, Any]] = json.loads(options.found.read_text(encoding="utf-8"))
+        return found
+    rng, xp = np.random.default_rng(0), library(gpu=False)
+    return [case | simulate(case, pools, case["repeats"], rng, xp) for case in cases]
+
+
+def chart_of(kernel: Kernel, points: Any) -> np.ndarray:
+    """Coordinates of records in the chart of a kernel."""
+    rule = kernel.contribution(20)
+    rows = np.asarray(rule.look_at(rule.form(points))[0]) / kernel.radius
+    return rows
+
+
+def level_cases(repeats: int | None) -> tuple[list[dict[str, Any]], dict[str, np.ndarray]]:
+    """One law for both groups: records at and beyond the edge of the ball, off its centre."""
+    cases, pools = [], {}
+    for manifold, radius in BALLS:
+        center = manifold.random_point(rng=3) if manifold.natural_center is None else manifold.natural_center
+        ball = dpm.Ball(manifold, center, radius)
+        rng = np.random.default_rng(1)
+        rows = 0.5 * radius * rng.standard_normal((POOL, manifold.dim)) / math.sqrt(manifold.dim)
+        rows[:, 0] += 0.3 * radius
+        points = manifold.move(np.asarray(ball.center), rows)
+        kernels = {"gaussian": ball, "linear": ball}
+        if manifold.ambient_dim:
+            kernels["exponential"] = WholeSpace(manifold, center)
+        for name, domain in kernels.items():
+            kernel = kernel_of(domain, name)
+            key = f"{manifold!r} {name}"
+            pools[key] = chart_of(kernel, points)
+            if kernel.parts[0] is not None:
+                pools[f"{key} directions"] = kernel.parts[0]
+            for n, epsilon, count in SETTINGS:
+                cases.append(case_of(key, key, n, epsilon, count, repeats or 10_000))
+    return cases, pools
+
+
+def power_cases(repeats: int | None) -> tuple[list[dict[str, Any]], dict[str, np.ndarray]]:
+    """Gaussian records of R^d, a shift of the mean, in balls of 1.2, 2 and 3 times their rms length."""
+    cases, pools = [], {}
+    for (dim, effect), width in product(EFFECTS.items(), (1.2, 2.0, 3.0)):
+        rng = np.random.default_rng(2)
+        ball = dpm.Ball(dpm.Euclidean(dim), np.zeros(dim), width * math.sqrt(dim))
+        pools[f"R^{dim}"] = rng.standard_normal((POOL, dim))
+        shares = (0.5, 1.0, 1.5, 2.0) if width == 1.2 else (1.0,)
+        for name in ("gaussian", "linear"):
+            kernel = kernel_of(ball, name)
+            key = f"R^{dim}, {width}, {name}"
+            if kernel.parts[0] is not None:
+                pools[f"{key} directions"] = kernel.parts[0]
+            for share, epsilon in product(shares, (0.5, 1.0, 3.0)):
+                case = case_of(f"R^{dim}", key, 100, epsilon, 199, repeats or 2000)
+                cases.append(case | {"shift": share * effect, "scale": 1 / ball.radius})
+    return cases, pools
+
+
+def case_of(pool: str, key: str, n: int, epsilon: float, count: int, repeats: int) -> dict[str, Any]:
+    """One setting of the simulation."""
+    return {
+        "pool": pool,
+        "label": key,
+        "shift": 0.0,
+        "scale": 1.0,
+        "directions": f"{key} directions",
+        "n": n,
+        "m": n,
+        "epsilon": epsilon,
+        "permutations": count,
+        "level": 0.05,
+        "repeats": repeats,
+    }
+
+
+def print_found(table: str, found: list[dict[str, Any]]) -> None:
+    """One row for each setting."""
+    if table == "level":
+        print("| kernel and manifold | n = m, ε, B | rejected | standard errors above 0.05 |\n|---|---|---|---|")
+    else:
+        print("| records, ball, kernel | effect | ε | without noise | private | T above its null level, in noise |")
+        print("|---|---|---|---|---|---|")
+    for case in found:
+        if table == "level":
+            error = math.sqrt(0.05 * 0.95 / case["repeats"])
+            settings = f"{case['n']}, {case['epsilon']:g}, {case['permutations']}"
+            print(f"| {case['label']} | {settings} | {case['private']:.4f} | {(case['private'] - 0.05) / error:+.1f} |")
+        else:
+            row = f"| {case['label']} | {case['shift']:.2f} | {case['epsilon']:g} | {case['plain']:.2f} | "
+            print(row + f"{case['private']:.2f} | {case['gap']:.1f} |")
+
+
+def print_check(repeats: int) -> None:
+    """The package and the simulation on the same laws."""
+    cases, pools = power_cases(repeats)
+    rng = np.random.default_rng(3)
+    for case in [each for each in cases if each["epsilon"] == 1.0][:12:3]:
+        pool, name = pools[case["pool"]], case["label"].split(", ")[-1]
+        dim = pool.shape[1]
+        ball, shift = dpm.Ball(dpm.Euclidean(dim), np.zeros(dim), 1 / case["scale"]), case["shift"] * np.eye(dim)[0]
+        answers = []
+        for _ in range(repeats):
+            x, y = (pool[rng.integers(POOL, size=100)] for _ in range(2))
+            test = dpm.private_two_sample_test(x, y + shift, ball, dpm.PureDP(1.0), kernel=name, rng=rng)
+            answers.append(test.rejected)
+        simulated = simulate(case, pools, 2000, rng, np)["private"]
+        print(f"{case['label']}, {case['shift']:.2f}: package {np.mean(answers):.3f}, simulation {simulated:.3f}")
+
+
+def print_real(data: Path, repeats: int) -> None:
+    """Real groups: a public fifth gives centre and radius (1.5 times the median distance to its mean)."""
+    print("| groups | n, m | dimension | p without noise | found at ε = 0.5 | 1 | 3 |\n|---|---|---|---|---|---|---|")
+    for label, manifold, first, second in real_groups(data):
+        rng = np.random.default_rng(4)
+        groups, public = [], []
+        for points in (first, second):
+            order = rng.permutation(len(points))
+            cut = max(2, len(points) // 5)
+            public.append(points[order[:cut]])
+            groups.append(points[order[cut:]])
+        sample = np.concatenate(public)
+        center = dpm.frechet_mean(manifold, sample).point
+        radius = 1.5 * float(np.median(manifold.dist(np.asarray(center), sample)))
+        ball = dpm.Ball(manifold, center, min(radius, 0.99 * manifold.injectivity_radius))
+        shares = []
+        for epsilon in (0.5, 1.0, 3.0):
+            budget = dpm.PureDP(epsilon)
+            answers = [dpm.private_two_sample_test(*groups, ball, budget, rng=rng).rejected for _ in range(repeats)]
+            shares.append(f"{np.mean(answers):.2f}")
+        rank = plain_rank(ball, groups, rng)
+        sizes = ", ".join(str(len(group)) for group in groups)
+        print(f"| {label} | {sizes} | {manifold.dim} | {rank:.3f} | {' | '.join(shares)} |", flush=True)
+
+
+def plain_rank(ball: dpm.Ball, groups: list[np.ndarray], rng: np.random.Generator, count: int = 999) -> float:
+    """The p-value of the same test without noise."""
+    sizes = (len(groups[0]), len(groups[1]))
+    kernel = kernel_of(ball)
+    statistic = TwoSampleStatistic(kernel, sizes)
+    records = read_records(ball.manifold, np.concatenate(groups))
+    sums, _ = chosen_sums(records, kernel.contribution(statistic.exponent), draw_groups(sizes, count, rng))
+    values = statistic.values(sums)
+    return next(rank for rank in range(1, count + 2) if among_largest(values, rank)) / (count + 1)
+
+
+def real_groups(data: Path) -> Iterator[tuple[str, dpm.Manifold, np.ndarray, np.ndarray]]:
+    """What they are called, where they live, and the records of both."""
+
+    def load(name: str) -> Any:
+        return np.load(data / f"{name}.npz", allow_pickle=False)
+
+    def shapes(name: str, label: str, pairs: list[tuple[tuple[str, ...], tuple[str, ...], str]]) -> Iterator[Any]:
+        file = load(f"shapes/{name}")
+        space = dpm.PlanarShapes(file["x"].shape[1])
+        points = np.asarray(space.as_points(file["x"]))
+        for first, second, words in pairs:
+            yield words, space, points[np.isin(file[label], first)], points[np.isin(file[label], second)]
+
+    sexes = [
+        ((f"{ape}f",), (f"{ape}m",), f"{name}: female, male skulls")
+        for ape, name in (("gor", "gorillas"), ("pan", "chimpanzees"), ("pongo", "orang-utans"))
+    ]
+    species = [
+        (("gorf", "gorm"), ("panf", "panm"), "apes: gorillas, chimpanzees"),
+        (("gorf", "gorm"), ("pongof", "pongom"), "apes: gorillas, orang-utans"),
+    ]
+    yield from shapes("apes", "group", sexes + species)
+    yield from shapes(
+        "honeybee_wings_lineages",
+        "lineage",
+        [((a,), (b,), f"honeybee wings: lineages {a}, {b}") for a, b in ("AC", "AO", "CO", "AM")],
+    )
+    yield from shapes(
+        "mosquito_wings",
+        "group",
+        [(("AE",), ("CX",), "mosquito wings: Aedes, Culex"), (("AE",), ("AN",), "mosquito wings: Aedes, Anopheles")],
+    )
+    yield from shapes(
+        "schizophrenia_mr_landmarks", "group", [(("con",), ("scz",), "brain landmarks: controls, schizophrenia")]
+    )
+    file = load("spd/connectomes_fnc28")
+    for metric in ("affine-invariant", "log-euclidean"):
+        space = dpm.SPD(28, metric)
+        points = space.place(file["x"])
+        yield f"connectomes, {metric}: labels 0, 1", space, points[file["label"] == 0], points[file["label"] == 1]
+    file = load("sphere/compositional_crohn_microbiome")
+    roots = np.sqrt(file["counts"] / file["counts"].sum(axis=1, keepdims=True))
+    yield "microbiome: Crohn's disease, controls", dpm.Sphere(47), roots[file["y"] == "CD"], roots[file["y"] == "no"]
+    file = load("images/mnist10k")
+    for a, b in ((3, 8), (4, 9), (0, 1)):
+        first, second = (image_descriptors(file["x"][file["y"] == digit][:250], eta=1e-2) for digit in (a, b))
+        yield (
+            f"digits {a}, {b} (250 each), covariance descriptors",
+            dpm.SPD(first.shape[-1], "log-euclidean"),
+            first,
+            second,
+        )
+
+
+if __name__ == "__main__":
+    main()

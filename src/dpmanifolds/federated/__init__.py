@@ -1,0 +1,24 @@
+"""Several sites, no trusted centre: rounds, sites, a coordinator, and releases that tell who may learn what."""
+
+from dpmanifolds.federated.coordinator import Coordinator
+from dpmanifolds.federated.engines import SummedAnswers, run_study, sum_in_process
+from dpmanifolds.federated.receipts import Reconciliation, reconcile
+from dpmanifolds.federated.round import Round
+from dpmanifolds.federated.site import Answer, Site, SitePolicy
+from dpmanifolds.federated.sites_alone import combine
+from dpmanifolds.federated.study import Study
+
+__all__ = [
+    "Answer",
+    "Coordinator",
+    "Reconciliation",
+    "Round",
+    "Site",
+    "SitePolicy",
+    "Study",
+    "SummedAnswers",
+    "combine",
+    "reconcile",
+    "run_study",
+    "sum_in_process",
+]

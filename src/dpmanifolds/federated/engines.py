@@ -1,0 +1,98 @@
+"""How answers become a sum: what an engine hands to the coordinator, and the engine of a simulation.
+
+>>> import numpy as np
+>>> import dpmanifolds as dpm
+>>> ball = dpm.Ball(dpm.Euclidean(2), np.zeros(2), radius=1.0)
+>>> study = dpm.Study("mean", ball, dpm.GaussianDP(1.0), n=90, sites=["a", "b", "c"])
+>>> run_study(study, [dpm.Site(name, np.zeros((30, 2)), rng=0) for name in "abc"]).sites.engine
+'one process'
+
+An engine of a secure sum gets one answer from each site and gives their sum to the coordinator, and nothing else to
+anyone. What it assumes for that is its own: `mpyc_engine` an honest majority of the sites. `sum_in_process` assumes
+that this process is trusted: it is for tests, for teaching, and for planning.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from dpmanifolds.errors import RoundRefusedError
+from dpmanifolds.federated.round import Round
+from dpmanifolds.federated.site import Answer, Site
+
+if TYPE_CHECKING:
+    from dpmanifolds.federated.study import Study
+    from dpmanifolds.releases import ClassMeans, Release
+
+
+@dataclass(frozen=True)
+class SummedAnswers:
+    """The sum of the answers to a round, and who is in it.
+
+    >>> from dpmanifolds.federated import SummedAnswers
+    >>> SummedAnswers((5, 2, 8), ("a", "b"), "mpyc").names
+    ('a', 'b')
+    """
+
+    residues: tuple[int, ...]
+    names: tuple[str, ...]
+    engine: str
+    reproducible: bool = False
+
+
+Engine = Callable[[Round, Sequence[Site]], SummedAnswers]
+
+
+def add_residues(asked: Round, answers: Iterable[Answer]) -> tuple[int, ...]:
+    """The sum modulo the modulus of the round."""
+    given = [answer.residues for answer in answers]
+    if not given:
+        return (0,) * asked.length
+    return tuple(sum(column) % asked.modulus for column in zip(*given, strict=True))
+
+
+def sum_in_process(asked: Round, sites: Sequence[Site]) -> SummedAnswers:
+    """All sites in one process, which sees each answer: a simulation of what an engine does.
+
+    >>> import numpy as np
+    >>> import dpmanifolds as dpm
+    >>> from dpmanifolds.federated import sum_in_process
+    >>> ball = dpm.Ball(dpm.Euclidean(2), np.zeros(2), radius=1.0)
+    >>> coordinator = dpm.Coordinator(dpm.Study("mean", ball, dpm.GaussianDP(1.0), n=60, sites=["a", "b"]))
+    >>> sites = [dpm.Site(name, np.zeros((30, 2)), rng=0) for name in "ab"]
+    >>> coordinator.finish(sum_in_process(coordinator.round, sites)).n
+    60
+    """
+    answers = [site.answer(asked) for site in sites]
+    names, seeded = tuple(answer.site for answer in answers), any(answer.reproducible for answer in answers)
+    return SummedAnswers(add_residues(asked, answers), names, "one process", seeded)
+
+
+def run_study(study: Study, sites: Sequence[Site], engine: Engine = sum_in_process) -> Release | ClassMeans:
+    """All rounds of a study, with sites that this process can ask.
+
+    >>> import numpy as np
+    >>> import dpmanifolds as dpm
+    >>> from dpmanifolds.federated import run_study
+    >>> ball = dpm.Ball(dpm.SPD(2), np.eye(2), radius=1.0)
+    >>> study = dpm.Study("variance", ball, dpm.GaussianDP(1.0), n=200, sites=["a", "b"])
+    >>> parts = np.split(dpm.SPD(2).random_point(200, rng=0), 2)
+    >>> release = run_study(study, [dpm.Site(name, part, rng=1) for name, part in zip("ab", parts)])
+    >>> release.statistic, 0.0 <= release.value <= 1.0
+    ('variance', True)
+    """
+    from dpmanifolds.federated.coordinator import Coordinator
+
+    coordinator = Coordinator(study)
+    while coordinator.round is not None:
+        asked = coordinator.round
+        if asked.transport == "plain":
+            coordinator.finish([site.answer(asked) for site in sites])
+        else:
+            coordinator.finish(engine(asked, sites))
+    made = coordinator.release
+    if made is None:
+        raise RoundRefusedError("the study has no release.")
+    return made

@@ -1,0 +1,226 @@
+"""A round: one sum that several sites are asked for, written down so that each of them can judge it by itself.
+
+>>> import numpy as np
+>>> import dpmanifolds as dpm
+>>> ball = dpm.Ball(dpm.SPD(2, "log-euclidean"), np.eye(2), radius=1.0)
+>>> study = dpm.Study("mean", ball, dpm.GaussianDP(1.0), n=500, sites=["a", "b", "c"], tolerated=1)
+>>> asked = dpm.Coordinator(study).round
+>>> dpm.Round.from_json(asked.to_json()) == asked, asked.guarantee.as_gaussian().mu <= 1.0
+(True, True)
+
+What one record moves the sum by, and what is promised for it, is worked out from the rules and from the number of
+sites, tolerated ones and scale of the shares (docs/proofs/federated.md). A round may state any numbers: one that claims
+less than it would spend cannot be made, nor read from JSON.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Any, NamedTuple
+
+from dpmanifolds._validate import choice, positive_integer, positive_number
+from dpmanifolds.errors import DPManifoldsError, RoundRefusedError
+from dpmanifolds.federated.rules import Body, Rule, body_of, read_rule, write_rule
+from dpmanifolds.ledger.records import canonical
+from dpmanifolds.privacy import Guarantee
+from dpmanifolds.privacy.guarantee import ADJACENCIES
+from dpmanifolds.sums.mechanism import root_up
+from dpmanifolds.sums.shares import NoiseShares
+
+TRANSPORTS = ("secure-sum", "plain")
+"""How answers travel: so that the coordinator sees their sum alone, or so that he sees each of them."""
+_SCHEMA = 1
+_FEWEST_BITS, _MOST_BITS = 32, 256
+_TAG_BITS = 31
+_MOST_SITES = 10_000
+
+
+class Part(NamedTuple):
+    """One of several sums that a round asks for together."""
+
+    rule: Rule
+    label: str | int | None = None
+    """Of the class whose records are summed; None for all."""
+
+    @property
+    def body(self) -> Body:
+        """Where one record's integers lie."""
+        return body_of(self.rule)
+
+
+def noise_shares(parties: int, tolerated: int, transport: str, sigma: float, dim: int, halved: int) -> NoiseShares:
+    """What each site draws. Where each answer is seen by itself, one share alone keeps the promise: t = k − 1."""
+    return NoiseShares(parties, parties - 1 if transport == "plain" else tolerated, sigma, dim, halved)
+
+
+@dataclass(frozen=True, eq=False, kw_only=True)
+class Round:
+    """What every site is asked for: all of it public, and all that a site needs to check what it would spend.
+
+    >>> import numpy as np
+    >>> import dpmanifolds as dpm
+    >>> ball = dpm.Ball(dpm.Euclidean(2), np.zeros(2), radius=1.0)
+    >>> study = dpm.Study("mean", ball, dpm.GaussianDP(0.5), n=90, sites=["a", "b", "c"])
+    >>> asked = dpm.Coordinator(study).round
+    >>> asked.number, asked.moved == 2 * 2**29, len(asked.hash)
+    (1, True, 64)
+    """
+
+    study: str
+    """The name of the study that it belongs to, new for each study."""
+    number: int
+    """From 1 on."""
+    statistic: str
+    parts: tuple[Part, ...]
+    count: int
+    """The public number of records at all sites, or the public guess of it."""
+    weight: int
+    """c₀: what a record adds to the count of its part, which gets noise too; 0 where numbers of records are public."""
+    secret_labels: bool
+    """Whether the class of a record is protected."""
+    adjacency: str
+    unit: str
+    sites: tuple[str, ...]
+    tolerated: int
+    """t: how many sites may be gone or tell their shares to whoever looks, together."""
+    transport: str
+    sigma: float
+    """σ of each site's share, in steps."""
+    modulus: int
+    """Answers are residues of it."""
+    claim: float
+    """The μ that it says it spends."""
+    before: str
+    """The hash of the round before it; empty for the first."""
+
+    def __post_init__(self) -> None:
+        choice("adjacency", self.adjacency, ADJACENCIES)
+        choice("transport", self.transport, TRANSPORTS)
+        positive_number("claim", self.claim)
+        for name, least in (("number", 1), ("count", 1), ("weight", 0), ("tolerated", 0)):
+            positive_integer(name, getattr(self, name), at_least=least)
+        for name in ("study", "statistic", "unit"):
+            if not isinstance(getattr(self, name), str) or not getattr(self, name):
+                raise RoundRefusedError(f"{name} of a round must be a text.")
+        if not 1 <= len(set(self.sites)) == len(self.sites) <= _MOST_SITES or not all(map(_is_name, self.sites)):
+            raise RoundRefusedError("sites of a round must be different names.")
+        if type(self.modulus) is not int or not _FEWEST_BITS < self.modulus.bit_length() <= _MOST_BITS:
+            raise RoundRefusedError(f"a modulus has {_FEWEST_BITS} to {_MOST_BITS} bits.")
+        self._check_parts()
+        if not self.mu <= self.claim:
+            raise RoundRefusedError(f"the round claims to spend μ = {self.claim:g}, and spends {self.mu:g}.")
+
+    def _check_parts(self) -> None:
+        labels = [part.label for part in self.parts]
+        if not self.parts or len(set(labels)) < len(labels) or (None in labels and len(labels) > 1):
+            raise RoundRefusedError("the parts of a round must be of different classes.")
+        if any(part.body.halved for part in self.parts) and (len(labels) > 1 or self.weight):
+            raise RoundRefusedError("squares are summed in a round of their own, and count by a constant coordinate.")
+
+    @property
+    def counted(self) -> bool:
+        """Whether numbers of records are protected: then no site tells its own."""
+        return self.secret_labels or self.adjacency == "add-remove-one"
+
+    @cached_property
+    def moved(self) -> int:
+        """How far one record moves the sum in ℓ2, in steps, rounded up (docs/proofs/federated.md, section 1)."""
+        alone = max(part.body.alone for part in self.parts) + self.weight**2
+        if self.adjacency == "add-remove-one":
+            return root_up(alone)
+        apart = max(part.body.apart for part in self.parts)
+        return root_up(max(apart, 2 * alone) if self.secret_labels else apart)
+
+    @cached_property
+    def shares(self) -> NoiseShares:
+        """What each site draws."""
+        bodies = [part.body for part in self.parts]
+        dim = sum(body.noisy + (self.weight > 0) for body in bodies)
+        halved = sum(body.halved for body in bodies)
+        return noise_shares(len(self.sites), self.tolerated, self.transport, self.sigma, dim, halved)
+
+    @cached_property
+    def mu(self) -> float:
+        """What is spent of the records of a site, if at least k − t sites add their shares and tell nobody."""
+        return self.shares.mu(self.moved)
+
+    @property
+    def guarantee(self) -> Guarantee:
+        """The same as a promise: what a site enters into its ledger."""
+        return Guarantee.gaussian(self.mu, adjacency=self.adjacency, unit=self.unit)
+
+    @property
+    def tag(self) -> int:
+        """A number that stands for the round: every answer holds it."""
+        return int(self.hash[:16], 16) >> (64 - _TAG_BITS)
+
+    @property
+    def length(self) -> int:
+        """How many residues an answer has: noisy ones, then 1, the tag, and numbers of records that are public."""
+        return self.shares.dim + 2 + (0 if self.counted else len(self.parts))
+
+    @cached_property
+    def overflow(self) -> float:
+        """A bound on the chance that the sum is misread modulo the modulus."""
+        largest = self.count * max(*(part.body.largest for part in self.parts), self.weight)
+        return self.shares.overflow_probability(self.modulus.bit_length() - 1, largest)
+
+    @cached_property
+    def hash(self) -> str:
+        """SHA-256 of its canonical JSON."""
+        return hashlib.sha256(canonical(self._as_dict()).encode()).hexdigest()
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, Round) and self.hash == other.hash
+
+    def __hash__(self) -> int:
+        return hash(self.hash)
+
+    def __repr__(self) -> str:
+        sites = f"{len(self.sites)} sites, t={self.tolerated}, {self.transport}"
+        return f"Round({self.number} of {self.study!r}: {self.statistic}, μ={self.mu:.4g}, {sites}, {self.hash[:12]})"
+
+    def _as_dict(self) -> dict[str, Any]:
+        names = (
+            "study number statistic count weight secret_labels adjacency unit tolerated transport sigma claim before"
+        )
+        return {
+            "schema": _SCHEMA,
+            **{name: getattr(self, name) for name in names.split()},
+            "before": self.before,
+            "sites": list(self.sites),
+            "parts": [{"rule": write_rule(part.rule), "label": part.label} for part in self.parts],
+            # of more digits than the numbers of other languages hold
+            "modulus": str(self.modulus),
+        }
+
+    def to_json(self, *, indent: int | None = None) -> str:
+        """Everything, every float bit for bit; the hash comes along for the reader."""
+        return json.dumps({**self._as_dict(), "hash": self.hash}, allow_nan=False, indent=indent)
+
+    @classmethod
+    def from_json(cls, text: str | bytes) -> Round:
+        """The round that `to_json` wrote; anything else, or a hash of something else, is refused."""
+        try:
+            data = json.loads(text)
+            told = data.pop("hash")
+            if data.pop("schema") != _SCHEMA:
+                raise RoundRefusedError(f"this version reads rounds of schema {_SCHEMA}.")
+            parts = tuple(Part(read_rule(part["rule"]), part["label"]) for part in data.pop("parts"))
+            number = data.pop("modulus")
+            modulus = int(number) if isinstance(number, str) and number.isdecimal() else -1
+            made = cls(**{**data, "parts": parts, "sites": tuple(data["sites"]), "modulus": modulus})
+        except RoundRefusedError:
+            raise
+        except (DPManifoldsError, KeyError, TypeError, ValueError, AttributeError, RecursionError) as problem:
+            raise RoundRefusedError(f"this is no round as Round.to_json writes it ({problem}).") from None
+        if made.hash != told:
+            raise RoundRefusedError("the round was altered on its way: its hash is another one.")
+        return made
+
+
+def _is_name(name: Any) -> bool:
+    return isinstance(name, str) and bool(name.strip())

@@ -1,0 +1,296 @@
+"""A site: records that stay where they are, a policy of its own, and answers that hold its share of the noise.
+
+>>> import numpy as np
+>>> import dpmanifolds as dpm
+>>> ball = dpm.Ball(dpm.Euclidean(2), np.zeros(2), radius=1.0)
+>>> study = dpm.Study("mean", ball, dpm.GaussianDP(2.0), n=90, sites=["a", "b", "c"])
+>>> strict = dpm.Site("a", np.zeros((30, 2)), policy=dpm.SitePolicy(most=dpm.GaussianDP(1.0)))
+>>> strict.answer(dpm.Coordinator(study).round)
+Traceback (most recent call last):
+...
+dpmanifolds.errors.RoundRefusedError: site 'a' refuses the round: it spends μ = 2, more than μ = 1. Nothing was drawn.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import hmac
+import json
+from dataclasses import dataclass, field, replace
+from typing import Any
+
+import numpy as np
+
+from dpmanifolds._points import taken
+from dpmanifolds._validate import hide_records, shown
+from dpmanifolds.errors import ArgumentError, DPManifoldsError, RoundRefusedError
+from dpmanifolds.federated.round import TRANSPORTS, Part, Round
+from dpmanifolds.federated.rules import records_live_on
+from dpmanifolds.ledger.records import canonical
+from dpmanifolds.ledger.runs import NewRun, PaidRun, find_run
+from dpmanifolds.manifolds import Manifold
+from dpmanifolds.privacy import Budget
+from dpmanifolds.releases.classes import read_classes
+from dpmanifolds.releases.statistic import open_account
+from dpmanifolds.sums.joint_moment import JointContribution
+from dpmanifolds.sums.outer import sum_outer
+from dpmanifolds.sums.total import ExactSum, RecordSums, read_records
+
+_SCHEMA = 1
+_SHORTEST_KEY = 16
+
+
+@dataclass(frozen=True)
+class SitePolicy:
+    """What a site answers, whoever asks: every field that is not None must hold for a round.
+
+    >>> import dpmanifolds as dpm
+    >>> dpm.SitePolicy(most=dpm.GaussianDP(0.5), transports=("secure-sum",), least_tolerated=1).least_tolerated
+    1
+    """
+
+    most: Budget | None = None
+    """The most that one round may spend; what all of them may spend together is for the ledger."""
+    transports: tuple[str, ...] = TRANSPORTS
+    least_tolerated: int = 0
+    """t must be at least so much: 0 protects against everyone who takes no part, and against no one who does."""
+    least_sites: int = 1
+    statistics: tuple[str, ...] | None = None
+    manifold: Manifold | None = None
+    sites: tuple[str, ...] | None = None
+    """Others that one is ready to be added up with."""
+    adjacency: str | None = None
+    unit: str | None = None
+
+    def refusal(self, asked: Round) -> str:
+        """Why a round is not answered; empty where it is."""
+        if self.most is not None and not asked.guarantee.fits(self.most):
+            return f"it spends μ = {asked.mu:.6g}, more than {self.most.in_words()}"
+        if asked.transport not in self.transports:
+            return f"its transport is {asked.transport!r}, and allowed is {' or '.join(self.transports)}"
+        if asked.transport != "plain" and asked.tolerated < self.least_tolerated:
+            return f"it tolerates t = {asked.tolerated} sites, and at least {self.least_tolerated} are wanted"
+        if len(asked.sites) < self.least_sites:
+            return f"{len(asked.sites)} sites take part, and at least {self.least_sites} are wanted"
+        if self.statistics is not None and asked.statistic not in self.statistics:
+            return f"it asks for {asked.statistic!r}"
+        if self.sites is not None and not set(asked.sites) <= set(self.sites):
+            return "sites take part that are not known here"
+        for name in ("adjacency", "unit"):
+            wanted = getattr(self, name)
+            if wanted is not None and getattr(asked, name) != wanted:
+                return f"its {name} is {getattr(asked, name)!r}, and wanted is {wanted!r}"
+        if self.manifold is not None and any(records_live_on(part.rule) != self.manifold for part in asked.parts):
+            return f"it is not about records of {self.manifold!r}"
+        return ""
+
+
+@dataclass(frozen=True)
+class Answer:
+    """What leaves a site: residues of integers with noise, and nothing else that depends on records.
+
+    >>> answer = Answer("a", "9f", (3, 1, 2))
+    >>> signed = answer.sign(b"a key of sixteen bytes or more")
+    >>> signed.is_signed(b"a key of sixteen bytes or more"), answer.is_signed(b"a key of sixteen bytes or more")
+    (True, False)
+    >>> Answer.from_json(signed.to_json()) == signed
+    True
+    """
+
+    site: str
+    round: str
+    """The hash of the round."""
+    residues: tuple[int, ...]
+    receipt: str | None = None
+    """The hash of the entry that paid for it in the ledger of the site."""
+    reproducible: bool = False
+    """Made with a seed: for tests and teaching."""
+    signature: str = ""
+
+    def _body(self) -> str:
+        told = [self.site, self.round, list(map(str, self.residues)), self.receipt, self.reproducible]
+        return canonical(told)
+
+    def _mac(self, key: bytes) -> str:
+        if not isinstance(key, bytes) or len(key) < _SHORTEST_KEY:
+            raise ArgumentError(f"must be {_SHORTEST_KEY} random bytes or more.", argument="key")
+        return hmac.new(key, b"dpmanifolds answer " + self._body().encode(), hashlib.sha256).hexdigest()
+
+    def sign(self, key: bytes) -> Answer:
+        """With an HMAC-SHA256 under a key that site and coordinator share."""
+        return replace(self, signature=self._mac(key))
+
+    def is_signed(self, key: bytes) -> bool:
+        """Whether it is what was signed under this key."""
+        return hmac.compare_digest(self.signature, self._mac(key))
+
+    def to_json(self) -> str:
+        """Residues as text, since they have more digits than the numbers of other languages."""
+        told: dict[str, Any] = {
+            "schema": _SCHEMA,
+            "site": self.site,
+            "round": self.round,
+            "residues": list(map(str, self.residues)),
+        }
+        more = {"receipt": self.receipt, "reproducible": self.reproducible, "signature": self.signature}
+        return json.dumps({**told, **more})
+
+    @classmethod
+    def from_json(cls, text: str | bytes) -> Answer:
+        """What `to_json` wrote; anything else is refused."""
+        try:
+            data = json.loads(text)
+            if data.pop("schema") != _SCHEMA:
+                raise RoundRefusedError(f"this version reads answers of schema {_SCHEMA}.")
+            residues = data.pop("residues")
+            if not isinstance(residues, list) or not all(
+                isinstance(each, str) and each.isdecimal() for each in residues
+            ):
+                raise TypeError("residues")
+            texts = (data["site"], data["round"], data["signature"])
+            if not all(isinstance(each, str) for each in texts) or type(data["reproducible"]) is not bool:
+                raise TypeError("fields")
+            return cls(residues=tuple(map(int, residues)), **data)
+        except DPManifoldsError:
+            raise
+        except (KeyError, TypeError, ValueError, AttributeError, RecursionError) as problem:
+            raise RoundRefusedError(f"this is no answer as Answer.to_json writes it ({problem}).") from None
+
+
+@dataclass
+class Site:
+    """Records that stay at one place, and answer rounds with their share of the noise.
+
+    `points` in every form that can be read more than once; `labels` for class means, `group_by` to name a person for
+    each record. What a round spends is entered in the account `dataset` of `ledger` before its noise is drawn. A round
+    that was answered before is refused: its noise is never drawn a second time, and two secure sums with and without a
+    site would show that site's answer. With the transport "plain" the very same answer is given again, if this object
+    still holds it. Records that are malformed count as the centre of the domain, inside of the
+    promise. `key`: answers are signed with it. `rng`: for tests and teaching, without a ledger.
+
+    >>> import numpy as np
+    >>> import dpmanifolds as dpm
+    >>> ball = dpm.Ball(dpm.Euclidean(2), np.zeros(2), radius=1.0)
+    >>> asked = dpm.Coordinator(dpm.Study("mean", ball, dpm.GaussianDP(1.0), n=90, sites=["a", "b", "c"])).round
+    >>> site = dpm.Site("a", np.zeros((30, 2)))
+    >>> answer = site.answer(asked)
+    >>> len(answer.residues) == asked.length, answer.site
+    (True, 'a')
+    """
+
+    name: str
+    points: Any
+    policy: SitePolicy = field(default_factory=SitePolicy)
+    labels: Any = None
+    group_by: Any = None
+    ledger: Any = None
+    dataset: str | None = None
+    key: bytes | None = field(default=None, repr=False)
+    rng: Any = field(default=None, repr=False)
+
+    def __post_init__(self) -> None:
+        if not isinstance(self.name, str) or not self.name.strip():
+            raise ArgumentError(f"must be a text; got {shown(self.name)}.", argument="name")
+        self._account = open_account(self.ledger, self.dataset, self.rng)
+        self._answers: dict[str, Answer] = {}
+
+    def answer(self, asked: Round) -> Answer:
+        """Check the round, sum, charge the ledger, draw the share of noise: in this order."""
+        self._check(asked)
+        if asked.hash in self._answers:
+            return self._answers[asked.hash]
+        whole = [self._sum(asked, part) for part in asked.parts]
+        receipt = self._spend(asked)
+        numbers = [number for integers, _ in whole for number in integers]
+        noise = asked.shares.draw(self._account.rng)
+        noisy = [number + share for number, share in zip(numbers, noise, strict=True)]
+        told = [1, asked.tag, *([] if asked.counted else [rows for _, rows in whole])]
+        residues = tuple(number % asked.modulus for number in (*noisy, *told))
+        made = Answer(self.name, asked.hash, residues, receipt, self._account.reproducible)
+        made = made if self.key is None else made.sign(self.key)
+        self._answers[asked.hash] = made
+        return made
+
+    def _refuse(self, why: str) -> RoundRefusedError:
+        return RoundRefusedError(f"site {self.name!r} refuses the round: {why}. Nothing was drawn.")
+
+    def _check(self, asked: Round) -> None:
+        if not isinstance(asked, Round):
+            raise ArgumentError(f"must be a Round; got {shown(asked)}.", argument="asked")
+        if self.name not in asked.sites:
+            raise self._refuse("it is for others")
+        why = self.policy.refusal(asked)
+        if why:
+            raise self._refuse(why)
+        classes = [part.label for part in asked.parts if part.label is not None]
+        if classes and (self.labels is None or self.group_by is not None):
+            raise self._refuse("it is about classes, and this site has no labels, or names persons")
+        if asked.hash in self._answers:
+            if asked.transport != "plain":
+                raise self._refuse("it was answered before, and a second sum of fewer sites would show an answer")
+        elif self._find_run(asked) is not None:
+            raise self._refuse("it was answered before; send that answer again")
+
+    def _run_name(self, asked: Round) -> str:
+        return f"round {asked.hash} of {self.dataset}"
+
+    def _find_run(self, asked: Round) -> PaidRun | None:
+        """What the ledger knows of an answer to this round."""
+        ledger = self._account.ledger
+        return None if ledger is None else find_run(ledger.path, self._run_name(asked))
+
+    @hide_records()
+    def _records(self, asked: Round, part: Part) -> RecordSums:
+        """Those of the class of a part, or all."""
+        manifold = records_live_on(part.rule)
+        guess = max(1, asked.count // len(asked.sites)) if asked.counted else None
+        points = self.points
+        if part.label is not None:
+            numbers, _ = read_classes(self.labels, len(points), [part.label], private=True, lenient=True)
+            points = taken(points, np.flatnonzero(numbers == 0))
+            # a site may have no record of some class
+            guess = guess or max(1, len(points))
+        records = read_records(manifold, points, group_by=self.group_by, guess=guess)
+        records.source.refuse_single_use()
+        return records
+
+    def _sum(self, asked: Round, part: Part) -> tuple[list[int], int]:
+        """The exact integers of a part, its count last where that gets noise, and the number of records."""
+        records = self._records(asked, part)
+        if isinstance(part.rule, JointContribution):
+            total = sum_outer(records.source, part.rule, records.persons)
+            return _triangle(total, part.rule.width), total.rows
+        total = records.total(part.rule)
+        return [*total.integers, *([asked.weight * total.rows] if asked.weight else [])], total.rows
+
+    def _spend(self, asked: Round) -> str | None:
+        """Enter the promise, and that its one draw is made: durably, once."""
+        account = self._account
+        if account.ledger is None:
+            return None
+        told: dict[str, Any] = {
+            "round": asked.hash,
+            "study": asked.study,
+            "site": self.name,
+            "sites": list(asked.sites),
+        }
+        told |= {"tolerated": asked.tolerated, "transport": asked.transport}
+        what = f"{asked.statistic} at several sites, round {asked.number}"
+        new = NewRun(1, name=self._run_name(asked))
+        receipt = account.ledger.spend(self.dataset, asked.guarantee, what=what, parameters=told, run=new)
+        run = self._find_run(asked)
+        assert run is not None
+        run.take(0)
+        found: str = receipt.hash
+        return found
+
+
+def _is_number(text: Any) -> bool:
+    return isinstance(text, str) and text.isascii() and text.isdecimal()
+
+
+def _triangle(total: ExactSum, width: int) -> list[int]:
+    """The diagonal of a symmetric sum, then what is above it row by row."""
+    whole = total.integers
+    above = [whole[row * width + column] for row in range(width) for column in range(row + 1, width)]
+    return [whole[row * (width + 1)] for row in range(width)] + above

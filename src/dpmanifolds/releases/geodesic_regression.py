@@ -1,0 +1,230 @@
+"""What a private geodesic regression lets out: a base point, velocities, and how far off they may be.
+
+>>> import numpy as np
+>>> import dpmanifolds as dpm
+>>> years = np.random.default_rng(0).uniform(20, 80, 2000)
+>>> points = np.stack([0.02 * (years - 50), 0.1 * np.sin(years)], axis=1)
+>>> ball = dpm.Ball(dpm.Euclidean(2), [0.0, 0.0], radius=1.0)
+>>> fit = dpm.private_geodesic_regression(points, years, ball, dpm.GaussianDP(1.0), covariate_bounds=(20, 80), rng=0)
+>>> abs(fit.predict([80.0]).round(1)).tolist(), fit.slope_region().contains([[0.02, 0.0]]).tolist()
+([[0.6, 0.0]], [True])
+>>> dpm.GeodesicRegression.from_json(fit.to_json()) == fit
+True
+"""
+
+from __future__ import annotations
+
+import json
+import math
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from scipy import optimize, stats
+
+from dpmanifolds._arrays import Array
+from dpmanifolds._validate import number_between, numeric_array
+from dpmanifolds.domains import Domain
+from dpmanifolds.errors import ArgumentError, DPManifoldsError
+from dpmanifolds.manifolds import Manifold
+from dpmanifolds.privacy import Budget, Guarantee
+from dpmanifolds.releases.release import Release
+from dpmanifolds.releases.written import domain_from_json, domain_to_json, point_from_json, point_to_json
+
+__all__ = ["GeodesicRegression", "SlopeRegion"]
+
+_SCHEMA = 1
+_NODES = (np.arange(200) + 0.5) / 200
+
+
+@dataclass(frozen=True, eq=False)
+class SlopeRegion:
+    """For each covariate all velocities within a radius of the estimated one, in tangent coordinates at the base.
+
+    >>> import numpy as np
+    >>> region = SlopeRegion(np.zeros((1, 2)), np.array([0.5]), 0.95)
+    >>> region.contains(np.array([[0.3, 0.3]])).tolist(), region.excludes_zero.tolist()
+    ([True], [False])
+    """
+
+    slopes: np.ndarray
+    """(covariates, dim): coordinates at the base, for one unit of each covariate, before they were shrunk."""
+    radii: np.ndarray
+    """Of the ball for each covariate."""
+    level: float
+    """The probability that the ball of one covariate holds its slope."""
+
+    def contains(self, slopes: Any) -> np.ndarray:
+        """Whether each of these slopes (covariates, dim) lies in its ball."""
+        gaps = np.linalg.norm(np.asarray(numeric_array("slopes", slopes)) - self.slopes, axis=-1)
+        return np.asarray(gaps <= self.radii)
+
+    @property
+    def excludes_zero(self) -> np.ndarray:
+        """For each covariate, whether no change at all lies outside of its ball."""
+        return np.asarray(np.linalg.norm(self.slopes, axis=-1) > self.radii)
+
+
+@dataclass(frozen=True, eq=False, kw_only=True)
+class GeodesicRegression:
+    """y ≈ exp_base(Σ (x_j − reference_j)·velocity_j): a private fit, and everything that is promised about it.
+
+    >>> import numpy as np
+    >>> import dpmanifolds as dpm
+    >>> age, ball = np.linspace(20, 80, 400), dpm.Ball(dpm.SPD(2), np.eye(2), radius=2.0)
+    >>> X = dpm.SPD(2).random_point(400, rng=0)
+    >>> fit = dpm.private_geodesic_regression(X, age, ball, dpm.PureDP(1.0), covariate_bounds=(20, 80))
+    >>> fit.base.shape, fit.velocities.shape, fit.predict([30.0, 60.0]).shape, fit.spent
+    ((2, 2), (1, 2, 2), (2, 2, 2), PureDP(epsilon=1.0))
+    """
+
+    base: Array
+    """Where the fit is in the middle of all bounds."""
+    slopes: np.ndarray
+    """(covariates, dim): tangent coordinates at the base, for one unit of each covariate."""
+    raw_slopes: np.ndarray
+    """The same before they were shrunk by what is known of the noise: not biased towards 0."""
+    covariate_bounds: np.ndarray
+    """(covariates, 2): public."""
+    noise_variances: np.ndarray
+    """(covariates,): of the noise in each coordinate of a slope, from the law of the noise."""
+    sampling_variances: np.ndarray
+    """(covariates,): of the sampling error in each coordinate, from the paid residual spread, if residuals spread alike
+    in all directions and at all covariates."""
+    noise_tail: int | None
+    """None for Gaussian noise; else how many numbers the last ℓ2-Laplace noise has."""
+    residual_spread: float
+    """The root mean square distance of records to the fit, from paid moments."""
+    r_squared: float
+    """The share of the spread around the mean that the fit takes away, from paid moments; between 0 and 1."""
+    releases: tuple[Release, ...]
+    """The noisy moments that all this was made of."""
+    guarantee: Guarantee
+    """What holds for all of it together."""
+    budget: Budget
+    domain: Domain
+    n: int
+
+    @property
+    def manifold(self) -> Manifold:
+        return self.domain.manifold
+
+    @property
+    def spent(self) -> Budget:
+        """The guarantee in the words of the budget."""
+        return self.budget
+
+    @property
+    def reproducible(self) -> bool:
+        """Made with a seed: not for real records."""
+        return any(release.reproducible for release in self.releases)
+
+    @property
+    def reference(self) -> np.ndarray:
+        """The covariates of the base: the middle of their bounds."""
+        return np.asarray(self.covariate_bounds.mean(axis=1))
+
+    @property
+    def velocities(self) -> Array:
+        """The tangent vector at the base for one unit of each covariate."""
+        return self.manifold.from_coordinates(self.base, self.slopes)
+
+    @property
+    def slope_errors(self) -> np.ndarray:
+        """The root mean square length of the noise in each slope, per unit of its covariate."""
+        return np.asarray(np.sqrt(self.manifold.dim * self.noise_variances))
+
+    def predict(self, covariates: Any) -> Array:
+        """The points of the fit at covariates (m,) or (m, covariates); free of charge.
+
+        Beyond the bounds the geodesic goes on, and nothing is known of how well it fits there.
+        """
+        table = _covariate_rows(covariates, len(self.slopes))
+        ahead = (table - self.reference) @ self.slopes
+        return self.manifold.exp_coordinates(self.base, ahead)
+
+    def slope_region(self, level: float = 0.95) -> SlopeRegion:
+        """Where the slope of each covariate lies in the population, with this probability for each.
+
+        Of the geodesic that independent records scatter around, with the same spread in all directions and at all
+        covariates. The law of the noise is known; the spread was paid for, and its own noise is not accounted for.
+        """
+        level = number_between("level", level, 0.01, 0.9999)
+        pairs = zip(self.noise_variances.tolist(), self.sampling_variances.tolist(), strict=True)
+        radii = np.array([self._radius(noise, sampling, level) for noise, sampling in pairs])
+        return SlopeRegion(self.raw_slopes, radii, level)
+
+    def _radius(self, noise: float, sampling: float, level: float) -> float:
+        """ℓ2-Laplace noise of D numbers is a Gaussian whose variance is a χ² of D + 1 degrees of freedom."""
+        degrees, tail = self.manifold.dim, self.noise_tail
+        if tail is None:
+            return math.sqrt((noise + sampling) * float(stats.chi2.ppf(level, degrees)))
+        mixed = sampling + noise * stats.chi2.ppf(_NODES, tail + 1) / (tail + 1)
+        most = float(mixed[-1]) * float(stats.chi2.ppf(1 - (1 - level) / 2, degrees)) + 1e-300
+        missed = lambda square: float(np.mean(stats.chi2.cdf(square / mixed, degrees))) - level  # noqa: E731
+        return math.sqrt(float(optimize.brentq(missed, 0.0, 4 * most)))
+
+    def __repr__(self) -> str:
+        seeded = ", reproducible (not for real records)" if self.reproducible else ""
+        return (
+            f"GeodesicRegression({len(self.slopes)} covariates on {self.manifold!r}, {self.budget!r}, neighbours "
+            f"differ in one {self.guarantee.unit}, n={self.n}{seeded})"
+        )
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, GeodesicRegression) and self.to_json() == other.to_json()
+
+    def __hash__(self) -> int:
+        return hash(self.to_json())
+
+    def to_json(self, *, indent: int | None = None) -> str:
+        """Everything, every float bit for bit."""
+        arrays = {name: getattr(self, name).tolist() for name in _ARRAYS}
+        written = {
+            "schema": _SCHEMA,
+            "kind": "geodesic regression",
+            "base": point_to_json(self.base),
+            **arrays,
+            **{name: getattr(self, name) for name in ("noise_tail", "residual_spread", "r_squared", "n")},
+            "releases": [json.loads(release.to_json()) for release in self.releases],
+            "guarantee": json.loads(self.guarantee.to_json()),
+            "budget": self.budget.to_dict(),
+            "domain": domain_to_json(self.domain),
+        }
+        return json.dumps(written, ensure_ascii=False, allow_nan=False, indent=indent)
+
+    @classmethod
+    def from_json(cls, text: str) -> GeodesicRegression:
+        """What `to_json` wrote; anything else is refused."""
+        try:
+            data = json.loads(text)
+            if data["schema"] != _SCHEMA or data["kind"] != "geodesic regression":
+                raise ValueError("schema")
+            return cls(
+                base=point_from_json(data["base"]),
+                **{name: np.asarray(data[name], dtype=np.float64) for name in _ARRAYS},
+                noise_tail=None if data["noise_tail"] is None else int(data["noise_tail"]),
+                residual_spread=float(data["residual_spread"]),
+                r_squared=float(data["r_squared"]),
+                n=int(data["n"]),
+                releases=tuple(Release.from_json(json.dumps(each)) for each in data["releases"]),
+                guarantee=Guarantee.from_json(json.dumps(data["guarantee"])),
+                budget=Budget.from_dict(data["budget"]),
+                domain=domain_from_json(data["domain"]),
+            )
+        except DPManifoldsError:
+            raise
+        except (KeyError, TypeError, ValueError, IndexError, AttributeError, OverflowError, RecursionError):
+            raise ArgumentError("a regression must be JSON as written by GeodesicRegression.to_json.") from None
+
+
+_ARRAYS = ("slopes", "raw_slopes", "covariate_bounds", "noise_variances", "sampling_variances")
+
+
+def _covariate_rows(covariates: Any, count: int) -> np.ndarray:
+    """Public covariates as a table, or an error."""
+    table = np.asarray(numeric_array("covariates", covariates), dtype=np.float64)
+    table = table[:, None] if table.ndim == 1 and count == 1 else table
+    if table.ndim != 2 or table.shape[1] != count or not np.all(np.isfinite(table)):
+        raise ArgumentError(f"must be finite numbers of shape (m, {count}).", argument="covariates")
+    return table

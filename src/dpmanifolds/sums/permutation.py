@@ -1,0 +1,411 @@
+"""The permutation test under privacy: exact integers for every permutation, integer noise on each, one bit out.
+
+>>> import numpy as np
+>>> noise = DecisionNoise.of("laplace", shift=20, ratio=1.0)
+>>> noise.sigma, noise.guarantee("record").as_pure()
+(20.0, PureDP(epsilon=1.0))
+>>> among_largest([9, 1, 2, 3], rank=1), among_largest([3, 1, 2, 3], rank=1)  # a tie is no discovery
+(True, False)
+
+M_i = T(π_i) + noise for the records as they are (i = 0) and under B random permutations; the question is whether M_0 is
+among the k = ⌊α(B + 1)⌋ largest (Kim and Schrab 2023; docs/proofs/tests.md). Given the other noise, M_0 less the k-th
+largest of the others moves by at most Δ₀ + Δ between neighbours, which is how far T moves as it is and under any
+permutation: the answer is post-processing of one number with noise for that, whatever B is. Where the null hypothesis
+holds all M_i are exchangeable: the level is exact in finite samples.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable, Sequence
+from contextlib import suppress
+from dataclasses import dataclass
+from fractions import Fraction
+from statistics import NormalDist
+from typing import Any, Protocol
+
+import numpy as np
+
+from dpmanifolds._points import count_records
+from dpmanifolds._validate import hide_records
+from dpmanifolds.errors import ArgumentError, NotAvailableError
+from dpmanifolds.noise import as_generator
+from dpmanifolds.noise.exact import draw_rounded
+from dpmanifolds.noise.exact_arithmetic import BitStream
+from dpmanifolds.noise.lattice import discrete_laplace
+from dpmanifolds.privacy import Budget, Guarantee, affordable_epsilon, affordable_mu
+from dpmanifolds.records.persons import Persons
+from dpmanifolds.sums.contribution import Contribution, finest_exponent
+from dpmanifolds.sums.features import Kernel
+from dpmanifolds.sums.total import RecordSums, integers_of
+
+_LARGEST_SIGMA = 2.0**60
+_EXACT_BITS, _ROOM_BITS = 52, 61
+_LIMB = 21
+_MOST_RULES = 8
+_LEAST_EXPONENT = 8
+
+
+class Statistic(Protocol):
+    """A statistic in lattice steps, and how far one record moves it."""
+
+    @property
+    def sensitivity(self) -> int:
+        """Δ: of every permutation, at most."""
+
+    @property
+    def own_sensitivity(self) -> int:
+        """Δ₀: of the records as they are, at most."""
+
+    @property
+    def unit(self) -> float:
+        """How many steps are 1."""
+
+
+@dataclass(frozen=True)
+class DecisionNoise:
+    """Integer noise on the statistic of every permutation, and what one answer then promises."""
+
+    law: str
+    """"laplace" or "gaussian"."""
+    sigma: float
+    """In lattice steps."""
+    shift: int
+    """What σ is for: Δ₀ + Δ, how far the number that decides can move; Δ₀ + 3Δ + 2 for a rank."""
+    pvalue: bool = False
+
+    @classmethod
+    def of(cls, law: str, shift: int, ratio: float, *, pvalue: bool = False) -> DecisionNoise:
+        """The least noise with shift/σ ≤ ratio, as exact numbers."""
+        sigma = shift / ratio
+        while Fraction(shift) > Fraction(ratio) * Fraction(sigma):
+            sigma = math.nextafter(sigma, math.inf)
+        if not sigma <= _LARGEST_SIGMA:
+            raise NotAvailableError("noise for so small a budget does not fit the lattice. Ask for a larger budget.")
+        return cls(law, sigma, shift, pvalue)
+
+    def guarantee(self, unit: str) -> Guarantee:
+        """What the decision promises, or the rank."""
+        ratio = float(Fraction(self.shift) / Fraction(self.sigma))
+        if Fraction(ratio) * Fraction(self.sigma) < self.shift:
+            ratio = math.nextafter(ratio, math.inf)
+        if self.pvalue:
+            return Guarantee.pure(ratio, unit=unit)
+        if self.law == "gaussian":
+            return Guarantee.gaussian(ratio, unit=unit)
+        return Guarantee.discrete_laplace(self.shift, self.sigma, unit=unit)
+
+    def reach(self, level: float) -> float:
+        """By how much a statistic must exceed its null level for a power of 0.8, where noise alone matters."""
+        if self.law == "gaussian":
+            return self.sigma * (NormalDist().inv_cdf(1 - level) + NormalDist().inv_cdf(0.8))
+        return self.sigma * (max(math.log(0.5 / level), 0.0) + math.log(2.5))
+
+    def add_to(self, values: Sequence[int], rng: Any = None) -> list[int]:
+        """Each value with noise of its own; integers of any size, so that nothing is cut off."""
+        source, sigma = BitStream(as_generator(rng)), Fraction(self.sigma)
+        if self.law == "gaussian":
+            noise: Iterable[int] = draw_rounded(len(values), sigma, source, radial=False)
+        else:
+            noise = (discrete_laplace(sigma, source) for _ in values)
+        return [value + change for value, change in zip(values, noise, strict=True)]
+
+
+def decision_noise(statistic: Statistic, budget: Budget, level: float, *, pvalue: bool = False) -> DecisionNoise:
+    """The noise that keeps the budget and asks for the smallest effect."""
+    epsilon = affordable_epsilon(budget)
+    shift = statistic.own_sensitivity + statistic.sensitivity
+    if pvalue:
+        return DecisionNoise.of("laplace", shift + 2 * statistic.sensitivity + 2, epsilon, pvalue=True)
+    found = [DecisionNoise.of("laplace", shift, epsilon)]
+    with suppress(NotAvailableError):
+        found.append(DecisionNoise.of("gaussian", shift, affordable_mu(budget)))
+    return min(found, key=lambda noise: noise.reach(level))
+
+
+def among_largest(noisy: Sequence[int], rank: int) -> bool:
+    """Whether the first is among the `rank` largest of all; ties count against it."""
+    return sum(other >= noisy[0] for other in noisy[1:]) < rank
+
+
+def rank_of_first(noisy: Sequence[int], rng: Any = None) -> int:
+    """The place of the first from the top, 1 for the largest; among equals each place is as likely."""
+    above = sum(other > noisy[0] for other in noisy[1:])
+    equal = sum(other == noisy[0] for other in noisy[1:])
+    return 1 + above + (BitStream(as_generator(rng)).below(equal + 1) if equal else 0)
+
+
+@dataclass(frozen=True, eq=False)
+class TwoSampleStatistic:
+    """‖mean of the features of one group − that of the other‖, in lattice steps, for many cuts into groups.
+
+    With g = gcd(n, m), V = (m/g)·S_A − (n/g)·S_B is an integer vector, and T = ⌊‖V‖⌋, the largest over the parts of the
+    kernel. A replaced record moves V by at most max(n, m)/g times the distance of two feature vectors, √2·R, and T by
+    no more than the next integer.
+    """
+
+    kernel: Kernel
+    sizes: tuple[int, int]
+
+    @property
+    def _weights(self) -> tuple[int, int]:
+        """n/g and m/g."""
+        common = math.gcd(*self.sizes)
+        return self.sizes[0] // common, self.sizes[1] // common
+
+    @property
+    def exponent(self) -> int:
+        """Of the finest lattice on which all sums are exact and the noise fits."""
+        (first, second), count = self._weights, sum(self.sizes)
+        room = _ROOM_BITS - 1 - (count * max(first, second)).bit_length()
+        return _checked_exponent(self.kernel.finest_exponent, _EXACT_BITS - count.bit_length(), room)
+
+    @property
+    def sensitivity(self) -> int:
+        """⌈√2·R·max(n, m)/g⌉, over all permutations."""
+        return _root_up(2 * (max(self._weights) << self.exponent) ** 2)
+
+    @property
+    def own_sensitivity(self) -> int:
+        """The same: no cut is special."""
+        return self.sensitivity
+
+    @property
+    def unit(self) -> float:
+        """How many steps are a distance of 1 between the two mean features."""
+        return float(math.lcm(*self.sizes)) * 2.0**self.exponent
+
+    def values(self, sums: np.ndarray) -> list[int]:
+        """T for each row of the permuted sums of the first group (P + 1, dim), int64; the last row: of all records."""
+        first, second = self._weights
+        differences = (first + second) * sums[:-1] - first * sums[-1]
+        return _longest_parts(differences, self.kernel.sizes)
+
+
+@dataclass(frozen=True, eq=False)
+class IndependenceStatistic:
+    """‖covariance of the features of records with those of their partners‖, in lattice steps, for many pairings.
+
+    n²·C = n·Σz⊗w − Σz⊗Σw is an integer matrix, and T = ⌊‖n²·C‖⌋, the largest over the parts of the kernel. Replacing a
+    record and its partner moves C by at most 2(n − 1)/n² times the diameters √2·R, √2·R' of both bodies.
+    """
+
+    kernel: Kernel
+    partner_features: int
+    n: int
+
+    @property
+    def _bits(self) -> int:
+        """Of both lattices together, so that all sums and products are exact."""
+        length = self.n.bit_length()
+        return min(_ROOM_BITS - 1 - 2 * length, _EXACT_BITS - length)
+
+    @property
+    def exponent(self) -> int:
+        """Of the lattice of records."""
+        return _checked_exponent(self.kernel.finest_exponent, self._bits // 2)
+
+    @property
+    def partner_exponent(self) -> int:
+        """Of the lattice of partners."""
+        return _checked_exponent(finest_exponent(2 * self.partner_features), self._bits // 2)
+
+    @property
+    def sensitivity(self) -> int:
+        """4(n − 1)·R·R', over all permutations."""
+        return 4 * (self.n - 1) << (self.exponent + self.partner_exponent)
+
+    @property
+    def own_sensitivity(self) -> int:
+        """⌈√6(n − 1)·R·R'⌉: a pair that stays together moves less than one that is torn apart."""
+        return _root_up(6 * ((self.n - 1) << (self.exponent + self.partner_exponent)) ** 2)
+
+    @property
+    def unit(self) -> float:
+        """How many steps are a covariance of norm 1."""
+        return float(self.n**2) * 2.0 ** (self.exponent + self.partner_exponent)
+
+    def values(self, products: np.ndarray, records: np.ndarray, partners: np.ndarray) -> list[int]:
+        """T for each of Σz⊗w (P, dim, dim'), with the sums of all z (dim,) and of all w (dim',); int64."""
+        centred = self.n * products - np.multiply.outer(records, partners)
+        sizes = [size * self.partner_features for size in self.kernel.sizes]
+        return _longest_parts(centred.reshape(len(centred), -1), sizes)
+
+
+def draw_pairings(n: int, permutations: int, rng: Any = None) -> np.ndarray:
+    """Whose partner each of n records has (P + 1, n): its own, and those of random permutations."""
+    generator = as_generator(rng)
+    return np.stack([np.arange(n), *(generator.permutation(n) for _ in range(permutations))])
+
+
+@hide_records()
+def paired_sums(
+    records: RecordSums, contribution: Contribution, partners: np.ndarray, pairings: np.ndarray
+) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    """Σz⊗w over all terms for each pairing (P, dim, dim'), Σz, and which rules were broken; w (dim', n) are integers.
+
+    Matrix products in double precision, of integers whose sums stay below 2⁵³: exact.
+    """
+    part = _PairedPart(contribution, partners.astype(np.float64), pairings, records.known_count)
+    if records.persons is not None:
+        whole, broken = term_integers(records, contribution)
+        return *part.of(0, whole), broken
+    total: _Products = records.source.reduce(part, _add_products)
+    return total.products, total.sums, total.broken
+
+
+@dataclass(frozen=True)
+class _Products:
+    products: np.ndarray
+    sums: np.ndarray
+    broken: np.ndarray
+
+
+@dataclass(frozen=True)
+class _PairedPart:
+    contribution: Contribution
+    partners: np.ndarray
+    pairings: np.ndarray
+    terms: int | None
+
+    def __call__(self, _: int, first: int, block: Any) -> _Products:
+        whole, broken = integers_of(self.contribution, block, self.terms)
+        return _Products(*self.of(first, whole), np.bincount(broken, minlength=_MOST_RULES))
+
+    def of(self, first: int, whole: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+        rows = slice(first, first + whole.shape[1])
+        numbers = whole.astype(np.float64)
+        products = [numbers @ self.partners[:, pairing[rows]].T for pairing in self.pairings]
+        return np.rint(np.stack(products)).astype(np.int64), whole.sum(axis=1)
+
+
+def _add_products(a: _Products, b: _Products) -> _Products:
+    return _Products(a.products + b.products, a.sums + b.sums, a.broken + b.broken)
+
+
+def draw_groups(sizes: tuple[int, int], permutations: int, rng: Any = None) -> np.ndarray:
+    """Who is in the first group (P + 2, n + m) uint8: as it is, under random permutations, and everybody."""
+    generator, count = as_generator(rng), sum(sizes)
+    chosen = np.zeros((permutations + 2, count), dtype=np.uint8)
+    chosen[0, : sizes[0]] = 1
+    for row in chosen[1:-1]:
+        row[generator.permutation(count)[: sizes[0]]] = 1
+    chosen[-1] = 1
+    return chosen
+
+
+@hide_records()
+def chosen_sums(records: RecordSums, contribution: Contribution, chosen: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    """Σ of the integers of the chosen terms, for each row of `chosen`: int64, exact; and which rules were broken.
+
+    A matrix product in double precision: all terms, and all sums of some of them, are integers below 2⁵³.
+    """
+    if records.persons is not None:
+        whole, broken = term_integers(records, contribution)
+        return _exact_product(chosen, whole), broken
+    total: _Sums = records.source.reduce(_ChosenPart(contribution, chosen, records.known_count), _add_sums)
+    return total.sums, total.broken
+
+
+@hide_records()
+def term_integers(records: RecordSums, contribution: Contribution) -> tuple[np.ndarray, np.ndarray]:
+    """The integers (dim, terms) of every record, or the averages of every person's, and which rules were broken."""
+    parts: _Parts = records.source.reduce(_IntegersPart(contribution, records.known_count), _add_parts)
+    whole = np.concatenate(parts.whole, axis=1)
+    if records.persons is not None:
+        whole = average_persons(whole, records.persons)
+        whole = whole * np.asarray(contribution.fits(whole))
+    return whole, parts.broken
+
+
+def average_persons(whole: np.ndarray, persons: Persons) -> np.ndarray:
+    """The mean (dim, persons) of the integers of each person's records, towards zero, so that it stays in the body."""
+    sums = np.add.reduceat(whole[:, persons.order], persons.starts[:-1], axis=1)
+    return np.asarray(np.sign(sums) * (np.abs(sums) // persons.sizes))
+
+
+@dataclass(frozen=True)
+class _Sums:
+    sums: np.ndarray
+    broken: np.ndarray
+
+
+@dataclass(frozen=True)
+class _ChosenPart:
+    contribution: Contribution
+    chosen: np.ndarray
+    terms: int | None
+
+    def __call__(self, _: int, first: int, block: Any) -> _Sums:
+        whole, broken = integers_of(self.contribution, block, self.terms)
+        rows = self.chosen[:, first : first + count_records(block)]
+        return _Sums(_exact_product(rows, whole), np.bincount(broken, minlength=_MOST_RULES))
+
+
+def _add_sums(a: _Sums, b: _Sums) -> _Sums:
+    return _Sums(a.sums + b.sums, a.broken + b.broken)
+
+
+@dataclass(frozen=True)
+class _Parts:
+    whole: list[np.ndarray]
+    broken: np.ndarray
+
+
+@dataclass(frozen=True)
+class _IntegersPart:
+    contribution: Contribution
+    terms: int | None
+
+    def __call__(self, _: int, first: int, block: Any) -> _Parts:
+        whole, broken = integers_of(self.contribution, block, self.terms)
+        return _Parts([whole], np.bincount(broken, minlength=_MOST_RULES))
+
+
+def _add_parts(a: _Parts, b: _Parts) -> _Parts:
+    return _Parts(a.whole + b.whole, a.broken + b.broken)
+
+
+def _exact_product(chosen: np.ndarray, whole: np.ndarray) -> np.ndarray:
+    """chosen (P, n) times the integers (dim, n): int64 (P, dim), where n·max|z| ≤ 2⁵³."""
+    return np.rint(chosen.astype(np.float64) @ whole.T.astype(np.float64)).astype(np.int64)
+
+
+def _checked_exponent(*most: int) -> int:
+    exponent = min(most)
+    if exponent < _LEAST_EXPONENT:
+        raise ArgumentError("so many records do not fit 64-bit integers: take a sample of them.")
+    return exponent
+
+
+def _longest_parts(vectors: np.ndarray, sizes: Sequence[int]) -> list[int]:
+    """⌊√Σv²⌋ of each row, the largest over its parts; exact."""
+    longest, start = [0] * len(vectors), 0
+    for size in sizes:
+        squares = squared_lengths(vectors[:, start : start + size])
+        longest = [max(one, math.isqrt(square)) for one, square in zip(longest, squares, strict=True)]
+        start += size
+    return longest
+
+
+def squared_lengths(vectors: np.ndarray) -> list[int]:
+    """Σv² of each row of int64, |v| < 2⁶², in exact integers: three limbs of 21 bits each.
+
+    >>> import numpy as np
+    >>> squared_lengths(np.array([[2**61, -3], [1, 2]]))  # 2**122 + 9 and 5
+    [5316911983139663491615228241121378313, 5]
+    """
+    mask = (1 << _LIMB) - 1
+    limbs = (vectors & mask, (vectors >> _LIMB) & mask, vectors >> (2 * _LIMB))
+    totals = [0] * len(vectors)
+    for i, low in enumerate(limbs):
+        for j, high in enumerate(limbs[i:], start=i):
+            products = np.einsum("pd,pd->p", low, high).tolist()
+            factor = (1 if i == j else 2) << (_LIMB * (i + j))
+            totals = [total + factor * product for total, product in zip(totals, products, strict=True)]
+    return totals
+
+
+def _root_up(square: int) -> int:
+    root = math.isqrt(square)
+    return root if root * root == square else root + 1

@@ -1,0 +1,120 @@
+"""Several sites by files: a study is opened, answered, combined and reconciled from the command line."""
+
+from __future__ import annotations
+
+import json
+
+import numpy as np
+import pytest
+
+import dpmanifolds as dpm
+from dpmanifolds.federated import sum_in_process
+from dpmanifolds.federated.mpyc_engine import MPYC_MODULUS, write_sum
+from dpmanifolds.show import load_release
+
+pytestmark = pytest.mark.usefixtures("quick_pages")
+OPEN = "site open study --manifold euclidean:2 --center 0,0 --radius 2 --n 60 --mu 1 --sites north,south"
+
+
+@pytest.fixture
+def tables(folder):
+    """Records of two sites, and the ledger of one."""
+    rng = np.random.default_rng(0)
+    for name in ("north", "south"):
+        np.savetxt(folder / f"{name}.csv", rng.normal(size=(30, 2)), delimiter=",", header="x,y", comments="")
+        (folder / f"{name}.key").write_text(f"the secret key of {name}")
+    dpm.Ledger(folder / "north.ledger").open_dataset("patients", dpm.GaussianDP(1.25))
+    return folder
+
+
+def answer_line(name, number=1, more=""):
+    return f"site answer study/round-{number}.json {name}.csv --name {name} --out {name}-{number}.json {more}"
+
+
+def test_two_sites_make_a_release_by_files(tables, typed):
+    assert typed(OPEN).exit_code == 0
+    keyed = "--signing-key {0}.key"
+    first = typed(
+        answer_line("north", more="--most-mu 1 --ledger north.ledger --dataset patients --signing-key north.key")
+    )
+    assert first.exit_code == 0, first.stderr
+    assert typed(answer_line("south", more=keyed.format("south"))).exit_code == 0
+    outcome = typed("site combine study north-1.json south-1.json --keys .")
+    assert outcome.exit_code == 0, outcome.stderr
+    release = load_release("study/release")
+    assert release.n == 60
+    assert not release.reproducible
+    assert release.sites.transport == "plain"
+    assert release.guarantee.fits(dpm.GaussianDP(1.0))
+    assert typed("site reconcile study/release north.ledger --name north").exit_code == 0
+    wrong = typed("site reconcile study/release north.ledger --name south")
+    assert wrong.exit_code == 1
+    assert "NOT paid for" in wrong.stdout
+
+
+def test_a_round_is_answered_once(tables, typed):
+    typed(OPEN)
+    more = "--ledger north.ledger --dataset patients"
+    assert typed(answer_line("north", more=more)).exit_code == 0
+    again = typed(answer_line("north", more=more))
+    assert again.exit_code == 2
+    assert "exists" in again.stderr
+    other = typed(answer_line("north", more=more).replace("--out north-1.json", "--out other.json"))
+    assert other.exit_code == 2
+    assert "answered before" in other.stderr
+    assert len(dpm.Ledger(tables / "north.ledger").entries()) == 2
+
+
+def test_rounds_against_the_options_of_a_site_are_refused(tables, typed):
+    typed(OPEN)
+    for more, said in (("--most-mu 0.5", "more than"), ("--only-sums", "transport")):
+        outcome = typed(answer_line("north", more=more))
+        assert outcome.exit_code == 2
+        assert said in outcome.stderr
+    assert not (tables / "north-1.json").exists()
+
+
+def test_answers_with_another_key_are_refused(tables, typed):
+    typed(OPEN)
+    typed(answer_line("north", more="--signing-key south.key"))
+    typed(answer_line("south", more="--signing-key south.key"))
+    outcome = typed("site combine study north-1.json south-1.json --keys .")
+    assert outcome.exit_code == 2
+    assert "not signed" in outcome.stderr
+    assert not (tables / "study" / "release").exists()
+
+
+def test_several_rounds_follow_each_other(tables, typed):
+    typed(OPEN + " --refine 1")
+    for number in (1, 2):
+        for name in ("north", "south"):
+            assert typed(answer_line(name, number)).exit_code == 0
+        outcome = typed(f"site combine study north-{number}.json south-{number}.json")
+        assert outcome.exit_code == 0, outcome.stderr
+    assert [stage.statistic for stage in load_release("study/release").stages] == ["counts"]
+    assert typed("site combine study north-2.json south-2.json").exit_code == 2
+
+
+def test_the_sum_of_an_engine_is_combined(tables, typed):
+    typed(OPEN + " --engine mpyc --tolerated 1")
+    asked = dpm.Round.from_json((tables / "study" / "round-1.json").read_text())
+    assert asked.modulus == MPYC_MODULUS
+    sites = [dpm.Site(name, np.zeros((30, 2)), rng=0) for name in ("north", "south")]
+    (tables / "sum.json").write_text(write_sum(asked, sum_in_process(asked, sites)))
+    outcome = typed("site combine study sum.json")
+    assert outcome.exit_code == 0, outcome.stderr
+    assert load_release("study/release").sites.tolerated == 1
+
+
+def test_altered_files_are_refused(tables, typed):
+    typed(OPEN)
+    path = tables / "study" / "round-1.json"
+    data = json.loads(path.read_text())
+    data["claim"] = 2.0
+    path.write_text(json.dumps(data))
+    outcome = typed(answer_line("north"))
+    assert outcome.exit_code == 2
+    assert "altered" in outcome.stderr
+    path.write_text("not a round")
+    assert typed(answer_line("north")).exit_code == 2
+    assert typed("site combine nowhere north-1.json").exit_code == 2

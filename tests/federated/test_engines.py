@@ -1,0 +1,86 @@
+"""What engines may show: the residue of the sum, and nothing that is not a function of it."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import numpy as np
+import pytest
+from scipy import stats
+
+from dpmanifolds import ArgumentError, Coordinator, RoundRefusedError
+from dpmanifolds.federated import SummedAnswers, sum_in_process
+from dpmanifolds.federated.mpyc_engine import MPYC_MODULUS, read_sum, sum_by_mpyc, write_sum
+from tests.federated.parties import FLAT, NAMES, records, split_sites, study
+
+
+def joint_law(shift, sigma, sites, reach):
+    """P(sum = s, so many answers negative) for answers round(N(0, σ²)), the first of which is moved by `shift`."""
+    values = np.arange(-reach, reach + 1)
+
+    def one(center):
+        mass = stats.norm.cdf(values + 0.5, center, sigma) - stats.norm.cdf(values - 0.5, center, sigma)
+        return [np.where(values >= 0, mass, 0.0), np.where(values < 0, mass, 0.0)]
+
+    law = one(shift)
+    for _ in range(sites - 1):
+        other, longer = one(0.0), [0.0] * (len(law) + 1)
+        for negative, part in enumerate(law):
+            for more, factor in enumerate(other):
+                longer[negative + more] = longer[negative + more] + np.convolve(part, factor)
+        law = longer
+    return np.array(law)
+
+
+def profile(first, second, epsilon):
+    return float(np.sum(np.maximum(first - np.exp(epsilon) * second, 0.0)))
+
+
+def gaussian_delta(mu, epsilon):
+    return stats.norm.cdf(-epsilon / mu + mu / 2) - np.exp(epsilon) * stats.norm.cdf(-epsilon / mu - mu / 2)
+
+
+def test_sums_of_residues_as_whole_numbers_show_more_than_their_sum():
+    """The figures of docs/proofs/federated.md, section 4: three sites, t = 0, μ = 1 for the sum; rounding aside."""
+    sigma, sites = 40.0, 3
+    first, second = (joint_law(shift, sigma, sites, 500) for shift in (0.0, -sigma * np.sqrt(sites)))
+    assert profile(first.sum(axis=0), second.sum(axis=0), 2.0) == pytest.approx(gaussian_delta(1.0, 2.0), rel=0.01)
+    assert max(profile(first, second, 2.0), profile(second, first, 2.0)) == pytest.approx(0.0496, abs=1e-4)
+    assert gaussian_delta(1.0, 2.0) == pytest.approx(0.0209, abs=1e-4)
+    assert gaussian_delta(1.17, 2.0) == pytest.approx(0.0496, abs=5e-4)
+
+
+@pytest.mark.needs("mpyc")
+@pytest.mark.parametrize("parties", [3, pytest.param(8, marks=pytest.mark.long)])
+def test_mpyc_adds_up_modulo_its_prime_bit_for_bit(parties):
+    pytest.importorskip("mpyc")
+    names = [f"site {number}" for number in range(parties)]
+    wanted = study(n=10 * parties, sites=names, modulus=MPYC_MODULUS, tolerated=1)
+    asked, points = Coordinator(wanted).round, records(FLAT, 10 * parties)
+    summed = sum_by_mpyc(asked, split_sites(points, names))
+    assert summed.residues == sum_in_process(asked, split_sites(points, names)).residues
+    assert summed.names == tuple(names)
+    assert summed.engine == "mpyc"
+
+
+@pytest.mark.needs("mpyc")
+def test_a_party_that_is_lost_ends_the_round():
+    """The second party gets an answer that it refuses, and never comes: the others wait in vain, and are ended."""
+    pytest.importorskip("mpyc")
+    wanted = study(n=20, sites=["a", "b"], modulus=MPYC_MODULUS)
+    asked = Coordinator(wanted).round
+    sites = split_sites(records(FLAT, 20), ["a", "b"])
+    lost = sites[1].answer(asked)
+    broken = type("Gone", (), {"answer": lambda self, _: replace(lost, residues=(*lost.residues[:-1], -1))})()
+    with pytest.raises(RoundRefusedError, match="was lost"):
+        sum_by_mpyc(asked, [sites[0], broken], timeout=20.0)
+
+
+def test_mpyc_needs_its_modulus_and_answers_to_the_round():
+    asked = Coordinator(study()).round
+    with pytest.raises(ArgumentError, match="2\\^89"):
+        sum_by_mpyc(asked, split_sites(records(FLAT)))
+    asked = Coordinator(study(modulus=MPYC_MODULUS)).round
+    for text in ("", "{}", write_sum(Coordinator(study()).round, SummedAnswers((1,), NAMES, "mpyc"))):
+        with pytest.raises(RoundRefusedError):
+            read_sum(text, asked)

@@ -1,0 +1,222 @@
+"""Rounds: JSON both ways, how far one record moves a sum, and rounds that no site could keep its promise with."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import replace
+
+import numpy as np
+import pytest
+
+from dpmanifolds import ArgumentError, Coordinator, GaussianDP, PureDP, Round, RoundRefusedError, Study
+from dpmanifolds.errors import DPManifoldsError, NotAvailableError
+from dpmanifolds.federated.round import Part
+from dpmanifolds.federated.rules import body_of, read_rule, write_rule
+from tests.federated.parties import FLAT, MATRICES, NAMES, ROUND, records, split_sites, study
+
+STUDIES = {
+    "mean": study(),
+    "curved": study(ROUND, steps=2),
+    "radius": study(FLAT, refine=1),
+    "variance": study(MATRICES, "variance"),
+    "covariance": study(FLAT, "covariance"),
+    "classes": study(FLAT, "class means", n=[100, 100], classes=["a", "b"]),
+    "secret classes": study(FLAT, "class means", classes=["a", "b"], secret_labels=True),
+    "secret n": study(FLAT, n_guess=200, adjacency="add-remove-one"),
+}
+
+
+def first_round(name="mean"):
+    return Coordinator(STUDIES[name]).round
+
+
+@pytest.mark.parametrize("name", STUDIES)
+def test_rounds_and_studies_come_back_from_json_as_they_were(name):
+    asked = first_round(name)
+    again = Round.from_json(asked.to_json())
+    assert again == asked
+    assert again.to_json() == asked.to_json()
+    assert (again.moved, again.mu, again.length) == (asked.moved, asked.mu, asked.length)
+    assert Coordinator(Study.from_json(STUDIES[name].to_json())).round == asked
+
+
+@pytest.mark.parametrize("name", STUDIES)
+def test_a_round_claims_its_part_of_the_budget_and_spends_no_more(name):
+    asked = first_round(name)
+    assert 0.05 < asked.mu <= asked.claim <= 1.0
+    assert asked.mu == pytest.approx(asked.moved / (asked.sigma * np.sqrt(len(NAMES))), rel=1e-9)
+
+
+def altered(asked, **changes):
+    """The same JSON with other fields, and a hash that fits them if it can."""
+    data = json.loads(asked.to_json())
+    for path, value in changes.items():
+        *way, last = path.split("__")
+        place = data
+        for step in way:
+            place = place[int(step) if step.isdigit() else step]
+        place[last] = value
+    return json.dumps(data)
+
+
+@pytest.mark.parametrize(
+    "changes",
+    [
+        {"claim": 0.5},
+        {"sigma": 10.0},
+        {"sigma": -1.0},
+        {"sigma": float("1e400")},
+        {"tolerated": 4},
+        {"tolerated": -1},
+        {"transport": "pigeon"},
+        {"modulus": "7"},
+        {"modulus": 2**64},
+        {"modulus": "many"},
+        {"sites": []},
+        {"sites": ["a", "a"]},
+        {"sites": ["a", ""]},
+        {"adjacency": "none"},
+        {"weight": -3},
+        {"parts": []},
+        {"parts__0__rule__exponent": 31},
+        {"parts__0__rule__exponent": 40.5},
+        {"parts__0__rule__radius": -1.0},
+        {"parts__0__rule__kind": "everything"},
+        {"parts__0__rule__base": {"dtype": "float64", "values": [1.0, 2.0]}},
+        {"parts__0__rule__offset": [1.0]},
+        {"parts__0__rule__manifold": {"name": "Nowhere", "parameters": []}},
+        {"schema": 99},
+        {"more": 1},
+    ],
+    ids=str,
+)
+def test_rounds_that_say_something_else_are_refused(changes):
+    with pytest.raises(RoundRefusedError):
+        Round.from_json(altered(first_round(), **changes))
+
+
+@pytest.mark.parametrize("text", ["", "{}", "[]", "null", "3", '"round"', b"\xff", "[" * 5000])
+def test_what_is_no_round_is_refused(text):
+    with pytest.raises(RoundRefusedError):
+        Round.from_json(text)
+
+
+def test_an_altered_round_with_its_old_hash_is_refused():
+    with pytest.raises(RoundRefusedError, match="hash"):
+        Round.from_json(altered(first_round(), unit="visit"))
+
+
+def test_a_round_cannot_be_made_that_spends_more_than_it_claims():
+    asked = first_round()
+    with pytest.raises(RoundRefusedError, match="claims to spend"):
+        replace(asked, sigma=asked.sigma * 0.7)
+    with pytest.raises(RoundRefusedError, match="claims to spend"):
+        replace(asked, tolerated=1)
+    # plain answers are seen one by one: a share of the noise is not enough for them
+    with pytest.raises(RoundRefusedError, match="claims to spend"):
+        replace(asked, transport="plain")
+
+
+def integers(rule, points):
+    return np.asarray(rule(rule.form(points))[0], dtype=object)
+
+
+@pytest.mark.parametrize("name", ["mean", "curved", "radius", "variance"])
+def test_no_two_records_are_farther_apart_than_a_body_says(name):
+    """Random records, half of them far outside: exact integers."""
+    rule, body = first_round(name).parts[0].rule, body_of(first_round(name).parts[0].rule)
+    ball = {"curved": ROUND, "variance": MATRICES}.get(name, FLAT)
+    whole = integers(rule, records(ball, 100, seed=3))
+    for i in range(0, 100, 2):
+        one, other = whole[:, i], whole[:, i + 1]
+        assert sum(one * one) <= body.alone
+        assert sum((one - other) ** 2) <= body.apart
+
+
+def test_the_ends_of_a_ball_are_as_far_apart_as_a_body_says():
+    asked = first_round()
+    ends = integers(asked.parts[0].rule, np.array([[9.0, 0.0, 0.0], [-9.0, 0.0, 0.0]]))
+    length = float(sum((ends[:, 0] - ends[:, 1]) ** 2)) ** 0.5
+    assert 1 - 1e-6 < length / asked.moved <= 1
+
+
+def test_labels_that_are_secret_move_two_parts():
+    """A record that changes its class takes (z, c₀) from one part and adds it to another."""
+    asked = first_round("secret classes")
+    radius, weight = 2 ** asked.parts[0].rule.exponent, asked.weight
+    assert asked.moved**2 >= max(4 * radius**2, 2 * (radius**2 + weight**2))
+    assert asked.moved == 2 * radius
+
+
+def test_one_more_record_moves_the_sum_and_the_count():
+    asked = first_round("secret n")
+    radius, weight = 2 ** asked.parts[0].rule.exponent, asked.weight
+    assert weight > 0
+    assert (asked.moved - 1) ** 2 < radius**2 + weight**2 <= asked.moved**2
+
+
+@pytest.mark.parametrize("name", STUDIES)
+def test_rules_come_back_as_they_were(name):
+    coordinator = Coordinator(STUDIES[name])
+    for part in coordinator.round.parts:
+        assert write_rule(read_rule(write_rule(part.rule))) == write_rule(part.rule)
+
+
+def test_squares_travel_alone():
+    squares = next(
+        asked for asked in _rounds(STUDIES["covariance"]) if write_rule(asked.parts[0].rule)["kind"] == "squares"
+    )
+    with pytest.raises(RoundRefusedError, match="round of their own"):
+        replace(squares, parts=(Part(squares.parts[0].rule, "a"), Part(squares.parts[0].rule, "b")))
+
+
+def _rounds(wanted):
+    from dpmanifolds.federated import sum_in_process
+
+    coordinator, sites = Coordinator(wanted), split_sites(records(FLAT))
+    while coordinator.round is not None:
+        yield coordinator.round
+        coordinator.finish(sum_in_process(coordinator.round, sites))
+
+
+@pytest.mark.parametrize(
+    ("options", "said"),
+    [
+        ({"statistic": "mode"}, "statistic"),
+        ({"sites": []}, "sites"),
+        ({"sites": "abc"}, "sites"),
+        ({"sites": ["a", "a"]}, "sites"),
+        ({"sites": ["a", 3]}, "sites"),
+        ({"tolerated": 4}, "tolerated"),
+        ({"tolerated": 0.5}, "tolerated"),
+        ({"n": None}, "n "),
+        ({"n": 0}, "n "),
+        ({"n": 10.5}, "n "),
+        ({"n_guess": 10}, "n "),
+        ({"adjacency": "add-remove-one"}, "n "),
+        ({"classes": ["a"]}, "classes"),
+        ({"transport": "smoke"}, "transport"),
+        ({"refine": -1}, "refine"),
+        ({"refine": 1, "statistic": "variance"}, "refine"),
+        ({"steps": 0}, "steps"),
+        ({"statistic": "class means", "classes": ["a", "b"], "n": [10]}, "n "),
+        ({"modulus": 2**33}, "modulus"),
+    ],
+    ids=str,
+)
+def test_wrong_studies_are_told(options, said):
+    options = {"statistic": "mean", "n": 200, "sites": NAMES, **options}
+    with pytest.raises(DPManifoldsError, match=said):
+        Coordinator(Study(options.pop("statistic"), FLAT, GaussianDP(1.0), **options))
+
+
+def test_a_pure_budget_has_no_shares():
+    with pytest.raises(NotAvailableError, match="Gaussian noise has unbounded privacy loss"):
+        study(budget=PureDP(1.0))
+
+
+def test_what_is_no_domain_is_told():
+    with pytest.raises(ArgumentError, match="domain must be a Domain"):
+        Study("mean", 3, GaussianDP(1.0), n=10, sites=NAMES)
+    with pytest.raises(ArgumentError, match="Euclidean"):
+        study(ROUND, "covariance")
