@@ -208,6 +208,18 @@ def _class_means(ball: Ball, budget: Budget, data: Data, rng: Any, **options: An
     return private_class_means(data[0], data[1], ball, budget, rng=rng, **options)
 
 
+def _sampled_class_means(ball: Ball, budget: Budget, data: Data, rng: Any) -> Any:
+    """With public samples of both classes, of other widths: bodies of other axes, wide along the first coordinate."""
+    dim = ball.manifold.dim
+    ways = ball.radius * np.geomspace(0.3, 0.05, dim)[:, None] * np.eye(dim)
+    pairs = np.concatenate([ways, -ways, 0.5 * ways, -0.5 * ways])
+    sample = ball.manifold.move(host(ball.center), np.concatenate([pairs, 0.5 * pairs]))
+    public = sample, np.repeat([0, 1], len(pairs))
+    return private_class_means(
+        data[0], data[1], ball, budget, classes=[0, 1], private_labels=True, public_sample=public, rng=rng
+    )
+
+
 def _person_means(ball: Ball, budget: Budget, data: Data, rng: Any, **options: Any) -> Any:
     labels, names = data[1]
     options |= {"classes_per_person": 2, "steps": 1, "rng": rng}
@@ -311,6 +323,7 @@ def _rows() -> tuple[DoorRow, ...]:
         ("private_class_means, private labels", _LINE, _S2, _ACROSS, _PRIVATE, moved, 3.0),
         ("private_class_means, private labels, label changed", _LINE, _S2, other_label, _PRIVATE, relabelled, 3.0),
         ("private_class_means, private labels, both changed", _LINE, _S2, other_both, _PRIVATE, both, 3.0),
+        ("private_class_means, with public samples", _LINE, _S2, other_both, _sampled_class_means, both, 3.0),
         ("PrivateLogisticRegression", _PLANE, _PLANE, mistaken, _logistic, _mistaken, 3.0),
         ("private_covariance, squares alone", _PLANE, _PLANE, orthogonal, _SQUARES, right_and_up, 3.0),
     ]

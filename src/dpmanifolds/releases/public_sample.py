@@ -34,7 +34,7 @@ from dpmanifolds.sums import Draw, ExpectedError, mean_facts, offered
 from dpmanifolds.sums.public import LEAST_RECORDS, MOST_DIRECTIONS, Noise, PublicPart, SampleFit, fit_sample
 from dpmanifolds.sums.steps import StepPlan, is_flat, plan_steps
 from dpmanifolds.sums.total import RecordSums
-from dpmanifolds.sums.walk import Walk
+from dpmanifolds.sums.walk import Look, Walk
 from dpmanifolds.sums.wrapped import WrappedMechanism
 
 __all__ = ["PublicSample", "read_sample"]
@@ -61,10 +61,24 @@ class PublicSample:
         if records.known_count is None:
             records.source.refuse_single_use()
         n = request.guess or records.count
-        fit = self._fit(request, n)
-        if request.plan(n).expected_error.mean <= fit.predicted:
+        shaped = self.shape(request, n)
+        if request.plan(n).expected_error.mean <= shaped.fit.predicted:
             return None
-        body = Ellipsoid(request.domain.manifold, self.center, fit.lengths, fit.basis, _SOURCE)
+        look, law = shaped.look(records), shaped.plan.laws[0]
+        request.spend("mean", shaped.plan.guarantee, n, mechanism=law.name, numerics=law.numerics, domain=shaped.body)
+        return shaped.draw(look)
+
+    def shape(self, request: Request, n: int, *, labelled: bool = False) -> ShapedMean:
+        """An ellipsoid for n records and noise for their mean in it; `labelled`: for one class of several."""
+        manifold = request.domain.manifold
+        fit = fit_sample(
+            self.rows,
+            n,
+            _noise_for(request, n, labelled),
+            manifold.neighbour_covariance(self.center) if manifold.dim <= MOST_DIRECTIONS else None,
+            longest=_NEARLY_ALL * manifold.injectivity_radius,
+        )
+        body = Ellipsoid(manifold, self.center, fit.lengths, fit.basis, _SOURCE)
         plan = plan_steps(
             body,
             n,
@@ -73,27 +87,11 @@ class PublicSample:
             numerics=request.numerics,
             adjacency=request.adjacency,
             unit=request.unit,
+            labelled=labelled,
         )
-        walk = Walk(body, self.center if request.mends else None, request.account.rng)
-        look = walk.first_look(records, plan)
-        law = plan.laws[0]
-        request.spend("mean", plan.guarantee, n, mechanism=law.name, numerics=law.numerics, domain=body)
-        noisy = law.noisy_mean(look.total.integers, look.total.rows, request.account.rng)
-        guess = self._correct(body.manifold, fit.guess(noisy / body.radius))
-        point = Walk(request.domain).reach(self.center, guess)
-        return self._told(request, plan, fit, body, Draw(point, body.body.restore(noisy)))
+        return ShapedMean(self, request, fit, body, plan)
 
-    def _fit(self, request: Request, n: int) -> SampleFit:
-        manifold = request.domain.manifold
-        return fit_sample(
-            self.rows,
-            n,
-            _noise_for(request, n),
-            manifold.neighbour_covariance(self.center) if manifold.dim <= MOST_DIRECTIONS else None,
-            longest=_NEARLY_ALL * manifold.injectivity_radius,
-        )
-
-    def _correct(self, manifold: Manifold, guess: np.ndarray) -> np.ndarray:
+    def correct(self, manifold: Manifold, guess: np.ndarray) -> np.ndarray:
         """H⁻¹ of a tangent mean, H the sample's average Hessian of half the squared distance.
 
         One step of Newton's method for the Fréchet mean of records like those of the sample; post-processing.
@@ -106,13 +104,37 @@ class PublicSample:
         longest = 2 * float(np.linalg.norm(guess))
         return found * min(1.0, longest / max(float(np.linalg.norm(found)), 1e-300))
 
-    def _told(self, request: Request, plan: StepPlan, fit: SampleFit, body: Ellipsoid, drawn: Draw) -> Release:
-        law = plan.laws[0]
+
+@dataclass(frozen=True, eq=False)
+class ShapedMean:
+    """A mean that a public sample has shaped, before a record is read: everything in it is public."""
+
+    sample: PublicSample
+    request: Request
+    fit: SampleFit
+    body: Ellipsoid
+    plan: StepPlan
+
+    def look(self, records: RecordSums) -> Look:
+        """The exact sum, from the sample's mean. Not private."""
+        substitute = self.sample.center if self.request.mends else None
+        return Walk(self.body, substitute, self.request.account.rng).first_look(records, self.plan)
+
+    def draw(self, look: Look) -> Release:
+        """Noise on that sum, and what the sample makes of it. It spends the plan's guarantee."""
+        body, sample = self.body, self.sample
+        noisy = self.plan.laws[0].noisy_mean(look.total.integers, look.total.rows, self.request.account.rng)
+        guess = sample.correct(body.manifold, self.fit.guess(noisy / body.radius))
+        point = Walk(self.request.domain).reach(sample.center, guess)
+        return self._told(Draw(point, body.body.restore(noisy)))
+
+    def _told(self, drawn: Draw) -> Release:
+        law, fit, body = self.plan.laws[0], self.fit, self.body
         shape = law.facts.shape
         count = None if shape is None or shape.counted else shape.count
-        made = request.release(law, drawn, statistic="mean", n=count, reason=plan.reason, domain=body)
+        made = self.request.release(law, drawn, statistic="mean", n=count, reason=self.plan.reason, domain=body)
         part = PublicPart(
-            records=len(self.rows),
+            records=len(self.sample.rows),
             axes=body.axes.size,
             dim=body.manifold.dim,
             predicted=fit.predicted,
@@ -122,7 +144,7 @@ class PublicSample:
             weight=fit.weight,
         )
         error = ExpectedError(fit.predicted, _WITHIN_90 * fit.predicted, fit.predicted)
-        return replace(made, guarantee=plan.guarantee, expected_error=error, public=part)
+        return replace(made, guarantee=self.plan.guarantee, expected_error=error, public=part)
 
 
 def read_sample(request: Request, sample: Any) -> PublicSample:
@@ -144,13 +166,17 @@ def read_sample(request: Request, sample: Any) -> PublicSample:
     return PublicSample(points, center, rows)
 
 
-def _noise_for(request: Request, n: int) -> Noise:
+def _noise_for(request: Request, n: int, labelled: bool) -> Noise:
     """What the budget makes of the noise, by the number of directions: all public."""
 
     @cache
     def variance(count: int) -> float:
         facts = mean_facts(
-            Ball(Euclidean(count), np.zeros(count), 1.0), n, adjacency=request.adjacency, unit=request.unit
+            Ball(Euclidean(count), np.zeros(count), 1.0),
+            n,
+            adjacency=request.adjacency,
+            unit=request.unit,
+            labelled=labelled,
         )
         laws = offered(facts, request.budget, mechanism=request.mechanism, numerics=request.numerics)
         return min(law.deviation for law in laws if isinstance(law, WrappedMechanism)) ** 2
