@@ -344,8 +344,6 @@ def _rows() -> tuple[DoorRow, ...]:
         ("private_variance", _LINE, 1.0, _MORE_GAUSSIAN, reach, _variance, _crowded, 0.075),
         ("private_discriminant", _LINE, 1.0, _MORE_PURE, _ACROSS, _discriminant, moved, 0.6),
         ("private_discriminant", _S2, 1.0, _MORE_GAUSSIAN, _ACROSS, _discriminant, moved, 0.075),
-        ("private_discriminant, both changed", _LINE, 1.0, _MORE_PURE, other_both, _discriminant, both, 0.6),
-        ("private_discriminant, both changed", _S2, 1.0, _MORE_GAUSSIAN, other_both, _discriminant, both, 0.075),
         ("private_covariance, radius first", _LINE, 1.0, _MORE_GAUSSIAN, to_center, _LENGTHS, outwards, 0.075),
         ("private_covariance, centre first", _PLANE, 1.0, _MORE_GAUSSIAN, bins_too, _CENTERED, inwards, 0.2),
     ]
