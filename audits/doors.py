@@ -40,6 +40,7 @@ __all__ = ["DOORS", "DoorRow"]
 
 _N = 20
 _PURE, _GAUSSIAN = PureDP(1.0), GaussianDP(1.0)
+_WIDE = 2.2
 # larger budgets are told apart by fewer draws, where a draw is dear
 _MORE_PURE, _MORE_GAUSSIAN = PureDP(2.0), GaussianDP(2.0)
 Data: TypeAlias = tuple[Any, Any]
@@ -381,6 +382,15 @@ def _rows() -> tuple[DoorRow, ...]:
     made += [
         DoorRow("private_mean, extrinsic, lines", _LINES, 1.0, budget, apart, _ANYWHERE, lines, effort)
         for budget, effort in ((_MORE_PURE, 4.0), (_GAUSSIAN, 0.5))
+    ]
+    # in so wide a ball it is taken in place of the Fréchet mean, and a quarter turn to either side is as far as can be
+    quarter = np.pi / 2 / _WIDE
+    made += [
+        DoorRow("private_mean, extrinsic, as it comes", space, _WIDE, budget, "half a turn", _mean, turn, effort)
+        for space, budget, effort, turn in (
+            (_S1, _PURE, 1.5, partial(_ends, first=quarter, second=-quarter)),
+            (_S2, _GAUSSIAN, 0.5, partial(_ends, first=quarter, second=-quarter)),
+        )
     ]
     return (*made, *(DoorRow(*row, adaptive=True) for row in adaptive))
 

@@ -10,7 +10,6 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterator, Sequence
-from dataclasses import replace
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -32,7 +31,7 @@ from dpmanifolds import (
 )
 from dpmanifolds._points import host
 from dpmanifolds.sums.steps import StepPlan, plan_steps
-from dpmanifolds.sums.walk import share_of_step
+from dpmanifolds.sums.walk import weigh_step
 from dpmanifolds.sums.wrapped import WrappedGaussianMechanism, WrappedMechanism
 
 RECORDS = 120
@@ -98,22 +97,18 @@ def step_errors(data: Data, plan: StepPlan, count: int, seed: int) -> np.ndarray
         law.sigma * noise_table(manifold.dim, count, isinstance(law, WrappedGaussianMechanism), generator)
         for law, generator in zip(laws[::-1], np.random.default_rng(seed).spawn(len(laws)), strict=True)
     ][::-1]
-    center = host(ball.center)
+    center, whole = host(ball.center), plan.gain(0, 0.0)
     first = data.first + tables[0]
-    ends = [manifold.move(center, plan.gains[0] * start) for start in laws[0].shrink(first)]
+    ends = [_reach(ball, center, start) for start in plan.shrink(0, whole * first)]
+    kept = [_reach(ball, center, whole * start) for start in first]
     behind, lengths = [center] * count, np.linalg.norm(first, axis=-1).tolist()
     for number in range(1, len(laws)):
         looks = [_look(data, base, noise) for base, noise in zip(ends, tables[number], strict=True)]
-        seen = np.stack(
-            [
-                manifold.log_coordinates(center, _next(data, plan, number, *way))
-                for way in zip(ends, behind, lengths, looks, strict=True)
-            ]
-        )
+        ways = zip(ends, behind, kept, lengths, looks, strict=True)
+        kept = [_next(data, plan, number, *way) for way in ways]
+        seen = np.stack([manifold.log_coordinates(center, each) for each in kept])
         behind, lengths = ends, np.linalg.norm(looks, axis=-1).tolist()
-        law = laws[number]
-        guesses = replace(law, sigma=law.sigma * plan.noises[number] / law.expected_error.mean).shrink(seen)
-        ends = [manifold.move(center, guess) for guess in guesses]
+        ends = [manifold.move(center, guess) for guess in plan.shrink(number, seen)]
     return np.array([float(manifold.dist(data.mean, end)) for end in ends])
 
 
@@ -127,14 +122,22 @@ def _look(data: Data, base: Any, noise: np.ndarray) -> np.ndarray:
     return np.asarray(np.mean(seen, axis=0) + offset + noise)
 
 
-def _next(data: Data, plan: StepPlan, number: int, base: Any, behind: Any, before: float, drawn: np.ndarray) -> Any:
+def _next(
+    data: Data, plan: StepPlan, number: int, base: Any, behind: Any, kept: Any, before: float, drawn: np.ndarray
+) -> Any:
     """The point that is reached from there, clipped onto the ball."""
     ball, manifold = data.ball, data.ball.manifold
-    drawn = drawn * share_of_step(drawn, manifold.log_coordinates(base, behind), before, plan, number)
-    length = float(np.linalg.norm(drawn))
-    point = manifold.move(base, drawn * min(1.0, ball.radius / max(length, 1e-300)))
-    distance = float(manifold.dist(host(ball.center), point))
-    return point if distance <= ball.radius else manifold.geodesic(host(ball.center), point, ball.radius / distance)
+    gain = plan.gain(number, float(manifold.dist(host(ball.center), base)))
+    back, other = manifold.log_coordinates(base, behind), manifold.log_coordinates(base, kept)
+    return _reach(ball, base, weigh_step(drawn, back, other, before, plan, number, gain))
+
+
+def _reach(ball: Ball, base: Any, way: np.ndarray) -> Any:
+    point = ball.manifold.move(base, way * min(1.0, ball.radius / max(float(np.linalg.norm(way)), 1e-300)))
+    distance = float(ball.manifold.dist(host(ball.center), point))
+    if distance <= ball.radius:
+        return point
+    return ball.manifold.geodesic(host(ball.center), point, ball.radius / distance)
 
 
 class Cell(NamedTuple):

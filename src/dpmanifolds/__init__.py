@@ -46,7 +46,17 @@ if TYPE_CHECKING:
         UnprotectedModelWarning,
         UnprotectedScoreWarning,
     )
-    from dpmanifolds.federated import Answer, Coordinator, Round, Site, SitePolicy, Study, combine, run_study
+    from dpmanifolds.federated import (
+        Answer,
+        Coordinator,
+        Round,
+        Site,
+        SitePolicy,
+        Study,
+        combine,
+        plan_sites,
+        run_study,
+    )
     from dpmanifolds.intrinsic import RiemannianGaussian, RiemannianLaplace, WrappedGaussian, WrappedLaplace
     from dpmanifolds.ledger import Ledger
     from dpmanifolds.manifolds import (
@@ -190,6 +200,7 @@ __all__ = [
     "image_descriptors",
     "losses",
     "plan",
+    "plan_sites",
     "population_region",
     "private_class_means",
     "private_covariance",

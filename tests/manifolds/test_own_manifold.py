@@ -13,7 +13,7 @@ from typer.testing import CliRunner
 import dpmanifolds as dpm
 from dpmanifolds.cli import app
 from dpmanifolds.manifolds import manifold_from_json, manifold_from_name
-from dpmanifolds.records.prepare import check_block
+from dpmanifolds.records.blocks import check_block
 from dpmanifolds.sums.contribution import TangentContribution
 from dpmanifolds.sums.total import integers_of
 from tests.manifolds.cases import MANIFOLDS

@@ -2,14 +2,20 @@
 
 from __future__ import annotations
 
+import math
+
 import numpy as np
 import pytest
 from typer.testing import CliRunner
 
 import dpmanifolds as dpm
 from dpmanifolds import ApproxDP, ArgumentError, Ball, GaussianDP, PureDP, WholeSpace, private_mean
+from dpmanifolds._points import host
 from dpmanifolds.cli import app
 from dpmanifolds.ledger import Ledger
+from dpmanifolds.sums.projectors import decode_projector, projector_integers
+from dpmanifolds.sums.stand_in import find_stand_in
+from dpmanifolds.sums.steps import plan_steps
 
 SPACES = [dpm.Sphere(3), dpm.Grassmann(5, 1), dpm.Grassmann(5, 2), dpm.SpecialOrthogonal(3), dpm.PlanarShapes(5)]
 every_space = pytest.mark.parametrize("space", SPACES, ids=repr)
@@ -61,28 +67,95 @@ def test_the_told_error_is_what_releases_err_by(space):
         assert np.mean(errors) == pytest.approx(made[0].expected_error.mean, rel=0.4)
 
 
-def test_wide_spheres_err_less_than_by_tangent_steps_in_one_shot():
-    space = dpm.Sphere(10)
-    center = np.eye(11)[0]
+WIDE = Ball(dpm.Sphere(10), np.eye(11)[0], 1.5)
+
+
+def test_on_wide_spheres_it_stands_in_for_the_frechet_mean_and_errs_less_than_steps():
+    middle = WIDE.manifold.move(np.eye(11)[0], 0.5 * np.eye(10)[0])
+    points = around(WIDE.manifold, middle, 0.5, n=1000)
+    truth = dpm.frechet_mean(WIDE.manifold, points).point
+    made = {
+        steps: [private_mean(points, WIDE, PureDP(1.0), steps=steps, refine="auto", rng=seed) for seed in range(20)]
+        for steps in ("auto", 1, 2)
+    }
+    assert [each[0].statistic for each in made.values()] == ["extrinsic mean", "mean", "mean"]
+    errors = {steps: [float(WIDE.manifold.dist(one.value, truth)) for one in each] for steps, each in made.items()}
+    assert np.mean(errors["auto"]) < 0.9 * min(np.mean(errors[1]), np.mean(errors[2]))
+    told = made["auto"][0].expected_error
+    assert np.mean(errors["auto"]) == pytest.approx(told.mean, rel=0.25)
+    assert 0 < told.target < told.radius_90
+    assert "extrinsic" in str(told)
+    assert dpm.Release.from_json(made["auto"][0].to_json()).expected_error == told
+
+
+def test_what_is_told_covers_the_frechet_mean_of_records_that_are_as_lopsided_as_can_be():
+    # three tenths of the records at the edge, the others balance them: both means are .12 apart
+    sphere, far = WIDE.manifold, 1.3
+    angles = np.array([far] * 300 + [-0.3 * far / 0.7] * 700)
+    points = sphere.move(np.eye(11)[0], angles[:, None] * np.eye(10)[0])
+    truth = dpm.frechet_mean(sphere, points).point
+    made = [private_mean(points, WIDE, PureDP(1.0), rng=seed) for seed in range(20)]
+    assert {one.statistic for one in made} == {"extrinsic mean"}
+    apart = float(sphere.dist(truth, sphere.unembed(points.mean(axis=0))))
+    assert apart > 0.1
+    assert all(one.expected_error.target >= apart for one in made)
+    assert all(float(sphere.dist(one.value, truth)) <= one.expected_error.radius_90 for one in made)
+
+
+@pytest.mark.parametrize("space", [dpm.Grassmann(6, 2), dpm.PlanarShapes(6), dpm.SpecialOrthogonal(3)], ids=repr)
+def test_the_bound_between_both_means_holds_on_every_manifold(space):
+    ball = Ball(space, space.random_point(rng=3), 0.9 * space.max_radius)
+    rng = np.random.default_rng(4)
+    skewed = np.abs(rng.standard_normal((400, space.dim))) ** 3
+    rows = ball.radius * skewed / np.max(np.linalg.norm(skewed, axis=1))
+    points = space.move(host(ball.center), rows)
+    truth = dpm.frechet_mean(space, points).point
+    stand_in = find_stand_in(ball, math.inf, 400, MUCH)
+    total = np.mean(np.asarray(space.embed(points)), axis=0)
+    extrinsic = space.unembed(total)
+    told = stand_in.tell_error(_coded(stand_in.body, total), extrinsic)
+    assert 1e-4 < float(space.dist(extrinsic, truth)) <= told.target
+
+
+def _coded(body, total):
+    """The coordinates that integers stand for, without noise."""
+    if body.projectors:
+        size = body.manifold.projector_shape[1]
+        found, *_ = np.linalg.lstsq(
+            decode_projector(body.manifold, np.eye(projector_integers(body.manifold))).T, total, rcond=None
+        )
+        assert found.size >= size
+        return found
+    return total if body.offset is None else total - body.offset
+
+
+def test_small_balls_and_large_numbers_keep_the_frechet_mean():
+    small = Ball(dpm.Sphere(10), np.eye(11)[0], 0.5)
+    points = around(small.manifold, np.eye(11)[0], 0.2, n=500)
+    assert private_mean(points, small, PureDP(1.0), rng=0).statistic == "mean"
+    many = plan_steps(WIDE, 10**7, GaussianDP(1.0)).predicted
+    assert find_stand_in(WIDE, many, 10**7, GaussianDP(1.0)) is None
+    # asked for by name, it is what is released
+    wide = around(WIDE.manifold, np.eye(11)[0], 0.5, n=300)
+    for options in ({"steps": 2}, {"refine": 0}, {"refine": 1}):
+        assert private_mean(wide, WIDE, GaussianDP(1.0), rng=0, **options).statistic == "mean"
+
+
+def test_the_planner_shows_the_other_target_beside_the_frechet_mean():
+    space, center = dpm.Sphere(10), np.eye(11)[0]
     ball = Ball(space, center, 2.4)
-    points = around(space, center, 0.8, n=2000)
-    targets = {
-        "extrinsic": space.unembed(points.mean(axis=0)),
-        "frechet": dpm.frechet_mean(space, points).point,
-    }
-    errors = {
-        kind: [
-            float(space.dist(private_mean(points, ball, GaussianDP(1.0), kind=kind, refine=0, rng=seed).value, target))
-            for seed in range(12)
-        ]
-        for kind, target in targets.items()
-    }
-    assert np.mean(errors["extrinsic"]) < 0.6 * np.mean(errors["frechet"])
     assert "Another target" in str(dpm.plan(ball, 2000, GaussianDP(1.0)))
     assert "Another target" not in str(dpm.plan(Ball(space, center, 0.3), 2000, GaussianDP(1.0)))
     planned = dpm.plan(ball, 2000, GaussianDP(1.0), kind="extrinsic")
     assert "extrinsic mean" in str(planned)
     assert planned.best().error.mean < 0.5 * dpm.plan(ball, 2000, GaussianDP(1.0)).best().error.mean
+
+
+def test_the_planner_says_where_it_stands_in():
+    for budget, ball, taken in ((PureDP(1.0), WIDE, True), (PureDP(1.0), Ball(WIDE.manifold, WIDE.center, 0.5), False)):
+        points = around(ball.manifold, np.eye(11)[0], 0.3, n=700)
+        assert (private_mean(points, ball, budget, rng=0).statistic == "extrinsic mean") == taken
+        assert ("stands in" in str(dpm.plan(ball, 700, budget, steps="auto"))) == taken
 
 
 @every_space

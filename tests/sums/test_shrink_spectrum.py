@@ -7,8 +7,7 @@ import math
 import numpy as np
 import pytest
 
-from dpmanifolds.sums.moment_radius import best_moment_radius
-from dpmanifolds.sums.shrink_spectrum import BulkNoise, fit_total, lift_spectrum, shrink_spectrum
+from dpmanifolds.sums.shrink_spectrum import BulkNoise, best_moment_radius, fit_total, lift_spectrum, shrink_spectrum
 
 SPECTRA = {
     "flat": np.ones,

@@ -17,7 +17,7 @@ from dpmanifolds.domains import Domain
 from dpmanifolds.errors import ArgumentError, NotOnManifoldError, PrivacyLeakWarning, warn_user
 from dpmanifolds.manifolds import Manifold
 from dpmanifolds.privacy import Budget, Guarantee
-from dpmanifolds.records.prepare import check_block, record_array
+from dpmanifolds.records.blocks import check_block, record_array
 
 
 class Asked(BaseEstimator):  # type: ignore[misc]

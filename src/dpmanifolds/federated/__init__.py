@@ -7,6 +7,7 @@ from dpmanifolds.federated.round import Round
 from dpmanifolds.federated.site import Answer, Site, SitePolicy
 from dpmanifolds.federated.sites_alone import combine
 from dpmanifolds.federated.study import Study
+from dpmanifolds.federated.ways import SitesPlan, plan_sites
 
 __all__ = [
     "Answer",
@@ -15,9 +16,11 @@ __all__ = [
     "Round",
     "Site",
     "SitePolicy",
+    "SitesPlan",
     "Study",
     "SummedAnswers",
     "combine",
+    "plan_sites",
     "reconcile",
     "run_study",
     "sum_in_process",

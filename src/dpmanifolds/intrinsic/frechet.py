@@ -28,8 +28,8 @@ from dpmanifolds._validate import hide_records
 from dpmanifolds.domains import Domain
 from dpmanifolds.errors import ConvergenceError
 from dpmanifolds.manifolds import Manifold
+from dpmanifolds.records.blocks import check_block, record_array
 from dpmanifolds.records.persons import Persons, persons_of
-from dpmanifolds.records.prepare import check_block, record_array
 from dpmanifolds.records.source import source_of
 from dpmanifolds.statistics import MeanResult, frechet_mean
 from dpmanifolds.statistics.solver_error import solver_tolerance

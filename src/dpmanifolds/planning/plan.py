@@ -33,6 +33,9 @@ from dpmanifolds.planning.inverse import budget_for
 from dpmanifolds.planning.useful import Usefulness, check_offset, check_spread, describe_usefulness
 from dpmanifolds.privacy import Budget, PureDP, Sensitivity, split
 from dpmanifolds.releases import Release
+from dpmanifolds.releases.extrinsic import find_extrinsic_mean
+from dpmanifolds.releases.refine import rounds_for
+from dpmanifolds.releases.statistic import check_request
 from dpmanifolds.sums import (
     DIRECT,
     MECHANISMS,
@@ -45,7 +48,7 @@ from dpmanifolds.sums import (
     numerics_of,
 )
 from dpmanifolds.sums.ambient import AmbientBody, body_of
-from dpmanifolds.sums.steps import plan_steps
+from dpmanifolds.sums.steps import is_wide, plan_steps
 from dpmanifolds.sums.wrapped import WrappedMechanism
 
 __all__ = ["Plan", "PlanRow", "plan", "split_plan"]
@@ -162,7 +165,7 @@ class Plan:
     def remarks(self) -> list[str]:
         """What the numbers do not say: what they are worth, other targets, curvature, what is not available and why."""
         chosen = [(row.budget.label, self.usefulness(row.budget)) for row in self.rows if row.chosen]
-        found = [*describe_usefulness(chosen), *_other_target(self)]
+        found = [*describe_usefulness(chosen), *_other_target(self), *_stand_ins(self)]
         stretch = max(
             (row.error.mean_at_edge / row.error.mean for row in self.rows if row.error is not None), default=1.0
         )
@@ -364,6 +367,21 @@ def _other_target(planned: Plan) -> Iterator[str]:
             f"Another target: the extrinsic mean (kind='extrinsic') has {min(shares):.2g} times this error where "
             "records lie close together; where they spread, it is another point than the Fréchet mean."
         )
+
+
+def _stand_ins(planned: Plan) -> Iterator[str]:
+    """Where `private_mean` as it comes takes the extrinsic mean in place of the Fréchet mean."""
+    if planned.kind != "frechet" or not is_wide(planned.domain):
+        return
+    for row in (row for row in planned.rows if row.chosen and row.numerics != "idealized"):
+        request = check_request(planned.domain, row.budget)
+        found = find_extrinsic_mean(request, planned.n, rounds_for(request, planned.n))
+        if found is not None:
+            yield (
+                f"At {row.budget.label} private_mean takes the extrinsic mean, unless steps= or refine= is named: it "
+                f"stands in for the Fréchet mean, with an error of {found.noise.mean:.4g} from noise; a release tells "
+                "how far both may be apart."
+            )
 
 
 def _rows(

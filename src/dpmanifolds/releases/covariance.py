@@ -40,10 +40,9 @@ from dpmanifolds.releases.second_moment import MomentFacts
 from dpmanifolds.releases.statistic import Request, best_cut, check_terms
 from dpmanifolds.sums.counts import PERSON_UNIT, CountsNoise, DistanceBins, counts_noise
 from dpmanifolds.sums.joint_moment import JointContribution, JointMoment
-from dpmanifolds.sums.moment_radius import MomentRadius, best_moment_radius
 from dpmanifolds.sums.moments import MomentNoise, moment_noise
 from dpmanifolds.sums.outer import sum_outer
-from dpmanifolds.sums.shrink_spectrum import BulkNoise, lift_spectrum, shrink_spectrum
+from dpmanifolds.sums.shrink_spectrum import BulkNoise, MomentRadius, best_moment_radius, lift_spectrum, shrink_spectrum
 from dpmanifolds.sums.steps import StepPlan, plan_steps
 from dpmanifolds.sums.total import ExactSum, RecordSums, check_rules, read_records
 

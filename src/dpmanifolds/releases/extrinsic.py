@@ -9,18 +9,23 @@ import numpy as np
 
 from dpmanifolds.errors import ArgumentError
 from dpmanifolds.releases.release import Release
-from dpmanifolds.releases.statistic import Request
+from dpmanifolds.releases.statistic import Request, warn_of_noise
 from dpmanifolds.sums import Choice, Draw, choose
-from dpmanifolds.sums.ambient import body_of
-from dpmanifolds.sums.total import check_rules
+from dpmanifolds.sums.ambient import AmbientBody, body_of
+from dpmanifolds.sums.stand_in import StandIn, find_stand_in
+from dpmanifolds.sums.steps import is_wide
+from dpmanifolds.sums.total import ExactSum, RecordSums, check_rules
 from dpmanifolds.sums.wrapped import WrappedMechanism
 
-__all__ = ["release_extrinsic_mean"]
+__all__ = ["find_extrinsic_mean", "release_extrinsic_mean", "release_stand_in"]
+
+# about what a paid radius leaves of the error of tangent steps, for records that fill the ball as usual
+_PAID = 0.85
 
 
 def release_extrinsic_mean(request: Request, points: Any, group_by: Any) -> Release:
     """Plan, look, charge, draw; called by `private_mean(kind="extrinsic")`. One pass, whatever the manifold is."""
-    domain, body = request.domain, body_of(request.domain, request.adjacency)
+    body = body_of(request.domain, request.adjacency)
     records = request.read(points, group_by, once=True)
     # only the one pass that there is can tell how many records there are
     untold = request.guess is None and records.known_count is None
@@ -35,9 +40,7 @@ def release_extrinsic_mean(request: Request, points: Any, group_by: Any) -> Rele
         return found, found.mechanism
 
     chosen, law = chosen_for(n)
-    total = records.total(body.contribution(law, body.center if request.mends else None))
-    if not request.mends:
-        check_rules(total, domain.manifold.rules, domain.manifold)
+    total = _look(request, records, body, law)
     if untold:
         n, seen = total.rows, law
         if n == 0:
@@ -45,6 +48,59 @@ def release_extrinsic_mean(request: Request, points: Any, group_by: Any) -> Rele
         chosen, law = chosen_for(n)
         # noise is so many lattice steps, whatever n is
         assert law.exponent == seen.exponent
+    made, noisy = _draw(request, body, law, total, n, chosen.reason)
+    try:
+        return replace(made, expected_error=body.expected_error(law, noisy))
+    except np.linalg.LinAlgError:
+        return replace(made, expected_error=None)
+
+
+def find_extrinsic_mean(request: Request, n: int | None, rounds: int) -> StandIn | None:
+    """The extrinsic mean where it stands in for the Fréchet mean; None where tangent steps are predicted to err less.
+
+    By public facts alone: the ball, the budget and the number of records. Where a radius would be paid for, steps in
+    the ball that it leaves err less than in the whole one.
+    """
+    if not n or request.steps != "auto" or not is_wide(request.domain):
+        return None
+    others = request.plan(n).predicted * (_PAID if rounds else 1.0)
+    return find_stand_in(
+        request.domain,
+        others,
+        n,
+        request.budget,
+        mechanism=request.mechanism,
+        numerics=request.numerics,
+        adjacency=request.adjacency,
+        unit=request.unit,
+    )
+
+
+def release_stand_in(request: Request, records: RecordSums, stand_in: StandIn) -> Release:
+    """Look, charge, draw; called by `private_mean`."""
+    body, law = stand_in.body, stand_in.law
+    n = request.guess or records.count
+    total = _look(request, records, body, law)
+    warn_of_noise(request.domain, stand_in.noise)
+    made, noisy = _draw(request, body, law, total, n, stand_in.reason)
+    try:
+        return replace(made, expected_error=stand_in.tell_error(noisy, np.asarray(made.value)))
+    except np.linalg.LinAlgError:
+        return replace(made, expected_error=None)
+
+
+def _look(request: Request, records: RecordSums, body: AmbientBody, law: WrappedMechanism) -> ExactSum:
+    total = records.total(body.contribution(law, body.center if request.mends else None))
+    if not request.mends:
+        check_rules(total, body.manifold.rules, body.manifold)
+    return total
+
+
+def _draw(
+    request: Request, body: AmbientBody, law: WrappedMechanism, total: ExactSum, n: int, reason: str
+) -> tuple[Release, np.ndarray]:
+    """Charge, and let out the noisy mean of coordinates."""
+    domain = request.domain
     request.spend("extrinsic mean", law.guarantee, n, mechanism=law.name, numerics=law.numerics, domain=domain)
     noisy = law.noisy_mean(total.integers, total.rows, request.account.rng)
     made = request.release(
@@ -52,10 +108,7 @@ def release_extrinsic_mean(request: Request, points: Any, group_by: Any) -> Rele
         Draw(body.point_of(law, noisy), body.coordinates_of(law, noisy)),
         statistic="extrinsic mean",
         n=request.public_count(n),
-        reason=chosen.reason,
+        reason=reason,
         domain=domain,
     )
-    try:
-        return replace(made, expected_error=body.expected_error(law, noisy))
-    except np.linalg.LinAlgError:
-        return replace(made, expected_error=None)
+    return made, noisy

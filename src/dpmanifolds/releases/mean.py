@@ -15,7 +15,7 @@ from dpmanifolds.releases.refine import decide_rounds, refined_mean
 from dpmanifolds.releases.release import Release
 from dpmanifolds.releases.statistic import Request, check_request, warn_of_noise
 from dpmanifolds.sums import NUMERICS, TANGENT
-from dpmanifolds.sums.steps import is_flat
+from dpmanifolds.sums.steps import is_flat, is_wide
 from dpmanifolds.sums.total import RecordSums
 
 __all__ = ["private_mean", "release_mean"]
@@ -64,7 +64,9 @@ def private_mean(
     - `kind="extrinsic"` releases another mean: the point nearest to the mean of records in the flat space around the
       manifold (vectors of a sphere, projectors of subspaces, rotation matrices, xx* of shapes), by one sum, on Sphere,
       Grassmann, SpecialOrthogonal and PlanarShapes. No ball is needed: `WholeSpace(manifold, point)` is a domain too.
-      On wide domains it errs less than the Fréchet mean, from which it differs where records spread unevenly.
+      On wide domains it errs less than the Fréchet mean, from which it differs where records spread unevenly. There
+      "frechet" takes it too, as a stand-in, unless steps or refine are named: where public facts predict that it is
+      closer all the same. The told error then includes how far both means may be apart (`ExpectedError.target`).
     - `refine`: rounds that spend part of the budget on a smaller ball first, for public balls that are far too large.
       "auto" is one round (5 % of the budget, 4 % of a pure one) where public facts say that it hardly costs anything if
       the ball fits: from n = 160/μ, or 1,800/ε for a pure budget, on. 0 is one shot in the public ball. "axes" pays for
@@ -146,6 +148,12 @@ def private_mean(
         return release
     if refine == "auto":
         rounds = decide_rounds(request, records)
+        if is_wide(request.domain):
+            from dpmanifolds.releases.extrinsic import find_extrinsic_mean, release_stand_in
+
+            stand_in = find_extrinsic_mean(request, request.guess or records.known_count, rounds)
+            if stand_in is not None:
+                return release_stand_in(request, records, stand_in)
     return refined_mean(request, records, rounds) if rounds else release_mean(request, records)
 
 

@@ -43,6 +43,7 @@ __all__ = [
     "plan_rounds",
     "refined_mean",
     "release_counts",
+    "rounds_for",
     "shrink_ball",
     "unit_of",
     "weighed_at_most",
@@ -84,14 +85,17 @@ def decide_rounds(request: Request, records: RecordSums) -> int:
     of other domains than balls.
     """
     n = request.guess or records.known_count
-    if n is None or records.source.is_single_use or not isinstance(request.domain, Ball):
-        return 0
-    if request.numerics == "lattice":
+    return 0 if n is None or records.source.is_single_use else rounds_for(request, n, unit_of(records))
+
+
+def rounds_for(request: Request, n: int, unit: int = 1) -> int:
+    """The same for n records that can be read again; `unit` as of `plan_rounds`."""
+    if not isinstance(request.domain, Ball) or request.numerics == "lattice":
         return 0
     if _CLEAR * _least_deviation(request.budget, request.adjacency) > n:
         return 0
     try:
-        planned = plan_rounds(request, n, 1, unit_of(records))
+        planned = plan_rounds(request, n, 1, unit)
     except NotAvailableError:
         return 0
     as_far = n * planned.plans[0].expected_error.mean / request.domain.radius

@@ -35,6 +35,10 @@ __all__ = ["Release", "release_of"]
 
 _SCHEMA = 3
 _DIRECTIONS = ("second moment", "covariance", "counts", "squares", "contrast")
+_STANDS_IN = (
+    " It stands in for the Fréchet mean, from which it differs where records spread unevenly; the 90 % include by how "
+    "much at most, for records within half the injectivity radius."
+)
 _NUMERICS = {
     "rounded": "rounded: exactly rounded noise on a public lattice; the promise holds for the bits that are "
     "shown, given ideal random bits",
@@ -143,6 +147,7 @@ class Release:
             return (
                 "Every record was embedded in the flat space around the manifold, and shortened to the public body "
                 "that holds the domain there. How many were is private and not told."
+                + (_STANDS_IN if self.expected_error is not None and self.expected_error.target > 0 else "")
             )
         if self.expected_error is not None and self.expected_error.clipping > 0:
             body = f"a ball whose radius, {self.domain.radius:.4g}, was"

@@ -15,7 +15,7 @@ from dpmanifolds.errors import ConvergenceError, NotOnManifoldError
 from dpmanifolds.manifolds import Manifold, SPDAffineInvariant
 from dpmanifolds.manifolds.base import check_manifold
 from dpmanifolds.manifolds.linearization import HessianBlock, Linearization, certificate_step
-from dpmanifolds.records.prepare import record_array
+from dpmanifolds.records.blocks import record_array
 from dpmanifolds.records.source import ArraySource
 from dpmanifolds.statistics.kernels.device import fits_device, linearize_on_device, longest_device_sum
 from dpmanifolds.statistics.passes import Preparation, Records, extrinsic_mean, flat_mean, not_finite, records_of

@@ -12,7 +12,7 @@ from dpmanifolds._validate import hide_records, positive_number
 from dpmanifolds.errors import ConvergenceError
 from dpmanifolds.manifolds import Manifold
 from dpmanifolds.manifolds.linearization import certificate_step, outer_sum, weighted_sum
-from dpmanifolds.records.prepare import check_block, record_array, record_weights
+from dpmanifolds.records.blocks import check_block, record_array, record_weights
 from dpmanifolds.records.source import ArraySource
 from dpmanifolds.statistics.mean import MeanResult, frechet_mean
 

@@ -27,8 +27,7 @@ from dpmanifolds._arrays import Array, eps, like, namespace
 from dpmanifolds.errors import ArgumentError, NotOnManifoldError
 from dpmanifolds.manifolds import FlatManifold, Manifold, SPDLogEuclidean
 from dpmanifolds.manifolds.linearization import FlatSums
-from dpmanifolds.records.blocks import LARGEST_BLOCK
-from dpmanifolds.records.prepare import check_block, record_weights
+from dpmanifolds.records.blocks import LARGEST_BLOCK, check_block, record_weights
 from dpmanifolds.records.source import ArraySource, Part, Source, source_of
 from dpmanifolds.statistics.kernels.device import fits_device, log_sums, longest_device_sum
 

@@ -34,6 +34,7 @@ from dpmanifolds.errors import ArgumentError, NotAvailableError, NotOnManifoldEr
 from dpmanifolds.manifolds import Euclidean, Manifold
 from dpmanifolds.noise import as_generator
 from dpmanifolds.sums.contribution import AtPoint, ball_integers, length_fits
+from dpmanifolds.sums.estimate import shrink_length
 from dpmanifolds.sums.mechanism import ExpectedError, Facts, mean_facts, simulated_error
 from dpmanifolds.sums.projectors import (
     ProjectorContribution,
@@ -116,17 +117,43 @@ class AmbientBody:
     def point_of(self, law: WrappedMechanism, noisy: np.ndarray) -> Array:
         """The point of the domain nearest to a noisy mean of coordinates less the offset: post-processing.
 
-        In a ball it is shrunk towards the middle first, like a tangent mean. What has no nearest point, or none that
+        In a ball it is then shrunk towards the centre, like a tangent mean. What has no nearest point, or none that
         floating point can hold, becomes the public centre: noise is paid for by now, and the release must not fail.
         """
         with np.errstate(all="ignore"):
             try:
-                point = self.manifold.unembed(self._best_guess(law, noisy))
+                found = self.coordinates_of(law, noisy)
+                point = self.manifold.unembed(found)
                 if bool(self.manifold.belongs(point)):
-                    return self.domain.clip(point)
+                    return self.domain.clip(self._settle(law, point, found))
             except np.linalg.LinAlgError:
                 pass
         return self.center
+
+    def _settle(self, law: WrappedMechanism, point: Array, found: np.ndarray) -> Array:
+        """The best guess from a point with the noise that is left along the manifold: see `sums.estimate`.
+
+        Noise of deviation τ in coordinates turns a mean of length R·ρ₀ by τ/R in each direction, over the length that
+        coordinates give to a short way.
+        """
+        if not isinstance(self.domain, Ball) or law.is_coordinatewise:
+            return point
+        manifold, short = self.manifold, 1e-6 * self.manifold.injectivity_radius
+        overlap = float(found @ np.asarray(manifold.embed(point))) / manifold.ambient_radius**2
+        deviation = law.deviation * short / manifold.chord(short) / min(max(overlap, 1e-3), 1.0)
+        gaussian = isinstance(law, WrappedGaussianMechanism)
+        seen = manifold.log_coordinates(self.center, point)
+        length = float(np.linalg.norm(seen))
+        if not 0 < length < math.inf:
+            return point
+        wanted = shrink_length(
+            length,
+            dim=manifold.dim,
+            radius=self.domain.radius,
+            sigma=deviation / (1.0 if gaussian else math.sqrt(manifold.dim + 1)),
+            gaussian=gaussian,
+        )
+        return manifold.move(self.center, seen * (wanted / length))
 
     def _best_guess(self, law: WrappedMechanism, noisy: np.ndarray) -> np.ndarray:
         return self.coordinates_of(law, noisy if law.is_coordinatewise else law.shrink(noisy))

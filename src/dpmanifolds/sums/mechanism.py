@@ -267,6 +267,9 @@ class ExpectedError:
     clipping: float = 0.0
     """What clipping to a radius that was paid for moved the answer by at most, but for one release in twenty: a part of
     `radius_90`. 0 where no radius was paid for, and nothing is known of what clipping to the domain moved."""
+    target: float = 0.0
+    """How far the extrinsic mean, where it stands in for the Fréchet mean, lies from it at most, for records within
+    half the injectivity radius of it: a part of `radius_90`. 0 where it does not stand in."""
 
     def exceeds(self, domain: Domain) -> bool:
         """Whether the noise is as large as the domain, so that a draw says little more than the public centre."""
@@ -277,6 +280,8 @@ class ExpectedError:
         if self.mean_at_edge > 1.05 * self.mean > 0:
             edge = f"; up to {self.mean_at_edge / self.mean:.2g} times that near the edge of the domain (curvature)"
         paid = f"; of these {self.clipping:.4g} for what a smaller body may have cut off" if self.clipping > 0 else ""
+        if self.target > 0:
+            paid += f"; of these {self.target:.4g} for the distance between extrinsic and Fréchet mean"
         return f"{self.mean:.4g} on average, within {self.radius_90:.4g} in 90 % of releases{paid}{edge}"
 
 

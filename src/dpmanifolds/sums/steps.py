@@ -8,13 +8,15 @@
 (2, True)
 
 x₁ = exp_p(mean of log_p x_i) is the mean itself where the metric is flat, and one step of Karcher's iteration
-elsewhere: what is left of the distance to the Fréchet mean is a share q = |1 − h| of it, h the average second
-derivative of half the squared distance. Later steps look from the point that was reached. Such a step sees h·e + noise,
+elsewhere: what is left of the distance to the Fréchet mean is a share |1 − h| of it, h the average second derivative of
+half the squared distance. So the first step is taken 1/h times, with the h of records that fill the ball as usual: what
+is left then is what h is off by. Later steps look from the point that was reached. Such a step sees h·e + noise,
 where e is what is still missing, and goes a share g of what it sees, so that (1 − gh)e + g·noise is missing then; the g
 that makes it least is the Kalman gain hP/(h²P + E²), P = E|e|², E the noise of this step. So the noise of earlier steps
 is averaged with that of later ones rather than thrown away, and the last step gets most of the budget, not all of it
 (docs/proofs/sums.md, section 5). What h, P and the bias are is worked out for records that a ball chosen in good faith
-holds, from its radius alone (`_SPREAD`, `_PLACES`); the promise does not depend on them.
+holds, from its radius alone (`_SPREAD`, `_PLACES`); the promise does not depend on them. P depends most on how far from
+the centre the mean lies, where bias begins: the point that is looked from tells, so that gains are kept for each place.
 """
 
 from __future__ import annotations
@@ -25,6 +27,8 @@ from dataclasses import dataclass, replace
 from functools import lru_cache
 from typing import Any, NamedTuple
 
+import numpy as np
+
 from dpmanifolds._validate import positive_integer
 from dpmanifolds.domains import Domain
 from dpmanifolds.errors import ArgumentError, NotAvailableError
@@ -34,16 +38,34 @@ from dpmanifolds.sums.choose import calibrate, choose, offered
 from dpmanifolds.sums.mechanism import ExpectedError, Facts, Mechanism, mean_facts
 from dpmanifolds.sums.wrapped import WrappedMechanism
 
-__all__ = ["MOST_STEPS", "StepPlan", "average_hessian", "damping", "is_flat", "move_plan", "plan_steps", "safe_share"]
+__all__ = [
+    "MOST_STEPS",
+    "StepPlan",
+    "average_hessian",
+    "average_over_places",
+    "damping",
+    "is_flat",
+    "is_wide",
+    "move_plan",
+    "plan_steps",
+    "safe_share",
+    "usual_spread",
+    "whole_step",
+]
 
 MOST_STEPS = 4
 # the root mean square distance of records to their mean, and where that mean lies, as shares of the radius
 # (of the part of them that counts, where the curvature is negative: clipping to the ball takes the rest off)
 _SPREAD, _PLACES = 0.4, (0.0, 0.25, 0.5, 0.75)
+# how much each of these places counts: centres chosen in good faith are closer to the mean than to the edge
+_WEIGHTS = (0.5, 0.3, 0.15, 0.05)
 _SPREADS = {False: _SPREAD, True: 0.36}
 # how far off h may be, as a share of its distance from 1; more where the curvature is negative
 _UNSURE = {False: 0.1, True: 0.5}
+# the same for the bias of the first step, which is 1/h times the whole one
+_DOUBT = 0.6
 _MOST_NOISE = 0.8
+_NARROW = 0.5
 # what a further step, and a third one, must gain
 _TIE, _THIRD = 1.0025, 1.03
 # each step's part of the budget over that of the step after it
@@ -64,11 +86,26 @@ class StepPlan:
     """What the steps leave of the way to the Fréchet mean, for records and a mean in typical places."""
     predicted: float
     """Both of them, in the ball, on average over such places: what numbers of steps are compared by."""
-    gains: tuple[float, ...]
-    """The share of each step that is taken."""
+    gains: tuple[tuple[float, ...], ...]
+    """The share of each step that is taken, for each place of the mean (`_PLACES`)."""
     noises: tuple[float, ...]
     """The error from noise alone after each step."""
     reason: str
+    whole: bool = False
+    """Whether the one step that there is is taken once, as the tangent mean that it is."""
+
+    def gain(self, number: int, distance: float) -> float:
+        """The share of a step that is taken from a point at this distance from the centre of the domain."""
+        places = [place * self.last.facts.domain.radius for place in _PLACES]
+        return float(np.interp(distance, places, self.gains[number]))
+
+    def shrink(self, number: int, coordinates: np.ndarray) -> np.ndarray:
+        """The best guess from coordinates at the centre with the noise that is left after a step: post-processing."""
+        law = self.laws[number]
+        if law.is_coordinatewise:
+            return coordinates
+        ratio = self.noises[number] / law.expected_error.mean
+        return (law if ratio == 1 else replace(law, sigma=law.sigma * ratio)).shrink(coordinates)
 
     @property
     def laws(self) -> tuple[WrappedMechanism, ...]:
@@ -98,7 +135,8 @@ def plan_steps(
 ) -> StepPlan:
     """The number of steps, and the mechanisms, with the smallest error that public facts predict.
 
-    `facts` go to `mean_facts`.
+    `steps=1` is the tangent mean at the centre; where "auto" takes one step, it is the first of those towards the
+    Fréchet mean (`whole_step`). `facts` go to `mean_facts`.
     """
     if domain.body is not None and steps not in ("auto", 1):
         raise ArgumentError(
@@ -111,7 +149,8 @@ def plan_steps(
     else:
         counts = range(positive_integer("steps", steps), positive_integer("steps", steps) + 1)
     n = positive_integer("n", n)
-    return _best_plan(domain, n, budget, counts, mechanism, numerics, tuple(sorted(facts.items())))
+    whole = steps == 1
+    return _best_plan(domain, n, budget, counts, whole, mechanism, numerics, tuple(sorted(facts.items())))
 
 
 @lru_cache(maxsize=32)
@@ -120,13 +159,14 @@ def _best_plan(
     n: int,
     budget: Budget,
     counts: range,
+    whole: bool,
     mechanism: str,
     numerics: str,
     told: tuple[tuple[str, Any], ...],
 ) -> StepPlan:
     """Worked out once for the same public facts; domains are told apart by being the same object."""
     facts = mean_facts(domain, n, **dict(told))
-    plans = [_planned(facts, budget, count, mechanism, numerics) for count in counts]
+    plans = [_planned(facts, budget, count, whole, mechanism, numerics) for count in counts]
     best = _fewest(plans)
     if len(plans) == 1:
         return best
@@ -145,6 +185,11 @@ def _fewest(plans: Sequence[StepPlan]) -> StepPlan:
 def is_flat(manifold: Manifold) -> bool:
     """Whether one step is exact."""
     return manifold.is_flat
+
+
+def is_wide(domain: Domain) -> bool:
+    """Whether an embedded ball may be narrower than its radius: those of half the largest radius are hardly so."""
+    return bool(domain.manifold.ambient_dim) and domain.radius > _NARROW * domain.manifold.max_radius
 
 
 def average_hessian(domain: Domain, spread: float, distance: float = 0.0) -> float:
@@ -188,6 +233,29 @@ def damping(domain: Domain) -> float:
     return 1.0 if reach < 1e-6 else 2 / (1 + reach / math.tanh(reach))
 
 
+def usual_spread(domain: Domain) -> float:
+    """Of records that fill the ball as usual; one too wide for means to be unique is wider than its records need."""
+    return _SPREADS[domain.manifold.is_hadamard] * min(domain.radius, domain.manifold.max_radius)
+
+
+def whole_step(domain: Domain, count: int) -> float:
+    """The share of the first of `count` steps that is taken: 1/h, or less to be safe.
+
+    Later steps, which may begin far from the mean, where h is closer to 1, are never taken more than once. Less than 1
+    where the curvature is negative, and then no more than `damping` where another step follows. In an ellipsoid, whose
+    records are clipped in most directions, it is 1.
+
+    >>> import numpy as np
+    >>> from dpmanifolds import Ball, Sphere
+    >>> round(whole_step(Ball(Sphere(10), np.eye(11)[0], 1.3), 1), 3)
+    1.091
+    """
+    if domain.body is not None:
+        return 1.0
+    inverse = 1 / average_hessian(domain, usual_spread(domain))
+    return inverse if count == 1 or inverse >= 1 else min(inverse, damping(domain))
+
+
 def safe_share(domain: Domain) -> float:
     """1/L over all distances in the ball, at the lowest curvature: such a share of a step overshoots for no records.
 
@@ -202,47 +270,59 @@ def safe_share(domain: Domain) -> float:
 class _Course(NamedTuple):
     """What a number of steps with these errors comes to."""
 
-    gains: tuple[float, ...]
+    gains: tuple[tuple[float, ...], ...]
     noises: tuple[float, ...]
     """After each step."""
     bias: float
     predicted: float
 
 
-def _course(domain: Domain, errors: Sequence[float]) -> _Course:
-    """Gains, and the error of the last point, for steps whose noise errs by `errors`.
+def _course(domain: Domain, errors: Sequence[float], *, once: bool = False) -> _Course:
+    """Gains, and the error of the last point, for steps whose noise errs by `errors`; `once`: see `StepPlan.whole`.
 
-    Worked out at several places of the mean; a step's gain is the one that fits all of them best. Where negative
-    curvature spreads what is seen from the centre, the noise of the first step counts for more than its size there.
+    Worked out at several places of the mean, each with the gains that fit it best. Where negative curvature spreads
+    what is seen from the centre, the noise of the first step counts for more than its size there.
     """
-    radius, spread = domain.radius, _SPREADS[domain.manifold.is_hadamard] * domain.radius
-    whole = 1.0 if len(errors) == 1 else damping(domain)
-    places = [place * radius for place in _PLACES]
-    biases = [abs(1 - whole * average_hessian(domain, spread, place)) * place for place in places]
-    stretches = [_stretch(domain, place) for place in places]
-    noises, gains = [whole * errors[0]], [whole]
-    # what is shrunk into the ball errs by no more than about its radius
-    held = [min(stretch * noises[0], _MOST_NOISE * radius) for stretch in stretches]
+    radius, spread = domain.radius, usual_spread(domain)
     near = average_hessian(domain, spread)
+    whole = 1.0 if once else whole_step(domain, len(errors))
     unsure = _UNSURE[domain.manifold.is_hadamard] * abs(1 - near)
-    for error in errors[1:]:
-        power = sum(h * h + b * b for h, b in zip(held, biases, strict=True)) / len(places)
-        gain = min(near * power / max(near * near * power + error * error, 1e-300), whole)
-        seen = [average_hessian(domain, spread, math.hypot(h, b)) for h, b in zip(held, biases, strict=True)]
-        left = [abs(1 - gain * hessian) + unsure for hessian in seen]
-        carried = (abs(1 - gain * near) + unsure) * min(noises[-1], _MOST_NOISE * radius)
-        noises.append(math.hypot(carried, gain * error))
-        held = [math.hypot(factor * value, gain * error) for factor, value in zip(left, held, strict=True)]
-        biases = [factor * bias for factor, bias in zip(left, biases, strict=True)]
-        gains.append(gain)
     # no weights make more of independent noises than this
     least = min(
         1 / math.sqrt(sum(1 / max(error, 1e-150) ** 2 for error in errors)) / max(near, 1.0), _MOST_NOISE * radius
     )
-    held = [_shrunk(domain, max(value, least), place) for value, place in zip(held, places, strict=True)]
-    predicted = sum(math.hypot(h, b) for h, b in zip(held, biases, strict=True)) / len(places)
-    bias = math.sqrt(sum(b * b for b in biases) / len(places))
-    return _Course(tuple(gains), tuple(noises), bias, predicted)
+    ways = []
+    for place in (share * radius for share in _PLACES):
+        bias = max(abs(1 - whole * average_hessian(domain, spread, place)), _DOUBT * abs(1 - near)) * place
+        noises, gains = [whole * errors[0]], [whole]
+        # what is shrunk into the ball errs by no more than about its radius
+        held = min(_stretch(domain, place) * noises[0], _MOST_NOISE * radius)
+        for error in errors[1:]:
+            power = held * held + bias * bias
+            gain = min(near * power / max(near * near * power + error * error, 1e-300), whole, 1.0)
+            left = abs(1 - gain * average_hessian(domain, spread, math.hypot(held, bias))) + unsure
+            carried = (abs(1 - gain * near) + unsure) * min(noises[-1], _MOST_NOISE * radius)
+            noises.append(math.hypot(carried, gain * error))
+            held, bias = math.hypot(left * held, gain * error), left * bias
+            gains.append(gain)
+        ways.append((gains, noises, bias, math.hypot(_shrunk(domain, max(held, least), place), bias)))
+    return _Course(
+        tuple(zip(*(way[0] for way in ways), strict=True)),
+        tuple(map(float, _average(np.square([way[1] for way in ways]).T) ** 0.5)),
+        float(_average(np.square([way[2] for way in ways])) ** 0.5),
+        float(_average(np.array([way[3] for way in ways]))),
+    )
+
+
+def _average(values: np.ndarray) -> Any:
+    """Over the places."""
+    return values @ np.array(_WEIGHTS)
+
+
+def average_over_places(domain: Domain, noise: float, bias: float) -> float:
+    """What noise comes to after shrinking, with a bias, on average over the usual places of the mean."""
+    held = [_shrunk(domain, min(noise, _MOST_NOISE * domain.radius), place * domain.radius) for place in _PLACES]
+    return float(_average(np.hypot(held, bias)))
 
 
 def _shrunk(domain: Domain, noise: float, place: float) -> float:
@@ -263,16 +343,12 @@ def _stretch(domain: Domain, distance: float) -> float:
     return 1.0 if reach < 1e-6 else (1 + (dim - 1) * min(math.sinh(min(reach, 30.0)) / reach, 1e3)) / dim
 
 
-def _planned(facts: Facts, budget: Budget, count: int, mechanism: str, numerics: str) -> StepPlan:
+def _planned(facts: Facts, budget: Budget, count: int, once: bool, mechanism: str, numerics: str) -> StepPlan:
     domain = facts.domain
     if count == 1:
         chosen = choose(facts, budget, mechanism=mechanism, numerics=numerics)
         law = chosen.mechanism
-        course = _course(domain, [law.expected_error.mean])
-        error = law.expected_error
-        return StepPlan(
-            (law,), (budget,), law.guarantee, error, course.bias, course.predicted, *course[:2], chosen.reason
-        )
+        return replace(_assembled((law,), (budget,), chosen.reason, once=once), guarantee=law.guarantee)
     found, refusal = [], NotAvailableError(f"no mechanism keeps {count} parts of {budget!r}.")
     for number, (whole,) in enumerate(split(budget, [1.0])):
         try:
@@ -304,16 +380,20 @@ def _best_shares(domain: Domain, error: float, count: int, pure: bool) -> tuple[
     return min(ways)[1]
 
 
-def _assembled(laws: tuple[Mechanism, ...], parts: tuple[Budget, ...], reason: str) -> StepPlan:
+def _assembled(laws: tuple[Mechanism, ...], parts: tuple[Budget, ...], reason: str, *, once: bool = False) -> StepPlan:
     """Calibrated steps with what they come to."""
-    course = _course(laws[-1].facts.domain, [law.expected_error.mean for law in laws])
-    last = laws[-1].expected_error
-    ratio = course.noises[-1] / last.mean
-    error = replace(
-        last, mean=course.noises[-1], radius_90=last.radius_90 * ratio, mean_at_edge=last.mean_at_edge * ratio
-    )
+    course = _course(laws[-1].facts.domain, [law.expected_error.mean for law in laws], once=once)
+    error = _scaled(laws[-1].expected_error, course.noises[-1])
     guarantee = compose(*(law.guarantee for law in laws))
-    return StepPlan(laws, parts, guarantee, error, course.bias, course.predicted, *course[:2], reason)
+    return StepPlan(laws, parts, guarantee, error, course.bias, course.predicted, *course[:2], reason, once)
+
+
+def _scaled(error: ExpectedError, mean: float) -> ExpectedError:
+    """The same law with another mean."""
+    ratio = mean / error.mean
+    if ratio == 1:
+        return error
+    return replace(error, mean=mean, radius_90=error.radius_90 * ratio, mean_at_edge=error.mean_at_edge * ratio)
 
 
 def move_plan(plan: StepPlan, domain: Domain) -> StepPlan:
@@ -323,7 +403,7 @@ def move_plan(plan: StepPlan, domain: Domain) -> StepPlan:
 
 def _recalibrated(plan: StepPlan, domain: Domain, n: int | None) -> StepPlan:
     laws = tuple(_moved(law, part, domain, n) for law, part in zip(plan.mechanisms, plan.parts, strict=True))
-    return replace(_assembled(laws, plan.parts, plan.reason), guarantee=plan.guarantee)
+    return replace(_assembled(laws, plan.parts, plan.reason, once=plan.whole), guarantee=plan.guarantee)
 
 
 def _moved(law: Mechanism, part: Budget, domain: Domain, n: int | None) -> Mechanism:

@@ -15,7 +15,7 @@ Everything but the sums is public, or post-processing of what was released (docs
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from functools import cached_property
 from typing import Any, NamedTuple
 
@@ -33,7 +33,7 @@ from dpmanifolds.sums.steps import StepPlan, safe_share
 from dpmanifolds.sums.total import ExactSum, RecordSums, check_rules
 from dpmanifolds.sums.wrapped import WrappedMechanism
 
-__all__ = ["Look", "Stage", "Walk", "generator_of", "share_of_step"]
+__all__ = ["Look", "Stage", "Walk", "generator_of", "weigh_step"]
 
 # times the radius that holds noise nine times in ten: from two dimensions on it is longer once in 300,000 times or less
 _BEYOND_NOISE = 4.0
@@ -126,7 +126,7 @@ class Walk:
         """Noise on the first sum, then on those at the points that are reached. It spends the plan's guarantee."""
         manifold, stages = self.domain.manifold, list[Stage]()
         base = self.center if base is None else base
-        behind, length = base, 0.0
+        kept, behind, length = base, base, 0.0
         for number, law in enumerate(plan.laws):
             rule, total = first or (self.look(base, law), None)
             total, first = total or records.total(rule), None
@@ -134,13 +134,14 @@ class Walk:
             noisy = noisy if rule.offset is None else noisy + rule.offset
             drawn = noisy if rule.axes is None else rule.axes.restore(noisy)
             if number:
-                back = manifold.log_coordinates(base, behind)
-                point = self.reach(base, drawn * share_of_step(drawn, back, length, plan, number))
-                point = self._settle(law, point, plan.noises[number])
+                gain = plan.gain(number, float(manifold.dist(self.center, base)))
+                back, other = (manifold.log_coordinates(base, each) for each in (behind, kept))
+                kept = self.reach(base, weigh_step(drawn, back, other, length, plan, number, gain))
+                point = self._settle(kept, plan, number)
             else:
-                guess = noisy if law.is_coordinatewise else law.shrink(noisy)
-                step = guess if rule.axes is None else rule.axes.restore(guess)
-                point = self.reach(base, plan.gains[0] * step)
+                guess = plan.shrink(0, plan.gain(0, 0.0) * noisy)
+                kept = self.reach(base, plan.gain(0, 0.0) * drawn)
+                point = self.reach(base, guess if rule.axes is None else rule.axes.restore(guess))
             shape = law.facts.shape
             count = None if shape is None or shape.counted else shape.count
             stages.append(Stage(law, Draw(point, drawn), None if self._is_center(base) else base, count))
@@ -171,27 +172,32 @@ class Walk:
         except np.linalg.LinAlgError:
             return False
 
-    def _settle(self, law: WrappedMechanism, point: Array, noise: float) -> Array:
+    def _settle(self, point: Array, plan: StepPlan, number: int) -> Array:
         """A point that later steps reached, shrunk towards the centre like that of a first one: post-processing."""
-        if law.is_coordinatewise:
-            return point
         seen = self.domain.manifold.log_coordinates(self.center, point)
-        guess = replace(law, sigma=law.sigma * noise / law.expected_error.mean).shrink(seen)
+        guess = plan.shrink(number, seen)
         return point if np.array_equal(guess, seen) else self.reach(self.center, guess)
 
 
-def share_of_step(drawn: np.ndarray, back: np.ndarray, before: float, plan: StepPlan, number: int) -> float:
-    """How much of a later step is taken, for these noisy coordinates: post-processing.
+def weigh_step(
+    drawn: np.ndarray, back: np.ndarray, kept: np.ndarray, before: float, plan: StepPlan, number: int, gain: float
+) -> np.ndarray:
+    """The way from the point that is looked from, for noisy coordinates there: post-processing.
 
-    The plan's gain; more where they are longer than noise alone makes them, 1 − noise²/length² (James and Stein) of the
-    most that the plan allows. Less where the curvature is negative and they lead back against the step before by more
-    than its noise explains: that one went |back| of the `before` that it saw and overshot, so that the second
-    derivative on this way is (before + overshot)/|back| (the secant rule), and its inverse is the share that ends where
-    nothing is left; not below what is safe for any records.
+    Known are two points with independent noise: where this step leads, and where the steps before led before they were
+    shrunk towards the centre (`kept`; shrinking is for the last of them to do, and once). The first is weighted by the
+    plan's gain for the point that is looked from; by more where both are farther apart than noise alone makes them,
+    1 − noise²/distance² (James and Stein) of the most that the plan allows. Less of a step is taken, and nothing of the
+    other point, where the curvature is negative and it leads back against the step before by more than its noise
+    explains: that one went |back| of the `before` that it saw and overshot, so that the second derivative on this way
+    is (before + overshot)/|back| (the secant rule), and its inverse is the share that ends where nothing is left; not
+    below what is safe for any records.
     """
-    noise, length, way = plan.mechanisms[number].expected_error.mean, np.linalg.norm(drawn), np.linalg.norm(back)
-    share = max(plan.gains[number], plan.gains[0] * (1 - (noise / max(float(length), noise)) ** 2))
+    noise, way = plan.mechanisms[number].expected_error.mean, np.linalg.norm(back)
+    whole = min(plan.gain(0, 0.0), 1.0)
+    apart = float(np.linalg.norm(drawn - kept))
+    share = max(gain, whole * (1 - (noise / max(apart, noise)) ** 2))
     overshot = float(drawn @ back) / max(float(way), 1e-300)
     if overshot > _BEYOND_NOISE * plan.mechanisms[number - 1].expected_error.radius_90:
-        share = min(share, max(float(way) / (before + overshot), safe_share(plan.last.facts.domain)))
-    return share
+        return drawn * min(share, max(float(way) / (before + overshot), safe_share(plan.last.facts.domain)))
+    return np.asarray(share * drawn + (1 - share / whole) * kept)

@@ -18,11 +18,11 @@ from __future__ import annotations
 
 import math
 from abc import abstractmethod
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from fractions import Fraction
 from functools import cached_property
-from typing import Any, ClassVar, NamedTuple, Self
+from typing import Any, ClassVar, Self
 
 import numpy as np
 
@@ -30,7 +30,7 @@ from dpmanifolds._arrays import Array
 from dpmanifolds._points import host
 from dpmanifolds._validate import choice
 from dpmanifolds.domains import Ball
-from dpmanifolds.errors import ArgumentError, NotAvailableError, ScaleOutOfRangeError
+from dpmanifolds.errors import ArgumentError, NotAvailableError
 from dpmanifolds.noise import LatticeGaussian, LatticeLaplace, RoundedGaussian, RoundedLaplace, as_generator
 from dpmanifolds.noise.norms import GaussianNorm, LaplaceNorm
 from dpmanifolds.privacy import (
@@ -44,6 +44,7 @@ from dpmanifolds.privacy import (
 from dpmanifolds.privacy.rounding import float_above
 from dpmanifolds.sums.estimate import shrink_lengths
 from dpmanifolds.sums.frames import point_at
+from dpmanifolds.sums.lattice import Lattice, choose_lattice, enlarge, noisy_dim
 from dpmanifolds.sums.mechanism import Draw, ExpectedError, Facts, Mechanism
 from dpmanifolds.sums.noise_lengths import (
     edge_factor,
@@ -53,13 +54,7 @@ from dpmanifolds.sums.noise_lengths import (
     share_of_length,
 )
 
-_UP = 1 + 2.0**-49
-_FINENESS = 30
-_LARGEST_STEPS = 2.0**58
-_LARGEST_NOISE = 2.0**52
-_COARSEST = 8
 _INT64 = np.iinfo(np.int64)
-_MOST_ENLARGEMENTS = 46
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -72,20 +67,21 @@ class WrappedMechanism(Mechanism):
     """Of the lattice of a sum: the radius of its ball is 2^exponent steps."""
 
     offered_numerics: ClassVar[tuple[str, ...]] = ("rounded", "lattice")
+    is_gaussian: ClassVar[bool]
+    """Whether its law is the Gaussian, and not the Laplace."""
 
     @cached_property
     def sensitivity(self) -> Sensitivity:
         known, shape = self.facts.at_center, self.facts.shape
         if shape is None or self.exponent is None:
             return known
-        moved = shape.diameter(self.exponent, gaussian=isinstance(self, WrappedGaussianMechanism))
+        moved = shape.diameter(self.exponent, gaussian=self.is_gaussian)
         return replace(known, value=float_above(Fraction(moved) * Fraction(shape.step(self.exponent))))
 
     @property
     def dim(self) -> int:
         """How many coordinates get noise."""
-        shape = self.facts.shape
-        return self.facts.domain.manifold.dim if shape is None else shape.integers
+        return noisy_dim(self.facts)
 
     @property
     def _told(self) -> int:
@@ -120,7 +116,7 @@ class WrappedMechanism(Mechanism):
             raise ArgumentError("this mechanism was made for another statistic than a sum of integers.")
         if not shape.counted:
             return self.add_noise(total, rng) * self.step
-        weight = shape.weight(exponent, gaussian=isinstance(self, WrappedGaussianMechanism))
+        weight = shape.weight(exponent, gaussian=self.is_gaussian)
         noisy = self.add_noise([*total, weight * rows], rng)
         count = max(1.0, float(noisy[-1]) / weight)
         return np.asarray(noisy[:-1] * (self.step * (shape.count / count)))
@@ -128,9 +124,8 @@ class WrappedMechanism(Mechanism):
     def shrink(self, coordinates: np.ndarray) -> np.ndarray:
         """The best guess of coordinates in the ball of the domain: post-processing, see `sums.estimate`."""
         lengths = np.linalg.norm(coordinates, axis=-1)
-        gaussian = isinstance(self, WrappedGaussianMechanism)
         dim, radius = self._told, self.facts.domain.radius
-        wanted = shrink_lengths(lengths, dim=dim, radius=radius, sigma=self.sigma, gaussian=gaussian)
+        wanted = shrink_lengths(lengths, dim=dim, radius=radius, sigma=self.sigma, gaussian=self.is_gaussian)
         return np.asarray(coordinates * (wanted / np.maximum(lengths, 1e-300))[..., None])
 
     def draw(self, statistic: Array, *, records: Array | None = None, rng: Any = None) -> Draw:
@@ -150,7 +145,7 @@ class WrappedMechanism(Mechanism):
         return point_at(domain, self.shrink(coordinates))
 
     @classmethod
-    def _on(cls, lattice: _Lattice, sigma: float, facts: Facts, guarantee: Guarantee, numerics: str) -> Self:
+    def _on(cls, lattice: Lattice, sigma: float, facts: Facts, guarantee: Guarantee, numerics: str) -> Self:
         return cls(
             facts=facts,
             sigma=sigma * lattice.step,
@@ -198,74 +193,33 @@ class WrappedMechanism(Mechanism):
     @cached_property
     def _shaped_lengths(self) -> np.ndarray:
         """How long such noise of scale 1 is, in draws with a fixed seed."""
-        lengths, kind = self._shaped, "gaussian" if isinstance(self, WrappedGaussianMechanism) else "laplace"
+        lengths, kind = self._shaped, "gaussian" if self.is_gaussian else "laplace"
         assert lengths is not None
         return noise_lengths(lengths, "coordinatewise" if self.is_coordinatewise else kind, self.dim > lengths.size)
 
-    def _shaped_error(self, probability: float) -> tuple[float, float]:
-        """Mean and quantile of its length."""
-        found = self._shaped_lengths
-        return self.sigma * float(np.mean(found)), self.sigma * float(np.quantile(found, probability))
+    @cached_property
+    def expected_error(self) -> ExpectedError:
+        if self._shaped is None:
+            return self._plain_error()
+        mean = self.sigma * float(np.mean(self._shaped_lengths))
+        return self._with_edge(mean, self.error_quantile(0.9), simulated=True)
+
+    def error_quantile(self, probability: float) -> float:
+        if self._shaped is None:
+            return self._plain_quantile(probability)
+        return self.sigma * float(np.quantile(self._shaped_lengths, probability))
+
+    @abstractmethod
+    def _plain_error(self) -> ExpectedError:
+        """That of noise without a shape."""
+
+    @abstractmethod
+    def _plain_quantile(self, probability: float) -> float:
+        """A quantile of the length of such noise."""
 
     def _with_edge(self, mean: float, radius_90: float, *, simulated: bool = False) -> ExpectedError:
         domain = self.facts.domain
         return ExpectedError(mean, radius_90, max(mean, min(mean * edge_factor(domain), domain.diameter)), simulated)
-
-
-class _Lattice(NamedTuple):
-    """A public lattice, and how far the statistic moves on it."""
-
-    step: float
-    moved: float
-    """In steps, ℓ2, rounded up."""
-    exponent: int | None
-
-    def scale_for(self, parameter: float) -> float:
-        """The least σ in steps, up to rounding upwards, with moved ≤ parameter·σ."""
-        sigma = self.moved / parameter
-        while Fraction(sigma) * Fraction(parameter) < Fraction(self.moved):
-            sigma = math.nextafter(sigma, math.inf)
-        return sigma
-
-
-def _lattice(facts: Facts, parameter: float, *, gaussian: bool, coordinatewise: bool = False) -> _Lattice:
-    """Of a sum: the one its integers lie on, made coarser where so much noise would leave 64 bits.
-
-    Of another statistic: about 2⁻³⁰ of the noise scale, coarser only where the domain would leave 64-bit integers; it
-    is rounded to it, which costs √d steps in ℓ2, Δ + √d·g, and in ℓ1 √d·Δ + d·g.
-    """
-    shape = facts.shape
-    dim = _dim(facts)
-    root = math.sqrt(dim) * _UP
-    if shape is not None:
-        coarse = math.floor(math.log2(_LARGEST_NOISE * min(parameter, 1.0) / (2 * dim)))
-        exponent = min(shape.finest, coarse)
-        if exponent < _COARSEST:
-            raise ScaleOutOfRangeError(f"so little budget needs noise beyond 64-bit integers (part {parameter:g}).")
-        moved = float(shape.diameter(exponent, gaussian=gaussian)) * (root if coordinatewise else 1.0)
-        return _Lattice(shape.step(exponent), moved, exponent)
-    sigma = float(facts.at_center) / parameter
-    if not 1e-90 < sigma < 1e90:
-        raise ScaleOutOfRangeError(f"the noise scale {sigma:g} leaves the range of the lattice. Rescale the data.")
-    fine = 2.0 ** (math.frexp(sigma)[1] - 1 - _FINENESS)
-    coarse_step = 2.0 ** math.frexp(facts.domain.radius / _LARGEST_STEPS)[1]
-    step = max(fine, coarse_step)
-    moved = (float(facts.at_center) / step + root) * _UP
-    return _Lattice(step, moved * root if coordinatewise else moved, None)
-
-
-def _dim(facts: Facts) -> int:
-    return facts.domain.manifold.dim if facts.shape is None else facts.shape.integers
-
-
-def _enlarged(sigma: float, budget: Budget, promise: Callable[[float], Guarantee]) -> tuple[float, Guarantee]:
-    """σ, grown by hairs until its promise keeps the budget."""
-    for attempt in range(_MOST_ENLARGEMENTS):
-        guarantee = promise(sigma)
-        if guarantee.fits(budget, strict=True):
-            return sigma, guarantee
-        sigma *= 1 + 2.0 ** (attempt - 48)
-    raise ScaleOutOfRangeError(f"the noise promises nothing within {budget!r} at the lattice scale {sigma:g}.")
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -286,18 +240,19 @@ class WrappedGaussianMechanism(WrappedMechanism):
 
     name: ClassVar[str] = "wrapped-gaussian"
     theorem: ClassVar[str] = "B1 and the Gaussian mechanism on integers (docs/proofs/sums.md, numerics.md)"
+    is_gaussian: ClassVar[bool] = True
 
     @classmethod
     def calibrate(cls, facts: Facts, budget: Budget, numerics: str) -> Self:
         on_lattice = choice("numerics", numerics, cls.offered_numerics) == "lattice"
         mu = affordable_mu(budget)
-        lattice = _lattice(facts, mu, gaussian=True)
+        lattice = choose_lattice(facts, mu, gaussian=True)
         sigma = lattice.scale_for(mu)
         if not on_lattice:
             return cls._on(lattice, sigma, facts, Guarantee.gaussian(mu, **facts.labels), numerics)
         # a record that changes its class moves the integers of two
-        dim = _dim(facts) * (2 if facts.shape is not None and facts.shape.labelled else 1)
-        sigma, guarantee = _enlarged(
+        dim = noisy_dim(facts) * (2 if facts.shape is not None and facts.shape.labelled else 1)
+        sigma, guarantee = enlarge(
             sigma, budget, lambda wider: Guarantee.discrete_gaussian(lattice.moved, wider, dim, **facts.labels)
         )
         return cls._on(lattice, sigma, facts, guarantee, numerics)
@@ -310,16 +265,11 @@ class WrappedGaussianMechanism(WrappedMechanism):
     def deviation(self) -> float:
         return self.sigma
 
-    @cached_property
-    def expected_error(self) -> ExpectedError:
-        if self._shaped is not None:
-            return self._with_edge(*self._shaped_error(0.9), simulated=True)
+    def _plain_error(self) -> ExpectedError:
         norm = GaussianNorm(self._told, self.sigma)
         return self._with_edge(norm.moment(1), norm.quantile(0.9))
 
-    def error_quantile(self, probability: float) -> float:
-        if self._shaped is not None:
-            return self._shaped_error(probability)[1]
+    def _plain_quantile(self, probability: float) -> float:
         return float(GaussianNorm(self._told, self.sigma).quantile(probability))
 
 
@@ -343,6 +293,7 @@ class WrappedLaplaceMechanism(WrappedMechanism):
 
     name: ClassVar[str] = "wrapped-laplace"
     theorem: ClassVar[str] = "B1 and the Laplace mechanism on integers (docs/proofs/sums.md, numerics.md)"
+    is_gaussian: ClassVar[bool] = False
 
     @classmethod
     def calibrate(cls, facts: Facts, budget: Budget, numerics: str) -> Self:
@@ -350,13 +301,14 @@ class WrappedLaplaceMechanism(WrappedMechanism):
         epsilon = affordable_epsilon(budget, on_the_line=True)
         if not on_lattice:
             guarantee = Guarantee.laplace(epsilon, **facts.labels)
-            if not budget.bounded_loss and _is_one_part(facts):
-                epsilon, guarantee = _with_own_profile(epsilon, guarantee, _dim(facts), budget)
-            lattice = _lattice(facts, epsilon, gaussian=False)
+            # a record that changes its class moves two draws, whose lengths add up
+            if not budget.bounded_loss and not (facts.shape is not None and facts.shape.labelled):
+                epsilon, guarantee = _with_own_profile(epsilon, guarantee, noisy_dim(facts), budget)
+            lattice = choose_lattice(facts, epsilon, gaussian=False)
             return cls._on(lattice, lattice.scale_for(epsilon), facts, guarantee, numerics)
-        lattice = _lattice(facts, epsilon, gaussian=False, coordinatewise=True)
+        lattice = choose_lattice(facts, epsilon, gaussian=False, coordinatewise=True)
         sigma, shift = lattice.scale_for(epsilon), math.floor(lattice.moved)
-        sigma, guarantee = _enlarged(
+        sigma, guarantee = enlarge(
             sigma, budget, lambda wider: Guarantee.discrete_laplace(shift, wider, **facts.labels)
         )
         return cls._on(lattice, sigma, facts, guarantee, numerics)
@@ -374,10 +326,7 @@ class WrappedLaplaceMechanism(WrappedMechanism):
         """E|y|² = d(d + 1)σ² for ℓ2-Laplace noise, 2dσ² for independent coordinates."""
         return self.sigma * math.sqrt(2 if self.is_coordinatewise else self.dim + 1)
 
-    @cached_property
-    def expected_error(self) -> ExpectedError:
-        if self._shaped is not None:
-            return self._with_edge(*self._shaped_error(0.9), simulated=True)
+    def _plain_error(self) -> ExpectedError:
         if self.is_coordinatewise:
             mean = self.sigma * mean_of_laplaces(self.dim)
             return self._with_edge(mean, self.error_quantile(0.9), simulated=True)
@@ -385,17 +334,10 @@ class WrappedLaplaceMechanism(WrappedMechanism):
         share = share_of_length(self._told, self.dim)
         return self._with_edge(share * norm.moment(1), share * norm.quantile(0.9))
 
-    def error_quantile(self, probability: float) -> float:
-        if self._shaped is not None:
-            return self._shaped_error(probability)[1]
+    def _plain_quantile(self, probability: float) -> float:
         if self.is_coordinatewise:
             return self.sigma * quantile_of_laplaces(self.dim, probability)
         return float(LaplaceNorm(self.dim, self.sigma).quantile(probability))
-
-
-def _is_one_part(facts: Facts) -> bool:
-    """Whether all noise is drawn together: a record that changes its class moves two draws, whose lengths add up."""
-    return facts.shape is None or not facts.shape.labelled
 
 
 def _with_own_profile(loss: float, guarantee: Guarantee, dim: int, budget: Budget) -> tuple[float, Guarantee]:
