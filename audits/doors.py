@@ -343,7 +343,7 @@ def _rows() -> tuple[DoorRow, ...]:
         ("private_mean, refine='axes'", _PLANE, 1.0, _MORE_GAUSSIAN, _ACROSS, _BY_AXES, far, 0.15),
         ("private_variance", _LINE, 1.0, _MORE_PURE, reach, _variance, _crowded, 0.3),
         ("private_variance", _LINE, 1.0, _MORE_GAUSSIAN, reach, _variance, _crowded, 0.075),
-        ("private_discriminant", _LINE, 1.0, _MORE_PURE, _ACROSS, _discriminant, moved, 0.6),
+        ("private_discriminant", _LINE, 1.0, PureDP(1.5), _ACROSS, _discriminant, moved, 0.6),
         ("private_discriminant", _S2, 1.0, _MORE_GAUSSIAN, _ACROSS, _discriminant, moved, 0.075),
         ("private_covariance, radius first", _LINE, 1.0, _MORE_GAUSSIAN, to_center, _LENGTHS, outwards, 0.075),
         ("private_covariance, centre first", _PLANE, 1.0, _MORE_GAUSSIAN, bins_too, _CENTERED, inwards, 0.2),
