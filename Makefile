@@ -136,7 +136,7 @@ $(VENV)-dask/.ready: pyproject.toml
 
 $(VENV)-federated/.ready: pyproject.toml
 	$(PYTHON) -m venv $(VENV)-federated
-	$(VENV)-federated/bin/python -m pip --disable-pip-version-check -q install -e ".[test,federated,flower]"
+	$(VENV)-federated/bin/python -m pip --disable-pip-version-check -q install -e ".[test,federated,flower,flare]"
 	@touch $@
 
 $(VENV)-bench/.ready: pyproject.toml

@@ -29,8 +29,10 @@ from dpmanifolds.privacy import Budget, GaussianDP, PureDP
 from dpmanifolds.releases import (
     private_class_means,
     private_covariance,
+    private_difference,
     private_geodesic_regression,
     private_mean,
+    private_mean_and_spread,
     private_variance,
 )
 from dpmanifolds.releases.clusters import private_kmeans
@@ -174,6 +176,12 @@ def _turned_persons(ball: Ball) -> tuple[Data, Data]:
     return (np.concatenate([one, np.tile(one[-1:], (6, 1))]), [*names, *names[-1:] * 6]), (other, names)
 
 
+def _both_halves(ball: Ball) -> tuple[Data, Data]:
+    """Two records move, the last of each half."""
+    one, other = (_at(ball, *([0.0] * (_N // 2 - 1) + [end]) * 2) for end in (1.3, -1.3))
+    return (one, None), (other, None)
+
+
 def _one_vector_more(ball: Ball) -> tuple[Data, Data]:
     (one, _), _ = _pair_of_vectors(ball, _TURNED)
     return (one, None), (one[:-1], None)
@@ -231,6 +239,16 @@ def _variance(ball: Ball, budget: Budget, data: Data, rng: Any) -> Any:
     return private_variance(data[0], ball, budget, rng=rng)
 
 
+def _spread(ball: Ball, budget: Budget, data: Data, rng: Any) -> Any:
+    return private_mean_and_spread(data[0], ball, budget, rng=rng)
+
+
+def _difference(ball: Ball, budget: Budget, data: Data, rng: Any, **options: Any) -> Any:
+    """Between the first half of the records and the second; the last record is the one that moves."""
+    half = _N // 2
+    return private_difference(data[0][:half], data[0][half:], ball, budget, rng=rng, **options)
+
+
 def _discriminant(ball: Ball, budget: Budget, data: Data, rng: Any) -> Any:
     return private_discriminant(data[0], data[1], ball, budget, classes=(0, 1), rng=rng)
 
@@ -284,6 +302,7 @@ _AT_ONCE = partial(_covariance, method="one-shot")
 _LENGTHS = partial(_covariance, about="origin", method="radius")
 _MORE_VECTORS = partial(_AT_ONCE, adjacency="add-remove-one", n_guess=_N)
 _CENTERED = partial(_covariance, method="center")
+_BOTH = partial(_difference, disjoint=False)
 _S1, _S2, _LINE, _SPD, _PLANE = Sphere(1), Sphere(2), Euclidean(1), SPD(2), Euclidean(2)
 _LINES = Grassmann(3, 1)
 
@@ -306,8 +325,8 @@ def _rows() -> tuple[DoorRow, ...]:
     orthogonal, turned = "from beyond the edge to a right angle there", "from beyond the edge to a cosine of −1/4 there"
     bins_too, to_center = "the same, into another bin of the counts", "from beyond the edge to the centre"
     right_and_up, across, inwards = (partial(_pair_of_vectors, end=end) for end in (_UP, _TURNED, _INSIDE))
-    edges = "from one side of the edge to the other"
     mistaken = "a record and its label, between two that public weights are sure of and wrong about"
+    edges, in_both = "from one side of the edge to the other", _ACROSS + ", in both groups"
     sides, poles, lines = (
         partial(_ends, first=first, second=second) for first, second in ((1, -1), (0, np.pi), (0, np.pi / 2))
     )
@@ -327,6 +346,8 @@ def _rows() -> tuple[DoorRow, ...]:
         ("private_class_means, with public samples", _LINE, _S2, other_both, _sampled_class_means, both, 3.0),
         ("PrivateLogisticRegression", _PLANE, _PLANE, mistaken, _logistic, _mistaken, 3.0),
         ("private_covariance, squares alone", _PLANE, _PLANE, orthogonal, _SQUARES, right_and_up, 3.0),
+        ("private_mean_and_spread", _LINE, _PLANE, _ACROSS, _spread, _ends, 3.0),
+        ("private_difference", _LINE, _PLANE, _ACROSS + ", in one group", _difference, _ends, 3.0),
     ]
     in_two, everywhere = "private_class_means, persons in two classes", "a person of both classes moves across"
     gone = "private labels: a person of two classes becomes one of two others"
@@ -343,6 +364,8 @@ def _rows() -> tuple[DoorRow, ...]:
         ("private_mean, refine='axes'", _PLANE, 1.0, _MORE_GAUSSIAN, _ACROSS, _BY_AXES, far, 0.15),
         ("private_variance", _LINE, 1.0, _MORE_PURE, reach, _variance, _crowded, 0.3),
         ("private_variance", _LINE, 1.0, _MORE_GAUSSIAN, reach, _variance, _crowded, 0.075),
+        ("private_mean_and_spread", _S2, 1.0, _MORE_GAUSSIAN, _ACROSS, _spread, _ends, 0.075),
+        ("private_mean_and_spread", Hyperbolic(2), 1.5, _MORE_GAUSSIAN, _ACROSS, _spread, far, 0.075),
         ("private_discriminant", _LINE, 1.0, PureDP(1.5), _ACROSS, _discriminant, moved, 0.6),
         ("private_discriminant", _S2, 1.0, _MORE_GAUSSIAN, _ACROSS, _discriminant, moved, 0.075),
         ("private_covariance, radius first", _LINE, 1.0, _MORE_GAUSSIAN, to_center, _LENGTHS, outwards, 0.075),
@@ -364,6 +387,7 @@ def _rows() -> tuple[DoorRow, ...]:
         ("private_covariance, squares and mean", turned, _AT_ONCE, across),
         ("private_covariance, one vector more", one_more, _MORE_VECTORS, _one_vector_more),
         ("private_covariance, group_by", persons, _AT_ONCE, _turned_persons),
+        ("private_difference, people in both groups", in_both, _BOTH, _both_halves),
     ]
     regression = "private_geodesic_regression, one look"
     made = [

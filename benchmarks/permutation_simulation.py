@@ -45,7 +45,8 @@ def simulate(case: dict[str, Any], pools: Any, repeats: int, rng: np.random.Gene
     """How often the test rejects, with noise and without, over data sets drawn from the rows of a pool, those of the
     second group moved by a shift.
 
-    Also told: the mean of T over its null mean, in units of the noise.
+    Also told: the mean of T over its null mean, in units of the noise; and of the data sets whose T is above the
+    threshold of the test without noise by σ·ln(1.25/level), how many there are, and how many of them are found.
     """
     n, m, count = case["n"], case["m"], case["permutations"] + 1
     rank = math.floor(case["level"] * count + 1e-9)
@@ -57,7 +58,8 @@ def simulate(case: dict[str, Any], pools: Any, repeats: int, rng: np.random.Gene
     rows = [features(moved(case["scale"] * each), directions, xp) for each in (pool, shifted)]
     sigma = 2 * math.sqrt(2) / min(n, m) / case["epsilon"]
     size = max(1, min(repeats, int(_AT_ONCE * (20 if xp is not np else 1) / (count * (n + m + 3 * rows[0].shape[1])))))
-    private = plain = gap = 0.0
+    private = plain = gap = clear = seen = 0.0
+    reach = sigma * math.log(1.25 / case["level"])
     done = 0
     while done < repeats:
         batch = min(size, repeats - done)
@@ -78,11 +80,14 @@ def simulate(case: dict[str, Any], pools: Any, repeats: int, rng: np.random.Gene
         weights[:, 0, :n], weights[:, 0, n:] = 1 / n, -1 / m
         values = ((weights @ both) ** 2).sum(-1) ** 0.5
         noisy = values + sigma * noise
-        private += float(((noisy[:, 1:] >= noisy[:, :1]).sum(-1) < rank).sum())
+        rejected = (noisy[:, 1:] >= noisy[:, :1]).sum(-1) < rank
+        private += float(rejected.sum())
+        beyond = (values[:, 1:] >= values[:, :1] - reach).sum(-1) < rank
+        clear, seen = clear + float(beyond.sum()), seen + float((beyond & rejected).sum())
         plain += float(((values[:, 1:] >= values[:, :1]).sum(-1) < rank).sum())
         gap += float((values[:, 0] - values[:, 1:].mean(-1)).sum()) / sigma
         done += batch
-    return {"private": private / repeats, "plain": plain / repeats, "gap": gap / repeats}
+    return {"private": private / repeats, "plain": plain / repeats, "gap": gap / repeats, "clear": clear, "seen": seen}
 
 
 def main(arguments: list[str] | None = None) -> None:

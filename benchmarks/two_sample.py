@@ -4,6 +4,7 @@
     PYTHONPATH=. python benchmarks/two_sample.py power  [--repeats 2000]
     PYTHONPATH=. python benchmarks/two_sample.py real DATA [--repeats 200]
     PYTHONPATH=. python benchmarks/two_sample.py check
+    PYTHONPATH=. python benchmarks/two_sample.py figure  # docs/figures/tests-of-groups.png, of scikit-learn's digits
 
 `level` and `power` simulate the formulas of the test (`permutation_simulation`, which runs on a GPU where there is one:
 --charts FILE writes what it needs, --found FILE reads its answers); `check` holds that program against the package;
@@ -50,9 +51,10 @@ EFFECTS = {2: 0.60, 5: 0.68, 20: 0.83, 50: 1.03}
 def main(arguments: list[str] | None = None) -> None:
     """Print one table."""
     parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("table", choices=("level", "power", "real", "check"))
+    parser.add_argument("table", choices=("level", "power", "real", "check", "figure"))
     parser.add_argument("data", nargs="?", type=Path, help="the folder of real data, for `real`")
     parser.add_argument("--repeats", type=int)
+    parser.add_argument("--largest", type=int, default=500, help="leave larger groups out")
     parser.add_argument("--charts", type=Path, help="write what the simulation needs, and end")
     parser.add_argument("--found", type=Path, help="read what the simulation found elsewhere")
     options = parser.parse_args(arguments)
@@ -60,8 +62,11 @@ def main(arguments: list[str] | None = None) -> None:
         print_real(options.data, options.repeats or 200)
     elif options.table == "check":
         print_check(options.repeats or 400)
+    elif options.table == "figure":
+        draw_figure(Path("docs/figures/tests-of-groups.png"), options.repeats or 200)
     else:
         cases, pools = (level_cases if options.table == "level" else power_cases)(options.repeats)
+        cases = [case for case in cases if case["n"] <= options.largest]
         if options.charts is not None:
             np.savez_compressed(options.charts, cases=json.dumps(cases), **pools)
             return
@@ -149,7 +154,7 @@ def print_found(table: str, found: list[dict[str, Any]]) -> None:
     if table == "level":
         print("| kernel and manifold | n = m, ε, B | rejected | standard errors above 0.05 |\n|---|---|---|---|")
     else:
-        print("| records, ball, kernel | effect | ε | without noise | private | T above its null level, in noise |")
+        print("| records, ball, kernel | effect | ε | without noise | private | data sets beyond reach: found |")
         print("|---|---|---|---|---|---|")
     for case in found:
         if table == "level":
@@ -158,7 +163,8 @@ def print_found(table: str, found: list[dict[str, Any]]) -> None:
             print(f"| {case['label']} | {settings} | {case['private']:.4f} | {(case['private'] - 0.05) / error:+.1f} |")
         else:
             row = f"| {case['label']} | {case['shift']:.2f} | {case['epsilon']:g} | {case['plain']:.2f} | "
-            print(row + f"{case['private']:.2f} | {case['gap']:.1f} |")
+            share = f"{case['seen'] / case['clear']:.2f}" if case["clear"] else "none"
+            print(row + f"{case['private']:.2f} | {case['clear'] / case['repeats']:.2f}: {share} |")
 
 
 def print_check(repeats: int) -> None:
@@ -266,6 +272,49 @@ def real_groups(data: Path) -> Iterator[tuple[str, dpm.Manifold, np.ndarray, np.
             first,
             second,
         )
+
+
+def digit_groups() -> tuple[dpm.Ball, dict[str, tuple[np.ndarray, np.ndarray]]]:
+    """Covariance descriptors of scikit-learn's digits; 0, 1 and 2 stand for public records, and give the ball."""
+    from sklearn.datasets import load_digits
+
+    digits = load_digits()
+    points = image_descriptors(digits.images, full_scale=16.0, eta=1e-2)
+    space = dpm.SPD(points.shape[-1], "log-euclidean")
+    public = points[digits.target <= 2]
+    center = dpm.frechet_mean(space, public).point
+    radius = 1.5 * float(np.median(space.dist(np.asarray(center), public)))
+    groups = {each: points[digits.target == each][:60] for each in range(10)}
+    pairs = {"3 and 8": (groups[3], groups[8]), "4 and 9": (groups[4], groups[9]), "5 and 6": (groups[5], groups[6])}
+    return dpm.Ball(space, center, radius), pairs | {"7 and 7": (groups[7][::2], groups[7][1::2])}
+
+
+def draw_figure(path: Path, repeats: int) -> None:
+    """How often the digits are told apart, over ε."""
+    import matplotlib.pyplot as plt
+
+    ball, pairs = digit_groups()
+    epsilons = (0.2, 0.35, 0.6, 1.0, 1.7, 3.0)
+    rng = np.random.default_rng(5)
+    figure, axes = plt.subplots(figsize=(7.0, 3.4), layout="constrained")
+    for label, (first, second) in pairs.items():
+        shares = []
+        for epsilon in epsilons:
+            answers = [
+                dpm.private_two_sample_test(first, second, ball, dpm.PureDP(epsilon), rng=rng).rejected
+                for _ in range(repeats)
+            ]
+            shares.append(float(np.mean(answers)))
+        rank = plain_rank(ball, [first, second], rng)
+        told = f"{label}: n = {len(first)}, {len(second)}; without noise p = {rank:.3f}"
+        print(told, [f"{share:.2f}" for share in shares], flush=True)
+        axes.semilogx(epsilons, shares, marker="o", label=told)
+    axes.axhline(0.05, color="0.6", linestyle=":", label="level 0.05")
+    axes.set(xlabel="ε", ylabel="share of tests that find a difference", ylim=(-0.02, 1.02))
+    axes.set_xticks(epsilons, [f"{epsilon:g}" for epsilon in epsilons])
+    axes.minorticks_off()
+    axes.legend(fontsize="x-small")
+    figure.savefig(path, dpi=150)
 
 
 if __name__ == "__main__":

@@ -203,6 +203,44 @@ def long_files() -> list[str]:
     return [str(path.relative_to(HOME)) for path in modules() if lines_of(path).total > LONGEST]
 
 
+def is_private(name: str) -> bool:
+    """Whether a name begins with one underscore."""
+    return name.startswith("_") and not name.startswith("__")
+
+
+@cache
+def private_names() -> frozenset[str]:
+    """Every private name of a function, a class, a constant or a field that the package defines."""
+    found = set()
+    for path in modules():
+        for node in ast.walk(tree_of(path)):
+            if isinstance(node, ast.FunctionDef | ast.ClassDef):
+                found.add(node.name)
+            elif isinstance(node, ast.Name | ast.Attribute) and isinstance(node.ctx, ast.Store):
+                found.add(node.id if isinstance(node, ast.Name) else node.attr)
+    return frozenset(filter(is_private, found))
+
+
+def private_names_in(path: Path) -> set[str]:
+    """Those that a test takes from the package: imported, asked of an object that is not its own, or replaced."""
+    found = set()
+    for node in ast.walk(tree_of(path)):
+        if isinstance(node, ast.ImportFrom) and (node.module or "").startswith("dpmanifolds"):
+            found |= {alias.name for alias in node.names}
+        elif isinstance(node, ast.Attribute):
+            own = isinstance(node.value, ast.Name) and node.value.id in ("self", "cls")
+            found |= set() if own else {node.attr}
+        elif isinstance(node, ast.Call) and isinstance(node.func, ast.Attribute) and node.func.attr == "setattr":
+            found |= {str(given.value) for given in node.args if isinstance(given, ast.Constant)}
+    return found & private_names()
+
+
+def tests_of_private_names() -> list[str]:
+    """Test files that use private names of the package."""
+    here = Path(__file__).parent
+    return [str(path.relative_to(here)) for path in sorted(here.rglob("*.py")) if private_names_in(path)]
+
+
 def print_lines(rooms: dict[str, Lines]) -> None:
     """A row for every room, the largest first, and one for all."""
     names = [field.name for field in fields(Lines)]
@@ -226,6 +264,7 @@ def main() -> None:
     print(f"files of a new manifold: {len(files_of_a_new_manifold())}")
     print(f"rooms that import both records and noise: {sorted(rooms_that_import('records', 'noise'))}")
     print(f"files past {LONGEST} lines: {', '.join(long_files()) or 'none'}")
+    print(f"test files that use private names: {len(tests_of_private_names())}")
     print(f"default releases load the wing of idealized laws: {'intrinsic' in rooms_of_default_releases()}")
     print_lines(rooms)
 

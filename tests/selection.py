@@ -20,7 +20,7 @@ import pytest
 
 from dpmanifolds import Manifold
 
-LIBRARIES = ("torch", "jax", "dask", "pymanopt", "pyarrow", "zarr", "mne", "mpyc", "flwr")
+LIBRARIES = ("torch", "jax", "dask", "pymanopt", "pyarrow", "zarr", "mne", "mpyc", "flwr", "nvflare")
 
 
 def family_of(value: Any) -> tuple[str, ...] | None:

@@ -64,6 +64,8 @@ def test_every_public_release_has_rows_for_pure_and_gaussian_promises():
         "private_variance",
         "private_discriminant",
         "private_covariance",
+        "private_mean_and_spread",
+        "private_difference",
         "private_geodesic_regression",
         "PrivateKMeans",
         "PrivateLogisticRegression",
@@ -71,7 +73,7 @@ def test_every_public_release_has_rows_for_pure_and_gaussian_promises():
     for name in functions | {"private_covariance", "private_geodesic_regression", "PrivateKMeans"}:
         kinds = {type(row.budget).__name__ for row in table.DOORS if row.function.startswith(name)}
         # several numbers at once under a pure ε are beyond what attacks can show
-        many = ("private_covariance,", "private_geodesic_regression,", "PrivateKMeans,")
+        many = ("private_covariance,", "private_geodesic_regression,", "PrivateKMeans,", "private_difference,")
         several = name.startswith(many) and "PureDP" not in kinds
         assert kinds == ({"GaussianDP"} if several else {"PureDP", "GaussianDP"})
     assert len({row.label for row in table.DOORS}) == len(table.DOORS)

@@ -117,6 +117,12 @@ def test_a_round_cannot_be_made_that_spends_more_than_it_claims():
         replace(asked, transport="plain")
 
 
+def test_where_class_counts_are_told_no_round_promises_for_a_change_of_class():
+    with pytest.raises(RoundRefusedError, match="within class"):
+        replace(first_round("classes"), unit="record")
+    assert first_round("secret classes").unit == "record"
+
+
 def integers(rule, points):
     return np.asarray(rule(rule.form(points))[0], dtype=object)
 
@@ -167,7 +173,11 @@ def test_squares_travel_alone():
         asked for asked in _rounds(STUDIES["covariance"]) if write_rule(asked.parts[0].rule)["kind"] == "squares"
     )
     with pytest.raises(RoundRefusedError, match="round of their own"):
-        replace(squares, parts=(Part(squares.parts[0].rule, "a"), Part(squares.parts[0].rule, "b")))
+        replace(
+            squares,
+            unit="record within class",
+            parts=(Part(squares.parts[0].rule, "a"), Part(squares.parts[0].rule, "b")),
+        )
 
 
 def _rounds(wanted):

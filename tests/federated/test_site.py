@@ -2,6 +2,10 @@
 
 from __future__ import annotations
 
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import suppress
+from threading import Barrier
+
 import numpy as np
 import pytest
 
@@ -13,6 +17,7 @@ from dpmanifolds import (
     Coordinator,
     GaussianDP,
     Ledger,
+    LedgerError,
     PureDP,
     Round,
     RoundRefusedError,
@@ -262,3 +267,20 @@ def test_answers_come_back_from_json_and_others_are_refused():
 
 def test_names_of_sites_are_those_of_the_study():
     assert {site.name for site in split_sites(records(FLAT))} == set(NAMES)
+
+
+def test_of_two_who_answer_a_round_at_once_one_draws(ledger):
+    """Two objects with one ledger, as two processes would be: whoever pays second is refused, and draws nothing."""
+    asked = asked_of(transport="plain")
+    sites = [Site("north", records(FLAT, 20), ledger=ledger, dataset="patients") for _ in range(4)]
+    barrier, made = Barrier(len(sites)), []
+
+    def run(site):
+        barrier.wait()
+        with suppress(RoundRefusedError, LedgerError, BudgetExceededError):
+            made.append(site.answer(asked))
+
+    with ThreadPoolExecutor(len(sites)) as pool:
+        list(pool.map(run, sites))
+    assert len(made) == 1
+    assert len(ledger.entries()) == 2

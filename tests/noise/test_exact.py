@@ -15,8 +15,7 @@ from scipy import stats
 
 from dpmanifolds.errors import ArgumentError
 from dpmanifolds.noise import RoundedGaussian, RoundedLaplace
-from dpmanifolds.noise.exact import NormalPair, draw_rounded
-from dpmanifolds.noise.exact_arithmetic import BitStream, minus_log
+from dpmanifolds.noise.exact import BitStream, NormalPair, draw_rounded, minus_log
 from tests.noise.exact_laws import CERTAIN, FALSE_ALARM, fit, gaussian_cells, grid, laplace_marginal, laplace_plane
 
 COUNT = 6_000

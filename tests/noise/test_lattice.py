@@ -12,7 +12,7 @@ from scipy import stats
 
 from dpmanifolds.errors import ArgumentError
 from dpmanifolds.noise import LatticeGaussian, LatticeLaplace
-from dpmanifolds.noise.exact_arithmetic import BitStream
+from dpmanifolds.noise.exact import BitStream
 from dpmanifolds.noise.lattice import bernoulli_exp
 from dpmanifolds.privacy import ApproxDP, Guarantee, affordable_rho, gaussian_sigma, largest_affordable
 from tests.noise.exact_laws import CERTAIN, FALSE_ALARM, discrete_cells, fit

@@ -10,8 +10,7 @@ import pytest
 from scipy import stats
 
 from dpmanifolds import ArgumentError
-from dpmanifolds.noise.exact import draw_rounded
-from dpmanifolds.noise.exact_arithmetic import BitStream
+from dpmanifolds.noise.exact import BitStream, draw_rounded
 from dpmanifolds.noise.generators import as_generator
 from dpmanifolds.noise.symmetric import SymmetricGaussian, SymmetricLaplace
 

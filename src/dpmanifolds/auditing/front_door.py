@@ -48,7 +48,7 @@ from dpmanifolds.auditing.report import AuditReport
 from dpmanifolds.errors import ArgumentError, DPManifoldsError, NoiseExceedsDomainWarning, NotAvailableError
 from dpmanifolds.noise import LatticeGaussian, LatticeLaplace, RoundedGaussian, RoundedLaplace, as_generator
 from dpmanifolds.noise.symmetric import SymmetricGaussian, SymmetricLaplace, WishartDifference
-from dpmanifolds.releases import ClassMeans, GeodesicRegression, Release, statistic, variance
+from dpmanifolds.releases import ClassMeans, Difference, GeodesicRegression, Release, statistic, variance
 from dpmanifolds.releases.clusters import Clusters
 from dpmanifolds.releases.discriminant import Discriminant
 
@@ -150,7 +150,7 @@ def overheard_noise(factor: float = 1.0, forced: Sequence[Said] | None = None) -
             law.release = draw  # type: ignore[method-assign]
 
 
-Made: TypeAlias = Release | ClassMeans | Discriminant | GeodesicRegression | Clusters
+Made: TypeAlias = Release | ClassMeans | Discriminant | GeodesicRegression | Clusters | Difference
 Door: TypeAlias = Callable[[Any, Any], Made]
 """A release of records, with a source of noise."""
 _Runs: TypeAlias = tuple[list[list[Said]], list[list[Said]]]
@@ -329,6 +329,8 @@ def _outcome(
 def _text(made: Made) -> str:
     if isinstance(made, Release | GeodesicRegression):
         return made.to_json().replace('"reproducible": true', '"reproducible": false')
+    if isinstance(made, Difference):
+        return repr((made.guarantee, [_text(each) for each in made.releases]))
     beside = made.counts.tolist() if isinstance(made, Clusters) else made.classes
     return repr((beside, made.guarantee, [_text(each) for each in made.releases]))
 

@@ -10,8 +10,6 @@ import typer
 from dpmanifolds.cli._app import app
 from dpmanifolds.cli.options import NO_ACCOUNT, USUAL, Accounting, Budgeting, Place, Records, Saving, takes
 
-__all__ = ["regress"]
-
 _PANEL = "Covariates"
 
 

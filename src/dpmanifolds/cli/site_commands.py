@@ -13,8 +13,6 @@ from dpmanifolds.cli.options import NO_ACCOUNT, Accounting, Budgeting, Place, Re
 if TYPE_CHECKING:
     from dpmanifolds.federated import Coordinator
 
-__all__ = ["answer", "combine", "open_study", "reconcile"]
-
 commands = typer.Typer(
     no_args_is_help=True,
     rich_markup_mode="rich",

@@ -23,8 +23,6 @@ from dpmanifolds.estimators._base import PrivateTransformer
 from dpmanifolds.privacy import Budget
 from dpmanifolds.releases.clusters import Clusters, private_kmeans
 
-__all__ = ["PrivateKMeans"]
-
 
 class PrivateKMeans(PrivateTransformer):
     """Centres of `n_clusters` clusters of records in a public ball, and noisy numbers of records in them.

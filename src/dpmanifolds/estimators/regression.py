@@ -27,8 +27,6 @@ from dpmanifolds.privacy import Budget
 from dpmanifolds.releases import GeodesicRegression, private_geodesic_regression
 from dpmanifolds.statistics import frechet_mean
 
-__all__ = ["PrivateGeodesicRegression"]
-
 
 class PrivateGeodesicRegression(PrivateEstimator):
     """y ≈ exp_p(Σ v_j·x_j) for points y of a manifold: `private_geodesic_regression`.

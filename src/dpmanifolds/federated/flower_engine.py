@@ -24,8 +24,6 @@ from dpmanifolds.federated.site import Answer, Site
 from dpmanifolds.federated.study import Study
 from dpmanifolds.releases import ClassMeans, Release
 
-__all__ = ["client_app", "server_app"]
-
 _SECONDS = 600.0
 _EVERY = 0.2
 

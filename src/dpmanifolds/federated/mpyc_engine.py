@@ -33,8 +33,6 @@ from dpmanifolds.federated.engines import SummedAnswers
 from dpmanifolds.federated.round import Round
 from dpmanifolds.federated.site import Answer, Site
 
-__all__ = ["MPYC_MODULUS", "read_sum", "sum_answers", "sum_by_mpyc", "write_sum"]
-
 MPYC_MODULUS = 2**89 - 1
 """A prime: the order of the field in which answers are added."""
 _SECONDS = 120.0

@@ -10,8 +10,6 @@ from dpmanifolds.ledger import Ledger
 from dpmanifolds.releases import ClassMeans, Release
 from dpmanifolds.releases.sites import SitesPart
 
-__all__ = ["Reconciliation", "reconcile"]
-
 
 @dataclass(frozen=True)
 class Reconciliation:

@@ -32,6 +32,7 @@ from dpmanifolds.sums.shares import NoiseShares
 
 TRANSPORTS = ("secure-sum", "plain")
 """How answers travel: so that the coordinator sees their sum alone, or so that he sees each of them."""
+WITHIN_CLASS = " within class"
 _SCHEMA = 1
 _FEWEST_BITS, _MOST_BITS = 32, 256
 _TAG_BITS = 31
@@ -117,6 +118,9 @@ class Round:
         labels = [part.label for part in self.parts]
         if not self.parts or len(set(labels)) < len(labels) or (None in labels and len(labels) > 1):
             raise RoundRefusedError("the parts of a round must be of different classes.")
+        if None not in labels and not self.secret_labels and not self.unit.endswith(WITHIN_CLASS):
+            # class counts are told: a record that changes its class is not protected, and no promise may say so
+            raise RoundRefusedError(f"where classes are public the unit must end in {WITHIN_CLASS!r}.")
         if any(part.body.halved for part in self.parts) and (len(labels) > 1 or self.weight):
             raise RoundRefusedError("squares are summed in a round of their own, and count by a constant coordinate.")
 

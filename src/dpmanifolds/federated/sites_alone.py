@@ -29,8 +29,6 @@ from dpmanifolds.statistics import frechet_mean
 from dpmanifolds.sums import point_at
 from dpmanifolds.sums.estimate import shrink_lengths
 
-__all__ = ["combine"]
-
 _THEOREM = "post-processing of releases of other records each: a record is in one of them"
 
 

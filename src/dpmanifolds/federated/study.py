@@ -29,7 +29,7 @@ from typing import Any
 from dpmanifolds._validate import choice, positive_integer, shown
 from dpmanifolds.domains import Ball, Domain
 from dpmanifolds.errors import ArgumentError, DPManifoldsError, ScaleOutOfRangeError
-from dpmanifolds.federated.round import TRANSPORTS, Part, Round
+from dpmanifolds.federated.round import TRANSPORTS, WITHIN_CLASS, Part, Round
 from dpmanifolds.federated.script import AskNextError, Heard, Script, SiteRequest, share_covariance
 from dpmanifolds.privacy import Budget, GaussianDP, affordable_mu
 from dpmanifolds.privacy.budget import checked_budget
@@ -158,7 +158,7 @@ class Study:
     @cached_property
     def _request(self) -> SiteRequest:
         """As one place would ask: planned for the noise that will be there."""
-        unit = f"{self.unit} within class" if self.classes and not self.secret_labels else self.unit
+        unit = self.unit + WITHIN_CLASS if self.classes and not self.secret_labels else self.unit
         request = SiteRequest(
             domain=self.domain,
             budget=GaussianDP(affordable_mu(self.budget) * _HAIR / self.excess),

@@ -24,8 +24,6 @@ from dpmanifolds.errors import ArgumentError
 from dpmanifolds.privacy import Budget
 from dpmanifolds.sums import calibrate, mean_facts
 
-__all__ = ["SitesPlan", "plan_sites"]
-
 
 @dataclass(frozen=True)
 class SitesPlan:

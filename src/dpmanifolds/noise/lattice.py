@@ -30,8 +30,7 @@ import numpy as np
 
 from dpmanifolds._validate import positive_integer
 from dpmanifolds.errors import ArgumentError
-from dpmanifolds.noise.exact import exact_sigma, saturated_sum, whole_steps
-from dpmanifolds.noise.exact_arithmetic import BitStream
+from dpmanifolds.noise.exact import BitStream, exact_sigma, saturated_sum, whole_steps
 from dpmanifolds.noise.generators import as_generator
 
 _LARGEST_scale = 2.0**52

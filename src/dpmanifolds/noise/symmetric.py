@@ -41,8 +41,7 @@ import numpy as np
 
 from dpmanifolds._validate import positive_integer
 from dpmanifolds.errors import ArgumentError
-from dpmanifolds.noise.exact import NormalPair, Scale, draw_rounded, exact_sigma, ratio_up, rational
-from dpmanifolds.noise.exact_arithmetic import BitStream
+from dpmanifolds.noise.exact import BitStream, NormalPair, Scale, draw_rounded, exact_sigma, ratio_up, rational
 from dpmanifolds.noise.generators import as_generator
 
 _START = 96

@@ -33,8 +33,6 @@ from dpmanifolds.sums.total import check_rules
 from dpmanifolds.sums.walk import Walk
 from dpmanifolds.sums.wrapped import WrappedGaussianMechanism, WrappedMechanism
 
-__all__ = ["Clusters", "private_kmeans", "spread_centers"]
-
 _CANDIDATES = 4096
 _MOST_ROUNDS, _FEWEST_ROUNDS = 6, 2
 # the error of a centre after one round, over the radius, up to which one round more is taken

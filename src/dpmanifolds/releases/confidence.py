@@ -22,7 +22,9 @@ from dpmanifolds._validate import numeric_array, positive_number
 from dpmanifolds.domains import Ball
 from dpmanifolds.errors import ArgumentError, NotAvailableError
 from dpmanifolds.manifolds import Euclidean
+from dpmanifolds.releases.population import mean_part, region_law
 from dpmanifolds.releases.release import Release
+from dpmanifolds.releases.spread import assumption_of, estimate_mean, read_spread
 from dpmanifolds.sums import Facts, SumShape, error_metric, error_quantile
 from dpmanifolds.sums.steps import is_flat
 
@@ -49,6 +51,12 @@ class ConfidenceRegion:
     """"coordinates", "distance", or "number" for a released number."""
     level: float
     about: str
+    middle: np.ndarray | None = None
+    """Of an ellipsoid, in tangent coordinates at the viewpoint; None: a ball around what was released."""
+    shape: np.ndarray | None = None
+    """The matrix E of the ellipsoid {c : (c − middle)ᵀE⁻¹(c − middle) ≤ 1}; `radius` is its longest semi-axis."""
+    assumption: str = ""
+    """What has to be true of the records, and how large n has to be, for the region to hold."""
 
     def contains(self, points: Any) -> np.ndarray:
         """Whether each point (..., *point_shape), or number, lies in the region."""
@@ -60,6 +68,9 @@ class ConfidenceRegion:
         if self.metric == "distance":
             return np.asarray(manifold.dist(self.release.value, given) <= self.radius)
         center = self.release.viewpoint
+        if self.shape is not None:
+            gaps = manifold.log_coordinates(center, given) - self.middle
+            return np.asarray(np.sum(gaps * np.linalg.solve(self.shape, gaps[..., None])[..., 0], axis=-1) <= 1)
         drawn = self.release.coordinates
         if drawn is None:
             drawn = manifold.log_coordinates(center, self.release.value)
@@ -67,7 +78,11 @@ class ConfidenceRegion:
         return np.asarray(np.linalg.norm(gap, axis=-1) <= self.radius)
 
     def __str__(self) -> str:
-        return f"{self.level:.0%} region for {self.about}: within {self.radius:.4g} ({self.metric}) of the release"
+        where = f"within {self.radius:.4g} ({self.metric}) of the release"
+        if self.shape is not None:
+            axes = np.sqrt(np.linalg.eigvalsh(self.shape))
+            where = f"an ellipsoid of semi-axes {axes[0]:.4g} to {axes[-1]:.4g} around the release"
+        return f"{self.level:.0%} region for {self.about}: {where}"
 
 
 def confidence_region(release: Release, level: float = 0.9) -> ConfidenceRegion:
@@ -98,23 +113,41 @@ def confidence_region(release: Release, level: float = 0.9) -> ConfidenceRegion:
     return ConfidenceRegion(release, radius, metric, level, _about(release))
 
 
-def population_region(release: Release, spread: float, level: float = 0.9) -> ConfidenceRegion:
+def population_region(release: Release, spread: float | None = None, level: float = 0.9) -> ConfidenceRegion:
     """Where the population's Fréchet mean m lies, if the records are independent draws of one law in the domain.
 
-    The stated model: E ρ(m, X)² ≤ spread², with a public `spread` (or the root of a `private_variance`, whose own
-    error is then not covered). With v_i = log_m(x_i), ρ(x̄, m) ≤ ‖(1/n)Σv_i‖/λ where the objective's Hessian is at
-    least λ: 1 where the curvature is at most 0, s·cot(s) at s = 2√κr otherwise. The average is bounded by Chebyshev,
-    or by the Bernstein inequality for bounded vectors, ‖v_i‖ ≤ 2r (Pinelis and Sakhanenko 1985), whichever is less.
-    Half of the error probability goes to the noise, half to the sampling.
+    Of a `private_mean_and_spread` without a stated model, by the delta method (docs/proofs/regions.md): an ellipsoid
+    {c : (c − H⁻¹m̂)ᵀW(c − H⁻¹m̂) ≤ t} in tangent coordinates, from the released covariance, the curvature, the known law
+    of the noise on both, and n. It holds asymptotically; `assumption` says what has to be true. Where the trace alone
+    was released, the region is a ball that holds whatever the directions are in which records spread.
+
+    Of a `private_mean` with a public `spread`: the stated model E ρ(m, X)² ≤ spread², and a bound that holds for every
+    n. With v_i = log_m(x_i), ρ(x̄, m) ≤ ‖(1/n)Σv_i‖/λ where the objective's Hessian is at least λ: 1 where the curvature
+    is at most 0, s·cot(s) at s = 2√κr otherwise. The average is bounded by Chebyshev, or by the Bernstein inequality
+    for bounded vectors, ‖v_i‖ ≤ 2r (Pinelis and Sakhanenko 1985), whichever is less. Half of the error probability goes
+    to the noise, half to the sampling.
 
     >>> import numpy as np
     >>> import dpmanifolds as dpm
     >>> ball = dpm.Ball(dpm.Euclidean(2), [0.0, 0.0], radius=5.0)
-    >>> release = dpm.private_mean(np.random.default_rng(0).normal(size=(2000, 2)), ball, dpm.PureDP(1.0), rng=0)
+    >>> X = np.random.default_rng(0).normal(size=(2000, 2))
+    >>> release = dpm.private_mean(X, ball, dpm.PureDP(1.0), rng=0)
     >>> population_region(release, spread=1.5).radius < 0.2
     True
+    >>> both = dpm.private_mean_and_spread(X, ball, dpm.GaussianDP(1.0), rng=0)
+    >>> region = population_region(both, level=0.95)
+    >>> region.about, 0.05 < region.radius < 0.06
+    ('the population mean', True)
     """
     level = _checked_level(level)
+    if isinstance(release, Release) and release.spread is not None:
+        if spread is not None:
+            raise ArgumentError("spread= is for a private_mean; this release holds a spread of its own. Leave it out.")
+        return _delta_region(release, level)
+    if spread is None:
+        raise NotAvailableError(
+            "no spread is known: pass private_mean_and_spread(points, domain, budget), or a public spread=."
+        )
     spread = positive_number("spread", spread)
     _needs_one_draw(release)
     if release.public is not None:
@@ -137,7 +170,34 @@ def population_region(release: Release, spread: float, level: float = 0.9) -> Co
     stretch = angle / math.sin(angle) if angle > 1e-8 and noise.metric == "coordinates" else 1.0
     sampling = _average_at_most(release.n, spread, domain.diameter, miss) / convexity
     about = f"the population mean, for independent records with a spread of at most {spread:.4g}"
-    return ConfidenceRegion(release, noise.radius + sampling * stretch, noise.metric, level, about)
+    assumption = (
+        "The records are independent draws of one law in the domain, whose spread around its mean is at most "
+        f"{spread:.4g}. For every n."
+    )
+    return ConfidenceRegion(
+        release, noise.radius + sampling * stretch, noise.metric, level, about, assumption=assumption
+    )
+
+
+def _delta_region(release: Release, level: float) -> ConfidenceRegion:
+    """The ellipsoid of a mean and spread."""
+    assert release.spread is not None
+    assert release.n is not None
+    middle, inverse = estimate_mean(release)
+    _, noisy = read_spread(release)
+    law = region_law([mean_part(noisy, n=release.n, noise=release.spread, derivative=inverse)])
+    shape = law.threshold(level) * np.linalg.inv(law.weight)
+    radius = math.sqrt(float(np.linalg.eigvalsh(shape)[-1]))
+    return ConfidenceRegion(
+        release,
+        radius,
+        "coordinates",
+        level,
+        "the population mean",
+        middle,
+        (shape + shape.T) / 2,
+        assumption_of(release),
+    )
 
 
 def _average_at_most(n: int, spread: float, largest: float, miss: float) -> float:
@@ -174,6 +234,8 @@ def _about(release: Release) -> str:
 def _needs_one_draw(release: Any) -> None:
     if not isinstance(release, Release):
         raise ArgumentError(f"release must be a Release; got {type(release).__name__}.")
+    if release.spread is not None:
+        raise NotAvailableError("of a mean and spread the region of the population is known: population_region.")
     if release.expected_error is None or release.statistic in ("counts", "squares", "extrinsic mean"):
         raise NotAvailableError(f"no region is known for this kind of release: {release.statistic}.")
 

@@ -17,8 +17,6 @@ from dpmanifolds.sums.steps import is_wide
 from dpmanifolds.sums.total import ExactSum, RecordSums, check_rules
 from dpmanifolds.sums.wrapped import WrappedMechanism
 
-__all__ = ["find_extrinsic_mean", "release_extrinsic_mean", "release_stand_in"]
-
 # about what a paid radius leaves of the error of tangent steps, for records that fill the ball as usual
 _PAID = 0.85
 

@@ -31,8 +31,6 @@ from dpmanifolds.privacy import Budget, Guarantee
 from dpmanifolds.releases.release import Release
 from dpmanifolds.releases.written import domain_from_json, domain_to_json, point_from_json, point_to_json
 
-__all__ = ["GeodesicRegression", "SlopeRegion"]
-
 _SCHEMA = 1
 _NODES = (np.arange(200) + 0.5) / 200
 

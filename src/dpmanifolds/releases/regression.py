@@ -34,8 +34,6 @@ from dpmanifolds.sums.total import RecordSums, check_rules, read_records
 from dpmanifolds.sums.walk import Walk
 from dpmanifolds.sums.wrapped import WrappedGaussianMechanism, WrappedMechanism
 
-__all__ = ["private_geodesic_regression"]
-
 _CUTS = ([1.0], [0.2, 0.8], [0.35, 0.65])
 # of records that a ball chosen in good faith holds, over its radius, and of covariates that fill their bounds evenly
 _SPREAD, _VARIANCE = 0.3, 1 / 3
@@ -43,6 +41,8 @@ _KEPT = 0.98
 _LEAST_VARIANCE = 1e-3
 _SURE = 1.5
 _SMALL = 1e-4
+# what variances to first order leave out, as benchmarks/regression.py finds it
+_MARGIN = 1.02
 
 
 def private_geodesic_regression(
@@ -276,9 +276,20 @@ def _update(walk: Walk, view: RegressionView, state: _State, seen: Moments, nois
     share = state.variances / (state.variances + fresh) if math.isfinite(state.variances[0]) else np.ones_like(fresh)
     old = np.where(np.isfinite(state.variances), state.variances, 0.0)
     left = seen.square - float(mean @ mean) - float(np.sum(slopes * (seen.products[1:] - middle[:, None] * mean)))
+    left = max(left, 0.0) if view.slopes is None else _uncut(left, view.radius, view.space.dim)
     point, moved = _moved(walk, view, state, share[0] * base, share[1:, None] * slopes)
     variances = np.where(np.isfinite(state.variances), (1 - share) * old, fresh)
-    return _State(point, moved, variances, gains, middle, max(left, 0.0), noise.square, known)
+    return _State(point, moved, variances, gains, middle, left, noise.square, known)
+
+
+def _uncut(square: float, radius: float, dim: int) -> float:
+    """The mean squared length of residuals from that of residuals shortened to a radius, if they are Gaussian."""
+    found = square = min(max(square, 0.0), radius * radius)
+    for _ in range(10):
+        most = radius * radius * dim / max(found, 1e-12 * radius * radius)
+        kept = float(stats.chi2.cdf(most, dim + 2)) + most / dim * float(stats.chi2.sf(most, dim))
+        found = min(square / kept, radius * radius)
+    return found
 
 
 def _inverse(moments: np.ndarray, variances: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
@@ -352,7 +363,7 @@ def _finish(
     half = np.diff(bounds, axis=1) / 2
     spread = first.square - float(first.products[0] @ first.products[0])
     explained = 1 - state.residual / spread if spread > 0 else 0.0
-    sampling = np.diag(state.gains) * state.residual / dim / max(n - len(bounds) - 1, 1)
+    sampling = _MARGIN * np.diag(state.gains) * state.residual / dim / max(n - len(bounds) - 1, 1)
     gaussian = isinstance(law, WrappedGaussianMechanism) or law.is_coordinatewise
     return GeodesicRegression(
         base=base,

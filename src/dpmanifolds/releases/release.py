@@ -26,6 +26,7 @@ from dpmanifolds.domains import Ball, Domain, Ellipsoid
 from dpmanifolds.errors import ArgumentError, DPManifoldsError, NoiseExceedsDomainWarning
 from dpmanifolds.manifolds import Manifold
 from dpmanifolds.privacy import Budget, Guarantee, Sensitivity
+from dpmanifolds.releases.population import SpreadNoise
 from dpmanifolds.releases.sites import SitesPart
 from dpmanifolds.releases.written import domain_from_json, domain_to_json, point_from_json, point_to_json
 from dpmanifolds.sums import Draw, ExpectedError, Mechanism
@@ -107,6 +108,8 @@ class Release:
     """Steps, batches and noise, where the value was descended to; `domain` is then where iterates were kept."""
     public: PublicPart | None = None
     """What a public sample contributed, where there was one."""
+    spread: SpreadNoise | None = None
+    """What noise is on a spread that was released with the mean, where one was: behind it in `coordinates`."""
     sites: SitesPart | None = None
     """Who took part, where the records were those of several sites."""
     version: str = field(default_factory=_this_version)
@@ -240,6 +243,7 @@ class Release:
             "stages": [stage._as_dict() for stage in self.stages],
             "descent": None if self.descent is None else asdict(self.descent),
             "public": None if self.public is None else asdict(self.public),
+            "spread": None if self.spread is None else asdict(self.spread),
             "sites": None if self.sites is None else self.sites.to_dict(),
         }
 
@@ -295,6 +299,7 @@ class Release:
             stages=tuple(cls._from_dict(stage) for stage in data["stages"]),
             descent=None if data.get("descent") is None else DescentDetails(**data["descent"]),
             public=None if data.get("public") is None else PublicPart(**data["public"]),
+            spread=None if data.get("spread") is None else SpreadNoise(**data["spread"]),
             sites=None if data.get("sites") is None else SitesPart.from_dict(data["sites"]),
         )
 

@@ -1,5 +1,6 @@
 """Records become integers, integers are summed exactly, noise is added once: mechanisms, each with its promise."""
 
+from dpmanifolds.privacy.guarantee import ADJACENCIES
 from dpmanifolds.sums.choose import (
     DIRECT,
     MECHANISMS,
@@ -15,7 +16,6 @@ from dpmanifolds.sums.choose import (
 )
 from dpmanifolds.sums.frames import horizon, point_at
 from dpmanifolds.sums.mechanism import (
-    ADJACENCIES,
     Draw,
     ExpectedError,
     Facts,

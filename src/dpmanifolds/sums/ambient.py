@@ -45,8 +45,6 @@ from dpmanifolds.sums.projectors import (
 )
 from dpmanifolds.sums.wrapped import WrappedGaussianMechanism, WrappedMechanism
 
-__all__ = ["AmbientBody", "AmbientContribution", "body_of"]
-
 _SIMULATED = 4_000_000
 _FEWEST_DRAWS, _MOST_DRAWS = 50, 2000
 

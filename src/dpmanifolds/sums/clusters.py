@@ -24,8 +24,6 @@ from dpmanifolds._points import like_parts
 from dpmanifolds.noise import as_generator
 from dpmanifolds.sums.contribution import AtPoint, ball_integers, length_fits
 
-__all__ = ["ClusterContribution", "even_ball", "fixed_directions"]
-
 
 @dataclass(frozen=True, eq=False)
 class ClusterContribution(AtPoint):

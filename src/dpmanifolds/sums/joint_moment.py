@@ -30,9 +30,10 @@ from dpmanifolds._arrays import Array, like, namespace, norm
 from dpmanifolds._points import in_double
 from dpmanifolds._validate import real_numbers, record_numbers
 from dpmanifolds.errors import ArgumentError
+from dpmanifolds.sums.contribution import AtPoint
 from dpmanifolds.sums.outer import OuterContribution
 
-__all__ = ["JointContribution", "JointMoment"]
+__all__ = ["JointContribution", "JointMoment", "JointSquares", "TangentJointContribution"]
 
 
 class JointMoment(NamedTuple):
@@ -47,17 +48,13 @@ class JointMoment(NamedTuple):
 
 
 @dataclass(frozen=True, eq=False)
-class JointContribution(OuterContribution):
-    """ỹỹᵀ for y = x − center shortened to the radius r, ỹ = (y, κ), κ = constant·r; without a constant yyᵀ."""
+class JointSquares(OuterContribution):
+    """ỹỹᵀ for a vector y of a record shortened to the radius r, ỹ = (y, κ), κ = constant·r; without a constant yyᵀ."""
 
     dimension: int
     radius: float
     constant: float
     exponent: int
-    center: np.ndarray | None = None
-    """Public, or released before."""
-    substitute: np.ndarray | None = None
-    """A public point that takes the place of vectors that are not finite; None: they are told as malformed."""
 
     @property
     def width(self) -> int:
@@ -73,29 +70,16 @@ class JointContribution(OuterContribution):
         return self.exponent, self.exponent
 
     @property
-    def filler(self) -> Array | None:
-        return np.zeros(self.dimension)
-
-    def form(self, block: Array) -> Array:
-        array = record_numbers("vectors", block, (self.dimension,))
-        if array.ndim != 2 or array.shape[1] != self.dimension:
-            raise ArgumentError(f"records must have shape (n, {self.dimension}); got {tuple(array.shape)}.")
-        return in_double(real_numbers("vectors", array))
-
-    @property
     def reach(self) -> float:
         """What 2^exponent steps are in the units of the records: the longest ỹ, and a hair more for rounding."""
         spare = 2 * ((self.width + 8) * 2.0**-52 + math.sqrt(self.width) * 2.0**-self.exponent)
         return self.radius * math.hypot(1.0, self.constant) / (1 - spare)
 
-    def __call__(self, block: Array) -> tuple[Array, Array, Array]:
-        xp = namespace(block)
+    def _join(self, rows: Array) -> Array:
+        """ỹ over the reach, of vectors (n, dimension): each from its own row; those that are not finite count as 0."""
+        xp = namespace(rows)
         with np.errstate(all="ignore"):
-            broken = ~xp.all(xp.isfinite(block), axis=-1)
-            if self.substitute is not None:
-                block = xp.where(broken[:, None], like(self.substitute, block)[None, :], block)
-                broken = xp.zeros_like(broken)
-            rows = (block if self.center is None else block - like(self.center, block)) / self.radius
+            rows = rows / self.radius
             # what overflows has no direction left, and counts as the centre
             rows = xp.where(xp.all(xp.isfinite(rows), axis=-1)[:, None], rows, xp.zeros_like(rows))
             longest = xp.max(xp.abs(rows), axis=-1)
@@ -105,7 +89,7 @@ class JointContribution(OuterContribution):
         if self.constant:
             last = xp.full_like(rows[:, :1], self.constant * self.radius / self.reach)
             rows = xp.concat([rows, last], axis=1)
-        return rows, rows, xp.astype(broken, xp.int64)
+        return rows
 
     def read(self, total: np.ndarray) -> JointMoment:
         """What a sum of integers (width, width), with noise or without, says in the units of the records."""
@@ -115,3 +99,67 @@ class JointContribution(OuterContribution):
             return JointMoment(squares, np.zeros(self.dimension), math.nan)
         last = scaled[self.dimension] / (self.constant * self.radius)
         return JointMoment(squares, last[: self.dimension], float(last[-1]) / (self.constant * self.radius))
+
+
+@dataclass(frozen=True, eq=False)
+class JointContribution(JointSquares):
+    """Of vectors: y = x − center."""
+
+    center: np.ndarray | None = None
+    """Public, or released before."""
+    substitute: np.ndarray | None = None
+    """A public point that takes the place of vectors that are not finite; None: they are told as malformed."""
+
+    @property
+    def filler(self) -> Array | None:
+        return np.zeros(self.dimension)
+
+    def form(self, block: Array) -> Array:
+        array = record_numbers("vectors", block, (self.dimension,))
+        if array.ndim != 2 or array.shape[1] != self.dimension:
+            raise ArgumentError(f"records must have shape (n, {self.dimension}); got {tuple(array.shape)}.")
+        return in_double(real_numbers("vectors", array))
+
+    def __call__(self, block: Array) -> tuple[Array, Array, Array]:
+        xp = namespace(block)
+        with np.errstate(all="ignore"):
+            broken = ~xp.all(xp.isfinite(block), axis=-1)
+            if self.substitute is not None:
+                block = xp.where(broken[:, None], like(self.substitute, block)[None, :], block)
+                broken = xp.zeros_like(broken)
+            rows = self._join(block if self.center is None else block - like(self.center, block))
+        return rows, rows, xp.astype(broken, xp.int64)
+
+
+@dataclass(frozen=True, eq=False)
+class TangentJointContribution(JointSquares):
+    """Of points: y = log at a public point, less a public offset.
+
+    >>> import numpy as np
+    >>> from dpmanifolds import Euclidean
+    >>> from dpmanifolds.records.source import source_of
+    >>> from dpmanifolds.sums.contribution import TangentContribution
+    >>> from dpmanifolds.sums.outer import sum_outer
+    >>> line = Euclidean(1)
+    >>> rule = TangentJointContribution(1, 5.0, 1.0, 20, TangentContribution(line, np.ones(1)))
+    >>> total = sum_outer(source_of(line, np.array([[3.0], [4.0]])), rule)
+    >>> seen = rule.read(np.array(total.integers, dtype=object).reshape(2, 2))
+    >>> seen.squares.round(3).tolist(), seen.sums.round(3).tolist()
+    ([[13.0]], [5.0])
+    """
+
+    view: AtPoint
+    offset: np.ndarray | None = None
+
+    @property
+    def filler(self) -> Array | None:
+        return self.view.filler
+
+    def form(self, block: Array) -> Array:
+        return self.view.form(block)
+
+    def __call__(self, block: Array) -> tuple[Array, Array, Array]:
+        rows, broken = self.view.seen(block)
+        with np.errstate(all="ignore"):
+            joined = self._join(rows if self.offset is None else rows - like(self.offset, rows))
+        return joined, joined, broken

@@ -21,21 +21,6 @@ from dpmanifolds.privacy.guarantee import ADJACENCIES
 from dpmanifolds.statistics.solver_error import coordinate_rounding
 from dpmanifolds.sums.contribution import finest_exponent
 
-__all__ = [
-    "ADJACENCIES",
-    "FAMILIES",
-    "Draw",
-    "ExpectedError",
-    "Facts",
-    "Mechanism",
-    "SumShape",
-    "mean_facts",
-    "root_up",
-    "simulated_error",
-    "value_facts",
-]
-
-
 FAMILIES: dict[str, type[Mechanism]] = {}
 """Every mechanism by its name: each registers itself."""
 

@@ -30,8 +30,7 @@ from dpmanifolds._points import count_records
 from dpmanifolds._validate import hide_records
 from dpmanifolds.errors import ArgumentError, NotAvailableError
 from dpmanifolds.noise import as_generator
-from dpmanifolds.noise.exact import draw_rounded
-from dpmanifolds.noise.exact_arithmetic import BitStream
+from dpmanifolds.noise.exact import BitStream, draw_rounded
 from dpmanifolds.noise.lattice import discrete_laplace
 from dpmanifolds.privacy import Budget, Guarantee, affordable_epsilon, affordable_mu
 from dpmanifolds.records.persons import Persons

@@ -38,8 +38,6 @@ from dpmanifolds.manifolds import Euclidean, Manifold, Product
 from dpmanifolds.sums.contribution import AtPoint
 from dpmanifolds.sums.mechanism import Facts, mean_facts, root_up
 
-__all__ = ["Moments", "RegressionContribution", "RegressionView", "regression_facts"]
-
 _ACROSS, _ON = 10, 7
 """Weights of products of two numbers and of squares: 7/10 stands for 1/√2, from below."""
 _HAIR = 1 - 2.0**-40

@@ -24,8 +24,7 @@ from scipy import special
 from dpmanifolds._validate import positive_integer
 from dpmanifolds.errors import ArgumentError, ScaleOutOfRangeError
 from dpmanifolds.noise import as_generator
-from dpmanifolds.noise.exact import draw_rounded, exact_sigma, rational
-from dpmanifolds.noise.exact_arithmetic import BitStream
+from dpmanifolds.noise.exact import BitStream, draw_rounded, exact_sigma, rational
 from dpmanifolds.privacy.rounding import root_above, up
 
 LEAST_SIGMA = 0.5

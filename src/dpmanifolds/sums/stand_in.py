@@ -41,8 +41,6 @@ from dpmanifolds.sums.mechanism import ExpectedError
 from dpmanifolds.sums.steps import average_over_places, usual_spread
 from dpmanifolds.sums.wrapped import WrappedMechanism
 
-__all__ = ["StandIn", "find_stand_in"]
-
 # |mean of (ρ − score)u| over ρ − score at the spread of the records: .03 to .37 on 13 data sets, .15 in the middle
 _SKEW = 0.15
 # what a stand-in must gain, and the least second derivative that a bound is told for

@@ -38,21 +38,6 @@ from dpmanifolds.sums.choose import calibrate, choose, offered
 from dpmanifolds.sums.mechanism import ExpectedError, Facts, Mechanism, mean_facts
 from dpmanifolds.sums.wrapped import WrappedMechanism
 
-__all__ = [
-    "MOST_STEPS",
-    "StepPlan",
-    "average_hessian",
-    "average_over_places",
-    "damping",
-    "is_flat",
-    "is_wide",
-    "move_plan",
-    "plan_steps",
-    "safe_share",
-    "usual_spread",
-    "whole_step",
-]
-
 MOST_STEPS = 4
 # the root mean square distance of records to their mean, and where that mean lies, as shares of the radius
 # (of the part of them that counts, where the curvature is negative: clipping to the ball takes the rest off)

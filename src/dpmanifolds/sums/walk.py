@@ -86,7 +86,7 @@ class Walk:
         """
         assert law.exponent is not None
         manifold = self.domain.manifold
-        offset = self._offset(base) if manifold.is_hadamard else None
+        offset = self.offset(base) if manifold.is_hadamard else None
         return TangentContribution(
             manifold,
             base,
@@ -97,7 +97,8 @@ class Walk:
             axes=self.domain.body,
         )
 
-    def _offset(self, base: Array) -> np.ndarray | None:
+    def offset(self, base: Array) -> np.ndarray | None:
+        """log_p(centre): the middle of the ball that records are seen in from p on a Hadamard manifold; None for 0."""
         manifold = self.domain.manifold
         try:
             offset = manifold.log_coordinates(base, self.center)
