@@ -33,7 +33,9 @@ class PrivateMDM(PrivateClassifier):
     With public labels each class spends the whole budget, and neighbours differ in one "record within class";
     `private_labels=True` protects labels too and needs `classes`. Where persons have several records each (`group_by`),
     `classes_per_person` is a public number of classes that one of them may have, often all. `public_sample`, a pair
-    (points, labels) of public records like those of each class, gives noise their shape. Whatever is computed from
+    (points, labels) of public records like those of each class, gives noise their shape and means to fall back on;
+    public subjects who differ as a whole from the private one are no such records (`PrivateTangentClassifier` allows
+    for that). Whatever is computed from
     the fitted means is free, but `predict`, `predict_proba` and `transform` say something about the records they are
     given: they are for new records, or for their owners.
 
