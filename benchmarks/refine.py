@@ -1,6 +1,6 @@
 """What a paid radius costs where the public ball fits, and what it gains where it is too large.
 
-    python benchmarks/refine.py [--quick] [--axes]
+    python benchmarks/refine.py [--quick] [--size D N] [--axes]
 
 Records are Gaussian in R^d with root mean square distance 1 from their mean, which lies half of that from the public
 centre, in balls of radius 1 to 30. For each size the table has the mean error of private_mean(refine="auto") and of
@@ -170,6 +170,9 @@ def main() -> None:
     """Print the table and the limits."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--quick", action="store_true", help="a quarter of the histograms, or releases")
+    parser.add_argument(
+        "--size", nargs=2, type=int, action="append", metavar=("D", "N"), help="this size alone; repeat"
+    )
     parser.add_argument("--axes", action="store_true", help="paid axes beside a paid radius")
     options = parser.parse_args()
     histograms = 50 if options.quick else 200
@@ -183,7 +186,7 @@ def main() -> None:
     missed = []
     for budget in _BUDGETS:
         print(f"\n{budget!r}\n{'d':>4} {'n':>6}  " + "  ".join(f"{column:>18}" for column in columns))
-        for dim, n in (*_SIZES, *_LARGE_SIZES, *_LONG_SIZES):
+        for dim, n in options.size or (*_SIZES, *_LARGE_SIZES, *_LONG_SIZES):
             cells = [measure(dim, n, ratio, budget, histograms) for ratio in (*_RATIOS, _TOO_LARGE)]
             shown = [_shown(cell) for cell in cells]
             print(f"{dim:>4} {n:>6}  " + "  ".join(f"{each:>18}" for each in shown), flush=True)

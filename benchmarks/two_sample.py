@@ -2,6 +2,7 @@
 
     PYTHONPATH=. python benchmarks/two_sample.py level  [--repeats 10000]
     PYTHONPATH=. python benchmarks/two_sample.py power  [--repeats 2000]
+    PYTHONPATH=. python benchmarks/two_sample.py reach  [--repeats 250]
     PYTHONPATH=. python benchmarks/two_sample.py real DATA [--repeats 200]
     PYTHONPATH=. python benchmarks/two_sample.py check
     PYTHONPATH=. python benchmarks/two_sample.py figure  # docs/figures/tests-of-groups.png, of scikit-learn's digits
@@ -51,7 +52,7 @@ EFFECTS = {2: 0.60, 5: 0.68, 20: 0.83, 50: 1.03}
 def main(arguments: list[str] | None = None) -> None:
     """Print one table."""
     parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("table", choices=("level", "power", "real", "check", "figure"))
+    parser.add_argument("table", choices=("level", "power", "reach", "real", "check", "figure"))
     parser.add_argument("data", nargs="?", type=Path, help="the folder of real data, for `real`")
     parser.add_argument("--repeats", type=int)
     parser.add_argument("--largest", type=int, default=500, help="leave larger groups out")
@@ -62,6 +63,8 @@ def main(arguments: list[str] | None = None) -> None:
         print_real(options.data, options.repeats or 200)
     elif options.table == "check":
         print_check(options.repeats or 400)
+    elif options.table == "reach":
+        print_reach(options.repeats or 250)
     elif options.table == "figure":
         draw_figure(Path("docs/figures/tests-of-groups.png"), options.repeats or 200)
     else:
@@ -165,6 +168,20 @@ def print_found(table: str, found: list[dict[str, Any]]) -> None:
             row = f"| {case['label']} | {case['shift']:.2f} | {case['epsilon']:g} | {case['plain']:.2f} | "
             share = f"{case['seen'] / case['clear']:.2f}" if case["clear"] else "none"
             print(row + f"{case['private']:.2f} | {case['clear'] / case['repeats']:.2f}: {share} |")
+
+
+def print_reach(repeats: int) -> None:
+    """At ε = 1 in a tight ball: of the data sets that lie beyond `Decision.reach`, how many are found."""
+    cases, pools = power_cases(repeats)
+    rng, clear, seen = np.random.default_rng(0), 0.0, 0.0
+    shifts = {"R^2": (0.5, 0.7), "R^5": (0.6, 1.1), "R^20": (1.2, 2.0)}
+    for case in cases:
+        low, high = shifts.get(case["pool"], (1.0, 0.0))
+        if case["epsilon"] == 1.0 and "1.2" in case["label"] and low < case["shift"] < high:
+            found = simulate(case, pools, repeats, rng, np)
+            clear, seen = clear + found["clear"], seen + found["seen"]
+            print(f"{case['label']}, {case['shift']:.2f}: {found['seen']:.0f} of {found['clear']:.0f}", flush=True)
+    print(f"all: {seen / clear:.2f}")
 
 
 def print_check(repeats: int) -> None:

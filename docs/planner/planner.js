@@ -183,6 +183,16 @@ const planner = (() => {
     return ways.reduce((a, b) => (b.sum < a.sum ? b : a));
   }
 
+  // What the mean of n records errs by even without privacy, at a public spread (the root mean square distance of records
+  // to their mean), the noise over it, and the number of records at which both are equal; in the words of the plan.
+  function sampling(n, spread, error) {
+    const without = spread / Math.sqrt(n), ratio = error / without;
+    const equal = Math.max(1, Math.ceil(n * ratio ** 2 * (1 - 1e-9)));
+    const words = `Sampling error: with ${n} records at a spread of ${short(spread)}, ${short(without)} even without privacy. ` +
+      `The noise errs as much at n = ${equal}, and less beyond.`;
+    return { without, ratio, equal, words };
+  }
+
   // Four significant digits, in plain notation where that is readable.
   function short(x, digits = 4) {
     if (!Number.isFinite(x)) return "∞";
@@ -192,7 +202,7 @@ const planner = (() => {
     return String(Number(x.toPrecision(digits)));
   }
 
-  return { MECHANISMS, space, facts, rows, pick, budgetFor, shared, short, meanSensitivity, edgeFactor, money };
+  return { MECHANISMS, space, facts, rows, pick, budgetFor, shared, sampling, short, meanSensitivity, edgeFactor, money };
 })();
 
 if (typeof module !== "undefined") module.exports = planner;

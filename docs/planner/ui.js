@@ -6,7 +6,7 @@
   const $ = (id) => document.getElementById(id);
   const state = {
     family: "spd", sizes: { spd: [3] }, metric: "affine-invariant", n: 500, radius: 1.5,
-    kind: "pure", amount: 1, delta: 1e-6, mechanism: "auto", weights: [1],
+    kind: "pure", amount: 1, delta: 1e-6, mechanism: "auto", weights: [1], spread: null,
   };
   const RANGES = { pure: [-2, 1], approx: [-2, 1], gaussian: [-2, 1], zcdp: [-4, 1] };
 
@@ -62,6 +62,12 @@
     number($("n"), true, 1, 1e9, (value) => (state.n = value));
     slider($("n-slider"), (value) => (state.n = Math.round(rounded(value, 2))));
     number($("radius"), false, 1e-9, 1e6, (value) => (state.radius = value));
+    $("spread").addEventListener("input", () => {
+      const value = Number($("spread").value), good = $("spread").value === "" || (value > 0 && value < 1e6);
+      $("spread").setAttribute("aria-invalid", String(!good));
+      state.spread = good && value > 0 ? value : null;
+      update($("spread"));
+    });
     slider($("radius-slider"), (value) => (state.radius = rounded(value)));
     number($("amount"), false, 1e-9, 700, (value) => (state.amount = value));
     slider($("amount-slider"), (value) => (state.amount = rounded(value)));
@@ -193,6 +199,7 @@
     const most = Math.min(place.maxRadius, 10);
     $("radius-slider").max = Math.log10(most * 1.1);
     put("radius", short(state.radius, 6), from);
+    put("spread", state.spread === null ? "" : short(state.spread, 6), from);
     put("radius-slider", Math.log10(state.radius), from);
     $("radius-help").textContent = place.maxRadius === Infinity
       ? `${place.dim} dimensions; any radius has a unique mean here.`
@@ -247,6 +254,10 @@
       $("summary").innerHTML = `With ${inWords(budget())} and ${state.n.toLocaleString("en")} records, the private mean is off by ` +
         `<strong>${short(taken.mean)}</strong> on average, ${short((100 * taken.mean) / state.radius, 3)}\u00a0% of the radius, with ` +
         `${taken.key}.${several}${useless}`;
+      if (state.spread !== null) {
+        const beside = planner.sampling(state.n, state.spread, taken.mean);
+        $("summary").append(` ${short(beside.ratio, 3)} times the sampling error. ${beside.words}`);
+      }
     }
     say($("summary").textContent);
   }
@@ -271,7 +282,7 @@
       return;
     }
     for (const [key, values] of Object.entries(allowed)) if (values.includes(kept?.[key])) state[key] = kept[key];
-    for (const key of ["n", "radius", "amount", "delta"]) if (kept?.[key] > 0 && kept[key] < 1e9) state[key] = Number(kept[key]);
+    for (const key of ["n", "radius", "amount", "delta", "spread"]) if (kept?.[key] > 0 && kept[key] < 1e9) state[key] = Number(kept[key]);
     state.n = Math.max(1, Math.round(state.n));
     if (!(state.delta < 0.5)) state.delta = 1e-6;
     const asked = spaces.FAMILIES[state.family].sizes, given = kept?.sizes?.[state.family];

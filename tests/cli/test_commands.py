@@ -51,6 +51,21 @@ def test_mean_with_a_seed_is_what_python_gives(folder, typed):
     assert load_release("out") == dpm.private_mean(np.load("directions.npy"), ball, dpm.PureDP(1.0), rng=7)
 
 
+def test_a_public_sample_is_what_python_makes_of_it(folder, typed):
+    directions = np.load("directions.npy")
+    np.save("public.npy", directions[:20])
+    np.save("private.npy", directions[20:])
+    ball = dpm.Ball(dpm.Sphere(2), np.array([0.0, 0.0, 1.0]), 0.5)
+    done(typed(f"mean private.npy {SPHERE} --public-sample public.npy --epsilon 1 --yes --seed 7 --out out"))
+    known = {"public_sample": directions[:20], "rng": 7}
+    assert load_release("out") == dpm.private_mean(directions[20:], ball, dpm.PureDP(1.0), **known)
+    told = done(typed(f"plan {SPHERE} --n 40 --epsilon 1 --public-sample public.npy")).stdout
+    assert "public sample" in told
+    refused = typed(f"mean private.npy {SPHERE} --public-sample private.npy --epsilon 1 --yes --out other")
+    assert refused.exit_code == 2
+    assert "PUBLIC" in refused.stderr
+
+
 def test_records_of_a_person_count_as_one(folder, typed):
     done(typed(f"mean directions.npy {SPHERE} --epsilon 1 --yes --group-by persons.txt --out out"))
     assert load_release("out").n == 30

@@ -256,3 +256,14 @@ def test_a_shared_budget_is_cut_as_the_library_cuts_it():
         assert len(told["releases"]) == count
     (uneven,) = ask("planner.money.split({kind: 'gaussian', mu: 1}, [0.36, 0.64])")
     assert [part["mu"] for part in uneven[0]] == pytest.approx([0.6, 0.8])
+
+
+@pytest.mark.parametrize(("n", "spread"), [(500, 0.5), (20, 0.013), (100_000, 2.0)])
+def test_the_sampling_error_is_told_in_the_words_of_the_plan(n, spread):
+    found = dpm.plan(dpm.Ball(dpm.SPD(3), np.eye(3), 1.5), n, dpm.PureDP(1.0), spread=spread)
+    useful = found.usefulness()
+    [told] = ask(f"planner.sampling({n}, {spread!r}, {useful.error!r})")
+    assert told["without"] == pytest.approx(useful.sampling_error)
+    assert told["ratio"] == pytest.approx(useful.over_sampling)
+    assert told["equal"] == useful.equal_from
+    assert told["words"] in found.remarks

@@ -19,9 +19,10 @@ from dpmanifolds import (
     Hyperbolic,
     PureDP,
     Sphere,
+    private_mean,
 )
 from dpmanifolds.data import DescriptorDomain
-from dpmanifolds.errors import ArgumentError, NotAvailableError
+from dpmanifolds.errors import ArgumentError, DPManifoldsError, NotAvailableError
 from dpmanifolds.planning import Plan, plan, split_plan
 from dpmanifolds.sums import MECHANISMS, calibrate, choose, mean_facts
 
@@ -177,3 +178,46 @@ def test_plans_of_spd_agree_with_the_formula() -> None:
     ball = Ball(SPD(3), np.eye(3), 1.5)
     row = plan(ball, 500, PureDP(2.0)).best()
     assert row.error.mean == pytest.approx(6 * (2 * 1.5 / 500) / 2.0, rel=1e-6)
+
+
+def test_a_plan_with_a_public_sample_tells_what_private_mean_would_predict():
+    rng = np.random.default_rng(0)
+    points = rng.standard_normal((440, 4)) * [2.0, 0.5, 0.2, 0.05]
+    ball, budgets = Ball(Euclidean(4), np.zeros(4), 12.0), [GaussianDP(1.0), PureDP(1.0)]
+    found = plan(ball, 400, budgets, public_sample=points[:40])
+    for budget in budgets:
+        row = found.best(budget)
+        release = private_mean(points[40:], ball, budget, public_sample=points[:40], rng=0)
+        assert row.public == release.public
+        assert (row.mechanism, row.numerics, row.sigma) == (release.mechanism, release.numerics, release.sigma)
+        assert row.error == release.expected_error
+        assert min(each.price for each in found.rows if each.budget == budget and each.available) == 1.0
+        alone = plan(ball, 400, budget).best()
+        beside = [each for each in found.rows if each.budget == budget and each.public is None and each.available]
+        assert min(each.error.mean for each in beside) == alone.error.mean
+    assert "where the mean of the sample alone has" in str(found)
+    assert "wrapped-gaussian, public sample (rounded)" in str(found)
+    assert found.to_csv().count("public sample") == 2
+
+
+def test_a_plan_with_a_public_sample_chooses_the_ball_where_private_mean_would():
+    ball, sample = Ball(Euclidean(1), [0.0], 1.0), np.array([[-1.0], [1.0], [0.5]])
+    found = plan(ball, 200_000, GaussianDP(5.0), public_sample=sample)
+    assert found.best().public is None
+    assert found.usefulness().n == 200_000
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        ({"public_sample": np.zeros((2, 3))}, "public_sample"),
+        ({"public_sample": np.eye(3), "kind": "extrinsic"}, "public_sample"),
+        ({"public_sample": np.eye(3), "numerics": "idealized"}, "public_sample"),
+        ({"public_sample": np.eye(3), "mechanisms": "riemannian-laplace"}, "public_sample"),
+        ({"public_sample": np.full((5, 3), np.nan)}, "public_sample"),
+    ],
+    ids=["few", "extrinsic", "idealized", "intrinsic", "nan"],
+)
+def test_a_sample_that_cannot_be_planned_with_is_refused(options, message):
+    with pytest.raises(DPManifoldsError, match=message):
+        plan(BALL, 100, PureDP(1.0), **options)

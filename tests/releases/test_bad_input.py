@@ -7,6 +7,7 @@ import pytest
 
 import dpmanifolds as dpm
 from dpmanifolds import SPD, Ball, Euclidean, PureDP, Sphere
+from dpmanifolds.releases.discriminant import private_discriminant
 from dpmanifolds.sums.wrapped import WrappedLaplaceMechanism
 
 SPACE = SPD(3)
@@ -208,3 +209,26 @@ def test_labels_are_checked():
         dpm.private_class_means(X, labels, BALL, PureDP(1.0), classes=[0])
     with pytest.raises(dpm.ArgumentError, match="must have a record"):
         dpm.private_class_means(X, labels, BALL, PureDP(1.0), classes=[0, 1, 2])
+
+
+@pytest.mark.usefixtures("nothing_is_drawn")
+@pytest.mark.parametrize(
+    "domain",
+    [dpm.WholeSpace(SPACE, np.eye(3)), dpm.Ellipsoid(SPACE, np.eye(3), np.ones(6))],
+    ids=["all of a space", "an ellipsoid"],
+)
+@pytest.mark.parametrize(
+    "entry",
+    [
+        lambda domain: dpm.private_variance(X, domain, PureDP(1.0)),
+        lambda domain: dpm.private_median(X, domain, PureDP(1.0)),
+        lambda domain: dpm.private_mean(X, domain, PureDP(1.0), refine="axes"),
+        lambda domain: dpm.private_mean(X, domain, PureDP(1.0), refine=1),
+        lambda domain: dpm.private_covariance(X.reshape(len(X), -1), domain, PureDP(1.0)),
+        lambda domain: private_discriminant(X, np.arange(len(X)) % 2, domain, PureDP(1.0), classes=(0, 1)),
+    ],
+    ids=["variance", "median", "axes", "refined", "covariance", "discriminant"],
+)
+def test_what_needs_a_ball_says_so(entry, domain):
+    with pytest.raises(dpm.ArgumentError, match="Ball"):
+        entry(domain)

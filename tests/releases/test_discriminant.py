@@ -112,7 +112,7 @@ def test_the_ledger_is_charged_once_and_a_refusal_draws_nothing(tmp_path):
         ({"classes": (0, 1, 2)}, "two labels"),
         ({"shares": (0.5, 0.5)}, "three numbers"),
         ({"points": np.full((4, 3), np.nan)}, "finite"),
-        ({"domain": 3}, "Domain"),
+        ({"domain": 3}, "Ball"),
         ({"budget": 1.0}, "budget"),
     ],
 )

@@ -137,6 +137,20 @@ def test_the_ball_is_taken_where_it_is_expected_to_do_better():
     assert isinstance(release.domain, Ball)
 
 
+def test_a_sample_is_held_against_the_radius_that_would_be_paid_for_without_it():
+    """Five public records, none like another, in a ball far too large: one shot is worse, a paid radius better."""
+    space = Euclidean(3)
+    records = np.random.default_rng(0).standard_normal((20_000, 3))
+    sample, ball = records[:5] * [[1.0], [5.0], [1.0], [0.1], [1.0]], Ball(space, np.zeros(3), 100.0)
+    assert private_mean(records, ball, MU, public_sample=sample, refine=0, rng=0).public is not None
+    alone = private_mean(records, ball, MU, public_sample=sample, rng=0)
+    assert alone.public is None
+    assert [stage.statistic for stage in alone.stages] == ["counts"]
+    for refine in (0, "auto"):
+        both = [private_mean(scale * records, ball, MU, public_sample=sample, refine=refine, rng=0) for scale in (1, 9)]
+        assert len({each.public is None for each in both}) == 1
+
+
 @pytest.mark.parametrize("manifold", [SPD(3), Sphere(5), PlanarShapes(6)], ids=repr)
 def test_on_curved_spaces_the_release_comes_to_the_frechet_mean(manifold):
     """With much budget and many records what is left is far below the distance between the two means."""

@@ -45,7 +45,7 @@ import numpy as np
 
 from dpmanifolds._validate import positive_integer, positive_number
 from dpmanifolds.auditing.report import AuditReport
-from dpmanifolds.errors import ArgumentError, DPManifoldsError, NoiseExceedsDomainWarning, NotAvailableError
+from dpmanifolds.errors import ArgumentError, DPManifoldsError, NoiseExceedsDomainWarning
 from dpmanifolds.noise import LatticeGaussian, LatticeLaplace, RoundedGaussian, RoundedLaplace, as_generator
 from dpmanifolds.noise.symmetric import SymmetricGaussian, SymmetricLaplace, WishartDifference
 from dpmanifolds.releases import ClassMeans, Difference, GeodesicRegression, Release, statistic, variance
@@ -95,12 +95,19 @@ class Said:
     """The same with noise: all that may be known."""
 
     def ratio(self, others: np.ndarray, factor: float) -> float:
-        """How much likelier, in logarithms, the answer is for these values than for others, at so much of the noise."""
+        """How much likelier, in logarithms, the answer is for these values than for others, at so much of the noise.
+
+        The density of a difference of two Wishart matrices, A − B of density ∝ e^{−tr/σ} each, has no formula; where it
+        is definite it is e^{−‖·‖_*/σ} up to a constant, in nuclear norm: X = A − B ⪰ 0 has ∫ e^{−tr(X + 2B)/σ} dB. That
+        is taken for all of them. Any score makes a valid attack, and one record more moves definite answers by all that
+        it is charged for.
+        """
         if isinstance(self.law, WishartDifference):
-            raise NotAvailableError(
-                "the density of a difference of two Wishart matrices has no formula: attack fewer columns, where the "
-                "Laplace law in Frobenius norm is taken."
-            )
+            sigma = float(self.law.sigma) * factor
+            lengths = [
+                np.abs(np.linalg.eigvalsh((self.noisy - each).astype(np.float64))) for each in (self.values, others)
+            ]
+            return float(np.sum(lengths[1]) - np.sum(lengths[0])) / sigma
         law = replace(self.law, sigma=self.law.sigma * factor)
         return float(law.log_density(self.noisy - self.values) - law.log_density(self.noisy - others))
 

@@ -37,6 +37,9 @@ def plan(
         float | None,
         typer.Option(help="A public guess of how far the mean lies from the centre: when is the centre as good?"),
     ] = None,
+    public_sample: Annotated[
+        Path | None, typer.Option(help="A file of PUBLIC records like those to be released: what they would gain.")
+    ] = None,
     csv: Annotated[Path | None, typer.Option(help="Write the table to this file, too.")] = None,
     plot: Annotated[Path | None, typer.Option(help="Draw it to this file (.png, .svg, .pdf).")] = None,
     html: Annotated[Path | None, typer.Option(help="Write the interactive planner page to this file.")] = None,
@@ -59,6 +62,7 @@ def plan(
     """
     from dpmanifolds._validate import positive_integer
     from dpmanifolds.cli.records import ball_from
+    from dpmanifolds.data import read_points
     from dpmanifolds.errors import ArgumentError
     from dpmanifolds.manifolds import manifold_from_name
     from dpmanifolds.planning import plan as planned_mean
@@ -75,19 +79,28 @@ def plan(
     if delta is not None and not epsilon:
         raise ArgumentError("--delta goes with --epsilon. Give an --epsilon, or leave --delta out.")
     ball = ball_from(place, manifold_from_name(place.manifold, place.metric))
+    sample = None if public_sample is None else read_points(public_sample, manifold=ball.manifold)
     budgets = [budget_of(epsilon=each, delta=delta) for each in epsilon or ()]
     budgets += [budget_of(mu=each) for each in mu or ()] + [budget_of(rho=each) for each in rho or ()]
     positive_integer("--releases", releases)
     with working("Planning"):
         if releases > 1:
-            if len(budgets) != 1 or error:
+            if len(budgets) != 1 or error or sample is not None:
                 raise ArgumentError(
-                    "--releases shares one budget: give a single --epsilon, --mu or --rho, and no --error."
+                    "--releases shares one budget: give a single --epsilon, --mu or --rho, no --error and no "
+                    "--public-sample."
                 )
             planned = split_plan(ball, n, budgets[0], releases, numerics=numerics, spread=spread, offset=offset)
         else:
             planned = planned_mean(
-                ball, n, budgets or None, errors=error or None, numerics=numerics, spread=spread, offset=offset
+                ball,
+                n,
+                budgets or None,
+                errors=error or None,
+                numerics=numerics,
+                spread=spread,
+                offset=offset,
+                public_sample=sample,
             )
     console = result()
     each = f", each of {releases} releases" if releases > 1 else ""

@@ -247,6 +247,22 @@ def _names(path: Path, count: int) -> np.ndarray:
     return np.array(lines)
 
 
+def sample_from(path: Path | None, records: Records, place: Place, manifold: Manifold) -> np.ndarray | None:
+    """A public sample, from another file than the records, read and scaled as they are."""
+    if path is None:
+        return None
+    if any(each.resolve() == path.resolve() for each in records.files):
+        raise ArgumentError(
+            "--public-sample must be PUBLIC records, other than those to be released: this would leak them."
+        )
+    loaded = load(replace(records, files=[path], group_by=None), place)
+    if loaded.manifold != manifold:
+        raise ArgumentError(
+            f"--public-sample holds points of {loaded.manifold!r}, and the records are of {manifold!r}."
+        )
+    return np.asarray(loaded.points)
+
+
 def ball_from(place: Place, manifold: Manifold) -> Ball:
     """The public ball that the options describe, in exactly one of five ways.
 

@@ -76,6 +76,14 @@ def mean(
             rich_help_panel=_MECHANISM,
         ),
     ] = "auto",
+    public_sample: Annotated[
+        Path | None,
+        typer.Option(
+            help="A file of PUBLIC records like those in FILES (an atlas, people who consented): noise takes their "
+            "shape, and the answer starts from their mean, where that is expected to be better.",
+            rich_help_panel=_MECHANISM,
+        ),
+    ] = None,
     accounting: Accounting = NO_ACCOUNT,
     saving: Saving = USUAL,
 ) -> None:
@@ -97,9 +105,12 @@ def mean(
 
     dpmanifolds mean visits.npy --manifold sphere:2 --center 0,0,1 --radius 0.5 --group-by person.txt --epsilon 1
 
+    dpmanifolds mean patients.npy --manifold sphere:2 --center 0,0,1 --radius 1 --public-sample atlas.npy --epsilon 1
+
     dpmanifolds mean sub-*-epo.fif --picks C3,Cz,C4 --unit-scale 1e12 --eigenvalues 5 2000 --group-by files --epsilon 1
     """
     from dpmanifolds._validate import choice
+    from dpmanifolds.cli.records import sample_from
     from dpmanifolds.cli.spend import prepare
     from dpmanifolds.planning import plan
     from dpmanifolds.releases import private_mean
@@ -110,15 +121,18 @@ def mean(
     choice("--numerics", numerics, NUMERICS)
     choice("--kind", kind, ("frechet", "extrinsic"))
     job = prepare(records, place, budgeting, accounting, saving)
+    sample = sample_from(public_sample, records, place, job.loaded.manifold)
     with working("Planning"):
         # says why, where nothing keeps the budget
         choose(mean_facts(job.ball, job.n), job.budget, mechanism=mechanism, numerics=numerics)
         names = "all" if mechanism == "auto" else mechanism
-        planned = plan(job.ball, job.n, job.budget, mechanisms=names, numerics=numerics, kind=kind)
+        planned = plan(
+            job.ball, job.n, job.budget, mechanisms=names, numerics=numerics, kind=kind, public_sample=sample
+        )
     rounds = int(refine) if refine.isdecimal() else refine
     before = "axes are paid for" if rounds == "axes" else f"{rounds} rounds of refinement come"
     remark = "" if rounds in ("auto", 0) else f"the plan is for one release; {before} before it"
-    how = {"kind": kind, "mechanism": mechanism, "numerics": numerics, "refine": rounds}
+    how = {"kind": kind, "mechanism": mechanism, "numerics": numerics, "refine": rounds, "public_sample": sample}
     _release(job, "mean", private_mean, "Computing the mean", plan=planned, remark=remark, **how)
 
 

@@ -34,6 +34,7 @@ from dpmanifolds.planning.useful import Usefulness, check_offset, check_spread, 
 from dpmanifolds.privacy import Budget, PureDP, Sensitivity, split
 from dpmanifolds.releases import Release
 from dpmanifolds.releases.extrinsic import find_extrinsic_mean
+from dpmanifolds.releases.public_sample import expected_of, read_sample
 from dpmanifolds.releases.refine import rounds_for
 from dpmanifolds.releases.statistic import check_request
 from dpmanifolds.sums import (
@@ -48,6 +49,7 @@ from dpmanifolds.sums import (
     numerics_of,
 )
 from dpmanifolds.sums.ambient import AmbientBody, body_of
+from dpmanifolds.sums.public import PublicPart
 from dpmanifolds.sums.steps import is_wide, plan_steps
 from dpmanifolds.sums.wrapped import WrappedMechanism
 
@@ -95,6 +97,14 @@ class PlanRow:
     """How many tangent steps share the budget; sigma is that of the last one."""
     over_sampling: float | None = None
     """The expected error over the sampling error spread/√n; None where no spread is known."""
+    public: PublicPart | None = None
+    """What a public sample would contribute, in the row of a release with one: its error is what the sample predicts
+    for records like it."""
+
+    @property
+    def way(self) -> str:
+        """The mechanism, and whether it has a public sample at hand."""
+        return self.mechanism if self.public is None else f"{self.mechanism}, public sample"
 
     @property
     def available(self) -> bool:
@@ -147,6 +157,8 @@ class Plan:
         """What `best(budget)` comes to beside the sampling error and beside the public centre alone."""
         row = self.best(budget)
         assert row.error is not None
+        if row.public is not None:
+            raise NotAvailableError("what a public sample makes of a mean is told by the row's `public` alone.")
         return Usefulness(self.domain, self.n, row.error.mean, row.mechanism, row.numerics, self.spread, self.offset)
 
     def to_rows(self) -> list[dict[str, Any]]:
@@ -164,8 +176,13 @@ class Plan:
     @property
     def remarks(self) -> list[str]:
         """What the numbers do not say: what they are worth, other targets, curvature, what is not available and why."""
-        chosen = [(row.budget.label, self.usefulness(row.budget)) for row in self.rows if row.chosen]
-        found = [*describe_usefulness(chosen), *_other_target(self), *_stand_ins(self)]
+        chosen = [row for row in self.rows if row.chosen]
+        useful = [(row.budget.label, self.usefulness(row.budget)) for row in chosen if row.public is None]
+        found = [*describe_usefulness(useful), *_other_target(self), *_stand_ins(self)]
+        several = len(self.budgets) > 1
+        found += [
+            f"{f'{row.budget.label}: ' if several else ''}{row.public}" for row in chosen if row.public is not None
+        ]
         stretch = max(
             (row.error.mean_at_edge / row.error.mean for row in self.rows if row.error is not None), default=1.0
         )
@@ -210,6 +227,7 @@ def plan(
     kind: str = "frechet",
     spread: float | Release | None = None,
     offset: float | None = None,
+    public_sample: Any = None,
     dtype: Any = "float64",
 ) -> Plan:
     """What `private_mean` of n records in the domain would err, for every mechanism and budget. No data is touched.
@@ -220,8 +238,9 @@ def plan(
     noise before projection to the domain; what a mechanism cannot do is listed with the reason. `spread`, the root mean
     square distance of records to their mean, from public knowledge or paid for (a number, or a release of
     `private_variance`), and `offset`, a public guess of how far that mean lies from the centre, tell when the release
-    is useful (`Plan.usefulness`). Some idealized laws are simulated, with a fixed seed, which takes seconds in high
-    dimension.
+    is useful (`Plan.usefulness`). `public_sample`: points that are public and like the records; a row more for each
+    budget has what the release with that sample is expected to err, and it is chosen where `private_mean` would. Some
+    idealized laws are simulated, with a fixed seed, which takes seconds in high dimension.
 
     >>> import numpy as np
     >>> from dpmanifolds import SPD, Ball
@@ -235,6 +254,10 @@ def plan(
     kinds = _KINDS[choice("numerics", numerics, tuple(_KINDS))]
     known, distance = check_spread(spread), check_offset(offset, domain)
     body = None
+    if public_sample is not None and (kind != "frechet" or errors is not None or numerics == "idealized"):
+        raise ArgumentError(
+            "is planned for budgets, Fréchet means and numerics that hold to the last bit.", argument="public_sample"
+        )
     if choice("kind", kind, ("frechet", "extrinsic")) == "extrinsic":
         if errors is not None or steps != 1:
             raise ArgumentError("an extrinsic mean is planned for budgets and one step: leave errors and steps out.")
@@ -255,7 +278,10 @@ def plan(
     rows: list[PlanRow] = []
     for budget in dict.fromkeys(planned):
         found = [row for name in names for row in _rows(name, kinds, facts, budget, steps, body)]
-        rows += _marked(found, numerics)
+        if public_sample is None:
+            rows += _marked(found, numerics)
+        else:
+            rows += _with_sample(found, domain, n, budget, public_sample, names, numerics)
     if known is not None:
         rows = [replace(row, over_sampling=_mean(row) * math.sqrt(n) / known) if row.available else row for row in rows]
     return Plan(domain, n, tuple(rows), kind, known, distance)
@@ -295,7 +321,7 @@ def _flat(row: PlanRow) -> dict[str, Any]:
     error = row.error
     return {
         "budget": repr(row.budget),
-        "mechanism": row.mechanism,
+        "mechanism": row.way,
         "numerics": row.numerics,
         "sensitivity": None if row.sensitivity is None else float(row.sensitivity),
         "sigma": row.sigma,
@@ -317,7 +343,7 @@ def _cells(row: PlanRow) -> tuple[str, ...]:
     note = "; ".join(filter(None, ("chosen" if row.chosen else "", row.note)))
     return (
         row.budget.label,
-        f"{row.mechanism} ({row.numerics})",
+        f"{row.way} ({row.numerics})",
         *(f"{number:.4g}" for number in numbers),
         f"{row.price:.3g}",
         *([] if row.over_sampling is None else [f"{row.over_sampling:.3g}"]),
@@ -373,7 +399,7 @@ def _stand_ins(planned: Plan) -> Iterator[str]:
     """Where `private_mean` as it comes takes the extrinsic mean in place of the Fréchet mean."""
     if planned.kind != "frechet" or not is_wide(planned.domain):
         return
-    for row in (row for row in planned.rows if row.chosen and row.numerics != "idealized"):
+    for row in (row for row in planned.rows if row.chosen and row.public is None and row.numerics != "idealized"):
         request = check_request(planned.domain, row.budget)
         found = find_extrinsic_mean(request, planned.n, rounds_for(request, planned.n))
         if found is not None:
@@ -438,6 +464,32 @@ def _marked(rows: list[PlanRow], numerics: str) -> list[PlanRow]:
     usual = [row for row in available if row.numerics in allowed and row.mechanism not in DIRECT]
     best = min(usual, key=_mean) if usual else None
     return [replace(row, price=_mean(row) / smallest, chosen=row is best) if row.available else row for row in rows]
+
+
+def _with_sample(
+    rows: list[PlanRow], domain: Domain, n: int, budget: Budget, sample: Any, names: Sequence[str], numerics: str
+) -> list[PlanRow]:
+    """The rows of the domain alone, and one with the sample: chosen where `private_mean` would take it."""
+    mechanism = names[0] if len(names) == 1 else "auto"
+    if mechanism not in TANGENT:
+        raise ArgumentError(f"is for means by sums; got mechanism {mechanism!r}.", argument="public_sample")
+    request = check_request(
+        domain, budget, mechanism=mechanism, numerics="safe" if numerics == "all" else numerics, shaped=True
+    )
+    public = read_sample(request, sample)
+    fit = public.fit(request, n)
+    law = public.plan(request, n, fit)[1].last
+    taken = fit.predicted < public.error_without(request, n, rounds_for(request, n))
+    error, part = expected_of(fit), public.part(fit)
+    marked = _marked(rows, numerics)
+    smallest = min([fit.predicted, *(_mean(row) for row in marked)])
+    marked = [
+        replace(row, price=_mean(row) / smallest, chosen=row.chosen and not taken) if row.available else row
+        for row in marked
+    ]
+    note = "if the records are like the sample"
+    own = PlanRow(law.name, law.numerics, budget, law.sigma, law.sensitivity, error, note=note, public=part)
+    return [*marked, replace(own, price=fit.predicted / smallest, chosen=taken)]
 
 
 def _mean(row: PlanRow) -> float:

@@ -87,7 +87,7 @@ def check_basis(request: Request, basis: Any) -> np.ndarray | None:
     """
     ball = request.domain
     if not isinstance(ball, Ball):
-        raise ArgumentError(f"refine='axes' starts from a Ball; got {type(ball).__name__}.", argument="domain")
+        raise ArgumentError(f"must be a Ball for refine='axes'; got {type(ball).__name__}.", argument="domain")
     if request.steps not in ("auto", 1):
         raise ArgumentError("must be 'auto' or 1 with refine='axes', which looks from the centre.", argument="steps")
     if basis is None:

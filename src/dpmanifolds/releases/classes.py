@@ -174,7 +174,7 @@ def _release_shaped(
     )
     number = request.guess or count
     sizes = [max(1, number // len(names)) if private else group.count for group in groups]
-    shaped = [sample.shape(request, n, labelled=private) for sample, n in zip(samples, sizes, strict=True)]
+    shaped = [sample.shape_class(request, n, private) for sample, n in zip(samples, sizes, strict=True)]
     alone = [request.plan(n, labelled=private).expected_error.mean for n in sizes]
     if sum(alone) <= sum(each.fit.predicted for each in shaped):
         return None

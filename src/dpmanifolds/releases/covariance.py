@@ -29,7 +29,7 @@ import numpy as np
 
 from dpmanifolds._points import has_parts, host, leaves
 from dpmanifolds._validate import choice, hide_records, number_between
-from dpmanifolds.domains import Ball
+from dpmanifolds.domains import Ball, Domain
 from dpmanifolds.errors import ArgumentError
 from dpmanifolds.manifolds import Euclidean
 from dpmanifolds.manifolds._symmetric import upper_triangle
@@ -114,6 +114,11 @@ def private_covariance(
         request = Request(domain=check_ball(domain), **vars(terms))
         records = request.read(vectors, group_by)
     else:
+        if isinstance(domain, Domain):
+            raise ArgumentError(
+                f"must be a Ball of Euclidean(d), or a bound on the length of vectors; got {domain!r}.",
+                argument="domain",
+            )
         bound = number_between("domain", domain, _SMALLEST, _LARGEST)
         records = read_records(None, vectors, group_by=group_by, guess=terms.guess)
         records.source.refuse_single_use()

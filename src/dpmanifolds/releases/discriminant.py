@@ -138,6 +138,7 @@ def private_discriminant(
         dataset=dataset,
         rng=rng,
         steps=1,
+        ball_for="a discriminant",
     )
     if len(class_names(classes)) != 2:
         raise ArgumentError(f"must name two labels; got {len(classes)}.", argument="classes")

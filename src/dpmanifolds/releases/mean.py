@@ -75,8 +75,9 @@ def private_mean(
       these directions than in others, up to 7 % worse than a paid radius where they do not.
     - `public_sample`: points (m, *point_shape) that are public and like the records: an atlas, a published study,
       people who consented. Centre and axes of an ellipsoid are made of it (and of n and the budget, before a record is
-      read), noise takes that shape, and what it would drown stays at the sample's mean. Where the ball alone is
-      expected to do better it is taken. The promise does not depend on the sample; `Release.public` says what it gave.
+      read), noise takes that shape, and what it would drown stays at the sample's mean. Where the ball alone, with the
+      radius that would be paid for without a sample, is expected to do better it is taken. The promise does not depend
+      on the sample; `Release.public` says what it gave.
     - `group_by`: a person's name for each record; a person with several records counts as one (n is then the number
       of persons).
     - `adjacency="add-remove-one"` protects the number of records too: it is paid for from the same budget, `n_guess`, a
@@ -143,17 +144,17 @@ def private_mean(
     records = request.read(points, group_by, once=not rounds and not by_axes)
     if by_axes:
         return mean_by_axes(request, records, directions)
-    release = None if public is None else public.release(request, records)
-    if release is not None:
-        return release
     if refine == "auto":
         rounds = decide_rounds(request, records)
-        if is_wide(request.domain):
-            from dpmanifolds.releases.extrinsic import find_extrinsic_mean, release_stand_in
+    release = None if public is None else public.release(request, records, rounds)
+    if release is not None:
+        return release
+    if refine == "auto" and is_wide(request.domain):
+        from dpmanifolds.releases.extrinsic import find_extrinsic_mean, release_stand_in
 
-            stand_in = find_extrinsic_mean(request, request.guess or records.known_count, rounds)
-            if stand_in is not None:
-                return release_stand_in(request, records, stand_in)
+        stand_in = find_extrinsic_mean(request, request.guess or records.known_count, rounds)
+        if stand_in is not None:
+            return release_stand_in(request, records, stand_in)
     return refined_mean(request, records, rounds) if rounds else release_mean(request, records)
 
 

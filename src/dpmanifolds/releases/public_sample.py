@@ -15,6 +15,7 @@ the records: a record's integers, the noise on their sum and the promise are tho
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass, replace
 from functools import cache
 from typing import Any
@@ -27,17 +28,18 @@ from dpmanifolds.domains import Ball, Ellipsoid
 from dpmanifolds.domains.domain import check_sample, mean_of_sample
 from dpmanifolds.errors import ArgumentError, NotOnManifoldError
 from dpmanifolds.manifolds import Euclidean, Manifold
+from dpmanifolds.releases.refine import best_radius, distance_bins, plan_rounds, unit_of
 from dpmanifolds.releases.release import Release
 from dpmanifolds.releases.statistic import Request
 from dpmanifolds.statistics.mean import newton_direction
 from dpmanifolds.sums import Draw, ExpectedError, mean_facts, offered
 from dpmanifolds.sums.public import LEAST_RECORDS, MOST_DIRECTIONS, Noise, PublicPart, SampleFit, fit_sample
 from dpmanifolds.sums.steps import StepPlan, is_flat, plan_steps
-from dpmanifolds.sums.total import RecordSums
+from dpmanifolds.sums.total import RecordSums, read_records
 from dpmanifolds.sums.walk import Look, Walk
 from dpmanifolds.sums.wrapped import WrappedMechanism
 
-__all__ = ["PublicSample", "read_sample"]
+__all__ = ["PublicSample", "expected_of", "read_sample"]
 
 _SOURCE = "a public sample"
 _NEARLY_ALL = 0.99
@@ -56,30 +58,28 @@ class PublicSample:
     rows: np.ndarray
     """Coordinates (m, dim) at the centre."""
 
-    def release(self, request: Request, records: RecordSums) -> Release | None:
-        """The mean; None where the domain alone is predicted to do better."""
+    def release(self, request: Request, records: RecordSums, rounds: int) -> Release | None:
+        """The mean; None where the domain alone, with so many rounds of `refine`, is predicted to do better."""
         if records.known_count is None:
             records.source.refuse_single_use()
         n = request.guess or records.count
-        shaped = self.shape(request, n)
-        if request.plan(n).expected_error.mean <= shaped.fit.predicted:
+        fit = self.fit(request, n)
+        if self.error_without(request, n, rounds, unit_of(records)) <= fit.predicted:
             return None
+        shaped = ShapedMean(self, request, fit, *self.plan(request, n, fit))
         look, law = shaped.look(records), shaped.plan.laws[0]
         request.spend("mean", shaped.plan.guarantee, n, mechanism=law.name, numerics=law.numerics, domain=shaped.body)
         return shaped.draw(look)
 
-    def shape(self, request: Request, n: int, *, labelled: bool = False) -> ShapedMean:
-        """An ellipsoid for n records and noise for their mean in it; `labelled`: for one class of several."""
-        manifold = request.domain.manifold
-        fit = fit_sample(
-            self.rows,
-            n,
-            _noise_for(request, n, labelled),
-            manifold.neighbour_covariance(self.center) if manifold.dim <= MOST_DIRECTIONS else None,
-            longest=_NEARLY_ALL * manifold.injectivity_radius,
-        )
-        body = Ellipsoid(manifold, self.center, fit.lengths, fit.basis, _SOURCE)
-        plan = plan_steps(
+    def shape_class(self, request: Request, n: int, labelled: bool) -> ShapedMean:
+        """The mean of one class of n records among several; `labelled`: whether which class is protected too."""
+        fit = self.fit(request, n, labelled)
+        return ShapedMean(self, request, fit, *self.plan(request, n, fit, labelled))
+
+    def plan(self, request: Request, n: int, fit: SampleFit, labelled: bool = False) -> tuple[Ellipsoid, StepPlan]:
+        """The body for records like those of the sample, and the one step in it."""
+        body = Ellipsoid(request.domain.manifold, self.center, fit.lengths, fit.basis, _SOURCE)
+        return body, plan_steps(
             body,
             n,
             request.budget,
@@ -89,7 +89,32 @@ class PublicSample:
             unit=request.unit,
             labelled=labelled,
         )
-        return ShapedMean(self, request, fit, body, plan)
+
+    def error_without(self, request: Request, n: int, rounds: int, unit: int = 1) -> float:
+        """What the mean in the domain alone is expected to err by, for records like those of the sample: public facts.
+
+        With a paid radius it is that of the edge which the sample's own distances to the public centre make best.
+        """
+        if not rounds:
+            return request.plan(n).expected_error.mean
+        ball, noise = request.domain, plan_rounds(request, n, rounds, unit).plans[-1].expected_error.mean
+        bins = distance_bins(request, host(ball.center), 1)
+        counts = read_records(ball.manifold, self.points).total(bins).integers
+        assert bins.edges is not None
+        share = noise / ball.radius
+        radius, moved = best_radius(np.array(counts, dtype=np.float64), bins.edges, float(len(self.rows)), share)
+        return math.hypot(share * min(radius, ball.radius), moved)
+
+    def fit(self, request: Request, n: int, labelled: bool = False) -> SampleFit:
+        """Axes, and what to make of the noisy mean in them, from the sample, n and the budget."""
+        manifold = request.domain.manifold
+        return fit_sample(
+            self.rows,
+            n,
+            _noise_for(request, n, labelled),
+            manifold.neighbour_covariance(self.center) if manifold.dim <= MOST_DIRECTIONS else None,
+            longest=_NEARLY_ALL * manifold.injectivity_radius,
+        )
 
     def correct(self, manifold: Manifold, guess: np.ndarray) -> np.ndarray:
         """H⁻¹ of a tangent mean, H the sample's average Hessian of half the squared distance.
@@ -103,6 +128,19 @@ class PublicSample:
         found = np.asarray(newton_direction(here, _ACCURACY))
         longest = 2 * float(np.linalg.norm(guess))
         return found * min(1.0, longest / max(float(np.linalg.norm(found)), 1e-300))
+
+    def part(self, fit: SampleFit) -> PublicPart:
+        """What the sample contributes, as a release tells it."""
+        return PublicPart(
+            records=len(self.rows),
+            axes=fit.lengths.size,
+            dim=self.rows.shape[1],
+            predicted=fit.predicted,
+            of_center=fit.of_center,
+            noise=fit.noise_error,
+            structure=fit.structure,
+            weight=fit.weight,
+        )
 
 
 @dataclass(frozen=True, eq=False)
@@ -122,29 +160,20 @@ class ShapedMean:
 
     def draw(self, look: Look) -> Release:
         """Noise on that sum, and what the sample makes of it. It spends the plan's guarantee."""
-        body, sample = self.body, self.sample
-        noisy = self.plan.laws[0].noisy_mean(look.total.integers, look.total.rows, self.request.account.rng)
-        guess = sample.correct(body.manifold, self.fit.guess(noisy / body.radius))
-        point = Walk(self.request.domain).reach(sample.center, guess)
-        return self._told(Draw(point, body.body.restore(noisy)))
-
-    def _told(self, drawn: Draw) -> Release:
-        law, fit, body = self.plan.laws[0], self.fit, self.body
+        request, fit, body, law = self.request, self.fit, self.body, self.plan.laws[0]
+        noisy = law.noisy_mean(look.total.integers, look.total.rows, request.account.rng)
+        guess = self.sample.correct(body.manifold, fit.guess(noisy / body.radius))
+        drawn = Draw(Walk(request.domain).reach(self.sample.center, guess), body.body.restore(noisy))
         shape = law.facts.shape
         count = None if shape is None or shape.counted else shape.count
-        made = self.request.release(law, drawn, statistic="mean", n=count, reason=self.plan.reason, domain=body)
-        part = PublicPart(
-            records=len(self.sample.rows),
-            axes=body.axes.size,
-            dim=body.manifold.dim,
-            predicted=fit.predicted,
-            of_center=fit.of_center,
-            noise=fit.noise_error,
-            structure=fit.structure,
-            weight=fit.weight,
-        )
-        error = ExpectedError(fit.predicted, _WITHIN_90 * fit.predicted, fit.predicted)
-        return replace(made, guarantee=self.plan.guarantee, expected_error=error, public=part)
+        made = request.release(law, drawn, statistic="mean", n=count, reason=self.plan.reason, domain=body)
+        public = self.sample.part(fit)
+        return replace(made, guarantee=self.plan.guarantee, expected_error=expected_of(fit), public=public)
+
+
+def expected_of(fit: SampleFit) -> ExpectedError:
+    """What a release is predicted to err by, if records are like those of the sample."""
+    return ExpectedError(fit.predicted, _WITHIN_90 * fit.predicted, fit.predicted)
 
 
 def read_sample(request: Request, sample: Any) -> PublicSample:

@@ -37,6 +37,7 @@ __all__ = [
     "NO_ACCOUNT",
     "Moved",
     "add_clipping",
+    "best_radius",
     "better_last_plan",
     "decide_rounds",
     "distance_bins",

@@ -75,7 +75,7 @@ def plan_table(plan: Plan) -> Table:
         if several:
             cells.append(budget if budget != last else "")
         last = budget
-        cells += [row.mechanism, row.numerics, f"{row.error.mean:.4g}", f"{row.error.radius_90:.4g}"]
+        cells += [row.way, row.numerics, f"{row.error.mean:.4g}", f"{row.error.radius_90:.4g}"]
         cells.append(f"× {row.price:.3g}")
         if row.over_sampling is not None:
             cells.append(f"{row.over_sampling:.3g}")
@@ -89,7 +89,7 @@ def plan_notes(plan: Plan) -> list[str]:
     several = len(plan.budgets) > 1
     for row in plan.rows:
         if row.available and row.note:
-            name = f"{row.mechanism} ({row.numerics})"
+            name = f"{row.way} ({row.numerics})"
             # what holds at one budget may not hold at another
             where = [each.budget.in_words() for each in plan.rows if _same_way(each, row) and each.note == row.note]
             at = f" at {'; '.join(where)}" if several and len(where) < len(plan.budgets) else ""
@@ -99,7 +99,7 @@ def plan_notes(plan: Plan) -> list[str]:
 
 
 def _same_way(a: PlanRow, b: PlanRow) -> bool:
-    return (a.mechanism, a.numerics) == (b.mechanism, b.numerics)
+    return (a.way, a.numerics) == (b.way, b.numerics)
 
 
 def progress(items: list[T], words: str) -> Iterable[T]:
