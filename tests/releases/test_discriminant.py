@@ -39,6 +39,28 @@ def test_all_stages_together_keep_the_budget(budget):
 
 
 @pytest.mark.parametrize("changed", ["value", "label", "both"])
+def test_a_pure_promise_is_the_sum_of_what_one_record_moves(changed):
+    """Lengths in units of the scale of each sum's Laplace noise add up to ε at most, and nearly to it."""
+    points, labels = records(20)
+    other, relabelled = points.copy(), labels.copy()
+    points[-1] = [9.0, 0.0, 0.0]
+    other[-1] = points[-1] if changed == "label" else [-9.0, 0.0, 0.0]
+    if changed != "value":
+        relabelled[-1] = 1 - labels[-1]
+    with overheard_noise() as one:
+        private_discriminant(points, labels, BALL, PureDP(1.0), classes=(0, 1), rng=0)
+    with overheard_noise(forced=one.said) as two:
+        private_discriminant(other, relabelled, BALL, PureDP(1.0), classes=(0, 1))
+    lost = [
+        np.linalg.norm((first.values - second.values).astype(float)) / float(first.law.sigma)
+        for first, second in zip(one.said, two.said, strict=True)
+    ]
+    assert sum(lost) <= 1 + 1e-9
+    if changed == "value":
+        assert sum(lost) > 0.9
+
+
+@pytest.mark.parametrize("changed", ["value", "label", "both"])
 def test_one_record_moves_no_sum_by_more_than_its_noise_was_made_for(changed):
     """The integers that noise is added to, of two neighbours, in exact arithmetic."""
     points, labels = records(20)
