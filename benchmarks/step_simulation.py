@@ -99,15 +99,20 @@ def step_errors(data: Data, plan: StepPlan, count: int, seed: int) -> np.ndarray
     ][::-1]
     center, whole = host(ball.center), plan.gain(0, 0.0)
     first = data.first + tables[0]
+    if len(laws) == 1:
+        way = plan.shrink(0, whole * first)
+        lengths = np.linalg.norm(way, axis=-1, keepdims=True)
+        ends = manifold.move(center, way * np.minimum(1.0, ball.radius * (1 - 1e-12) / np.maximum(lengths, 1e-300)))
+        return np.asarray(manifold.dist(data.mean, ends))
     ends = [_reach(ball, center, start) for start in plan.shrink(0, whole * first)]
     kept = [_reach(ball, center, whole * start) for start in first]
-    behind, lengths = [center] * count, np.linalg.norm(first, axis=-1).tolist()
+    behind, before = [center] * count, np.linalg.norm(first, axis=-1).tolist()
     for number in range(1, len(laws)):
         looks = [_look(data, base, noise) for base, noise in zip(ends, tables[number], strict=True)]
-        ways = zip(ends, behind, kept, lengths, looks, strict=True)
+        ways = zip(ends, behind, kept, before, looks, strict=True)
         kept = [_next(data, plan, number, *way) for way in ways]
         seen = np.stack([manifold.log_coordinates(center, each) for each in kept])
-        behind, lengths = ends, np.linalg.norm(looks, axis=-1).tolist()
+        behind, before = ends, np.linalg.norm(looks, axis=-1).tolist()
         ends = [manifold.move(center, guess) for guess in plan.shrink(number, seen)]
     return np.array([float(manifold.dist(data.mean, end)) for end in ends])
 

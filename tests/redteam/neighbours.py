@@ -163,6 +163,7 @@ def statistics(pair: Pair, points: np.ndarray) -> Iterator[tuple[str, Callable[[
         lambda: checked(dpm.private_mean(points, ball, budget, adjacency="add-remove-one", n_guess=20, **common)),
     )
     yield "refined mean", lambda: checked(dpm.private_mean(points, ball, budget, refine=1, **common))
+    yield "mean by axes", lambda: checked(dpm.private_mean(points, ball, budget, refine="axes", **common))
     yield "variance", lambda: _number(dpm.private_variance(points, ball, budget, **common).value, ball)
     labels = (np.arange(n) % 2).tolist()
     yield (

@@ -219,6 +219,7 @@ RELEASES = {
     "mean": lambda x: dpm.private_mean(x, MATRICES, BUDGET),
     "mean of three steps": lambda x: dpm.private_mean(x, MATRICES, BUDGET, steps=3),
     "refined mean": lambda x: dpm.private_mean(x, MATRICES, BUDGET, refine=1),
+    "mean by axes": lambda x: dpm.private_mean(x, MATRICES, BUDGET, refine="axes"),
     "mean of persons": lambda x: dpm.private_mean(x, MATRICES, BUDGET, group_by=np.arange(40) % 9),
     "variance": lambda x: dpm.private_variance(x, MATRICES, BUDGET),
     "median": lambda x: dpm.private_median(x, MATRICES, BUDGET, steps=2),
