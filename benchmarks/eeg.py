@@ -143,7 +143,7 @@ def main():
                     reached = np.mean([row[f"PrivateTangentClassifier, ε={epsilon:g}"] for row in rows])
                     missed += reached < limit
     print(f"\n{missed} limits missed")
-    raise SystemExit(missed > 0)
+    raise SystemExit(int(missed > 0))
 
 
 if __name__ == "__main__":
