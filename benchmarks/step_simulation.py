@@ -153,24 +153,27 @@ class Cell(NamedTuple):
     budget: Budget
     errors: tuple[float, ...]
     auto: int
+    own: float
+    """The error of `auto`, whose first step aims at the Fréchet mean even where it is the only one."""
     predicted: tuple[float, ...]
     by_position: np.ndarray
 
     @property
     def ratio(self) -> float:
         """The error of `auto` over that of the best fixed number."""
-        return self.errors[self.auto - 1] / min(self.errors)
+        return self.own / min(self.own, *self.errors)
 
 
 def simulate_cell(ball: Ball, n: int, budget: Budget, *, spread: float, data_sets: int, count: int, **law: Any) -> Cell:
     """Every number of steps on the same records and the same noise."""
-    plans = [plan_steps(ball, n, budget, steps=number) for number in (1, 2, 3, 4)]
+    own = plan_steps(ball, n, budget)
+    plans = [*(plan_steps(ball, n, budget, steps=number) for number in (1, 2, 3, 4)), own]
     errors = np.zeros((len(POSITIONS), len(plans)))
     for place, position in enumerate(POSITIONS):
         for seed in range(data_sets):
             data = draw_data(ball, position, spread, np.random.default_rng([seed, place]), **law)
             for number, plan in enumerate(plans):
                 errors[place, number] += np.mean(step_errors(data, plan, count, seed)) / data_sets
+    *fixed, taken = np.mean(errors, axis=0).tolist()
     predicted = tuple(plan.predicted for plan in plans)
-    auto = len(plan_steps(ball, n, budget).mechanisms)
-    return Cell(ball, n, budget, tuple(np.mean(errors, axis=0).tolist()), auto, predicted, errors)
+    return Cell(ball, n, budget, tuple(fixed), len(own.mechanisms), taken, predicted, errors)

@@ -147,10 +147,11 @@ _WHY = {
     "Riemannian Gaussian": "one draw around the Fréchet mean itself, promised for real numbers only.",
     "wrapped Laplace": "the Fréchet mean itself is released (S1w), promised for real numbers only, with noise by its "
     "exact profile; tangent steps carry over some of the noise of the first one.",
-    _COMBINED: "one step in the public ball with all of the budget. `auto` pays for a radius (2.6 % of the error, 4 % "
-    "under a pure ε), which gains where the ball is too large, or for a second step, which gains where the mean lies "
+    _COMBINED: "one step in the public ball with all of the budget. `auto` pays for a radius (2 to 5 % of the error), "
+    "which gains where the ball is too large, or for a second step, which gains where the mean lies "
     "far from the centre; or its prior, which must do for means anywhere in the ball, shrinks a little less.",
     "ℓ2 mechanism": "one step in the public ball with all of the budget; `auto` pays for a radius or a second step.",
+    "tangent Gaussian": "one step in the public ball with all of the budget; `auto` pays for a radius.",
     "CoinPress": "its second step clips around a rough mean, at the scale of the records.",
     "pooled with the public mean": "its weight is the best linear one under the public variance.",
     "public covariance": "its axes come from the public fifth, without regard to how few records gave them.",
