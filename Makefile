@@ -102,7 +102,7 @@ check: lint types test
 bench: $(VENV)-bench/.ready
 	$(VENV)-bench/bin/python benchmarks/summary.py --out out/bench
 
-# private means against published mechanisms, at the same promise; writes docs/league.md (an hour); DATA=folder for the real data sets
+# private means against published mechanisms, at the same promise; writes docs/league.md (within the hour); DATA=folder for the real data sets
 league: $(VENV)/.test
 	$(ONE_THREAD) $(BIN)/python -m benchmarks.league --jobs 2 --out out/league --write docs/league.md $(if $(DATA),--data $(DATA))
 

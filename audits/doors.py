@@ -23,6 +23,7 @@ from dpmanifolds._points import host
 from dpmanifolds.auditing.front_door import Door, audit_release, find_difference
 from dpmanifolds.auditing.report import AuditReport
 from dpmanifolds.domains import Ball, Ellipsoid, WholeSpace
+from dpmanifolds.estimators import PrivateLogisticRegression
 from dpmanifolds.manifolds import SPD, Euclidean, Grassmann, Hyperbolic, Manifold, SpecialOrthogonal, Sphere
 from dpmanifolds.privacy import Budget, GaussianDP, PureDP
 from dpmanifolds.releases import (
@@ -218,6 +219,18 @@ def _class_means(ball: Ball, budget: Budget, data: Data, rng: Any, **options: An
     return private_class_means(data[0], data[1], ball, budget, rng=rng, **options)
 
 
+def _sampled_class_means(ball: Ball, budget: Budget, data: Data, rng: Any) -> Any:
+    """With public samples of both classes, of other widths: bodies of other axes, wide along the first coordinate."""
+    dim = ball.manifold.dim
+    ways = ball.radius * np.geomspace(0.3, 0.05, dim)[:, None] * np.eye(dim)
+    pairs = np.concatenate([ways, -ways, 0.5 * ways, -0.5 * ways])
+    sample = ball.manifold.move(host(ball.center), np.concatenate([pairs, 0.5 * pairs]))
+    public = sample, np.repeat([0, 1], len(pairs))
+    return private_class_means(
+        data[0], data[1], ball, budget, classes=[0, 1], private_labels=True, public_sample=public, rng=rng
+    )
+
+
 def _person_means(ball: Ball, budget: Budget, data: Data, rng: Any, **options: Any) -> Any:
     labels, names = data[1]
     options |= {"classes_per_person": 2, "steps": 1, "rng": rng}
@@ -240,6 +253,22 @@ def _difference(ball: Ball, budget: Budget, data: Data, rng: Any, **options: Any
 
 def _discriminant(ball: Ball, budget: Budget, data: Data, rng: Any) -> Any:
     return private_discriminant(data[0], data[1], ball, budget, classes=(0, 1), rng=rng)
+
+
+def _logistic(ball: Ball, budget: Budget, data: Data, rng: Any) -> Any:
+    """One step from public weights that are sure of themselves, so that a wrong label pulls with all its length."""
+    model = PrivateLogisticRegression(
+        ball, budget, classes=[0, 1], initial=([[0.0, 1e5]], [0.0]), steps=1, random_state=rng
+    )
+    return model.fit(*data).release_
+
+
+def _mistaken(ball: Ball) -> tuple[Data, Data]:
+    """A record of class 0 where weights are sure of 1 becomes one of class 1 nearby, where they are sure of 0."""
+    others = [[0.0, 0.0]] * (_N - 1)
+    ends = (([[3.0, 0.03]], 0), ([[3.0, -0.03]], 1))
+    one, other = ((ball.radius * np.array(others + end), [0] * (_N - 1) + [label]) for end, label in ends)
+    return one, other
 
 
 def _covariance(ball: Ball, budget: Budget, data: Data, rng: Any, **options: Any) -> Any:
@@ -298,6 +327,7 @@ def _rows() -> tuple[DoorRow, ...]:
     orthogonal, turned = "from beyond the edge to a right angle there", "from beyond the edge to a cosine of −1/4 there"
     bins_too, to_center = "the same, into another bin of the counts", "from beyond the edge to the centre"
     right_and_up, across, inwards = (partial(_pair_of_vectors, end=end) for end in (_UP, _TURNED, _INSIDE))
+    mistaken = "a record and its label, between two that public weights are sure of and wrong about"
     edges, in_both = "from one side of the edge to the other", _ACROSS + ", in both groups"
     sides, poles, lines = (
         partial(_ends, first=first, second=second) for first, second in ((1, -1), (0, np.pi), (0, np.pi / 2))
@@ -315,6 +345,8 @@ def _rows() -> tuple[DoorRow, ...]:
         ("private_class_means, private labels", _LINE, _S2, _ACROSS, _PRIVATE, moved, 3.0),
         ("private_class_means, private labels, label changed", _LINE, _S2, other_label, _PRIVATE, relabelled, 3.0),
         ("private_class_means, private labels, both changed", _LINE, _S2, other_both, _PRIVATE, both, 3.0),
+        ("private_class_means, with public samples", _LINE, _S2, other_both, _sampled_class_means, both, 3.0),
+        ("PrivateLogisticRegression", _PLANE, _PLANE, mistaken, _logistic, _mistaken, 3.0),
         ("private_covariance, squares alone", _PLANE, _PLANE, orthogonal, _SQUARES, right_and_up, 3.0),
         ("private_mean_and_spread", _LINE, _PLANE, _ACROSS, _spread, _ends, 3.0),
         ("private_difference", _LINE, _PLANE, _ACROSS + ", in one group", _difference, _ends, 3.0),
@@ -335,7 +367,6 @@ def _rows() -> tuple[DoorRow, ...]:
         ("private_variance", _LINE, 1.0, _MORE_GAUSSIAN, reach, _variance, _crowded, 0.075),
         ("private_mean_and_spread", _S2, 1.0, _MORE_GAUSSIAN, _ACROSS, _spread, _ends, 0.075),
         ("private_mean_and_spread", Hyperbolic(2), 1.5, _MORE_GAUSSIAN, _ACROSS, _spread, far, 0.075),
-        ("private_discriminant", _LINE, 1.0, _MORE_PURE, _ACROSS, _discriminant, moved, 0.6),
         ("private_discriminant", _S2, 1.0, _MORE_GAUSSIAN, _ACROSS, _discriminant, moved, 0.075),
         ("private_covariance, radius first", _LINE, 1.0, _MORE_PURE, to_center, _LENGTHS, outwards, 0.5),
         ("private_covariance, radius first", _LINE, 1.0, _MORE_GAUSSIAN, to_center, _LENGTHS, outwards, 0.075),

@@ -99,15 +99,20 @@ def step_errors(data: Data, plan: StepPlan, count: int, seed: int) -> np.ndarray
     ][::-1]
     center, whole = host(ball.center), plan.gain(0, 0.0)
     first = data.first + tables[0]
+    if len(laws) == 1:
+        way = plan.shrink(0, whole * first)
+        lengths = np.linalg.norm(way, axis=-1, keepdims=True)
+        ends = manifold.move(center, way * np.minimum(1.0, ball.radius * (1 - 1e-12) / np.maximum(lengths, 1e-300)))
+        return np.asarray(manifold.dist(data.mean, ends))
     ends = [_reach(ball, center, start) for start in plan.shrink(0, whole * first)]
     kept = [_reach(ball, center, whole * start) for start in first]
-    behind, lengths = [center] * count, np.linalg.norm(first, axis=-1).tolist()
+    behind, before = [center] * count, np.linalg.norm(first, axis=-1).tolist()
     for number in range(1, len(laws)):
         looks = [_look(data, base, noise) for base, noise in zip(ends, tables[number], strict=True)]
-        ways = zip(ends, behind, kept, lengths, looks, strict=True)
+        ways = zip(ends, behind, kept, before, looks, strict=True)
         kept = [_next(data, plan, number, *way) for way in ways]
         seen = np.stack([manifold.log_coordinates(center, each) for each in kept])
-        behind, lengths = ends, np.linalg.norm(looks, axis=-1).tolist()
+        behind, before = ends, np.linalg.norm(looks, axis=-1).tolist()
         ends = [manifold.move(center, guess) for guess in plan.shrink(number, seen)]
     return np.array([float(manifold.dist(data.mean, end)) for end in ends])
 
@@ -148,24 +153,27 @@ class Cell(NamedTuple):
     budget: Budget
     errors: tuple[float, ...]
     auto: int
+    own: float
+    """The error of `auto`, whose first step aims at the Fréchet mean even where it is the only one."""
     predicted: tuple[float, ...]
     by_position: np.ndarray
 
     @property
     def ratio(self) -> float:
         """The error of `auto` over that of the best fixed number."""
-        return self.errors[self.auto - 1] / min(self.errors)
+        return self.own / min(self.own, *self.errors)
 
 
 def simulate_cell(ball: Ball, n: int, budget: Budget, *, spread: float, data_sets: int, count: int, **law: Any) -> Cell:
     """Every number of steps on the same records and the same noise."""
-    plans = [plan_steps(ball, n, budget, steps=number) for number in (1, 2, 3, 4)]
+    own = plan_steps(ball, n, budget)
+    plans = [*(plan_steps(ball, n, budget, steps=number) for number in (1, 2, 3, 4)), own]
     errors = np.zeros((len(POSITIONS), len(plans)))
     for place, position in enumerate(POSITIONS):
         for seed in range(data_sets):
             data = draw_data(ball, position, spread, np.random.default_rng([seed, place]), **law)
             for number, plan in enumerate(plans):
                 errors[place, number] += np.mean(step_errors(data, plan, count, seed)) / data_sets
+    *fixed, taken = np.mean(errors, axis=0).tolist()
     predicted = tuple(plan.predicted for plan in plans)
-    auto = len(plan_steps(ball, n, budget).mechanisms)
-    return Cell(ball, n, budget, tuple(np.mean(errors, axis=0).tolist()), auto, predicted, errors)
+    return Cell(ball, n, budget, tuple(fixed), len(own.mechanisms), taken, predicted, errors)

@@ -247,7 +247,7 @@ def number_of_steps(quick: bool) -> Iterator[Line]:
     yield expected(f"{what}, share of cells above 1.02", "all cells", share, 1.0, None)
     where = f"{what}, worst: {worst.ball!r}, n={worst.n}, {worst.budget!r}"
     yield expected(where, "best of 1…4 steps", worst.ratio, 1.0, None)
-    once = float(np.mean([cell.errors[0] / cell.errors[cell.auto - 1] for cell in cells]))
+    once = float(np.mean([cell.errors[0] / cell.own for cell in cells]))
     yield expected(f"{what}: one step over auto", "auto", once, 1.0, None)
 
 
@@ -274,8 +274,8 @@ def reach() -> Iterator[Line]:
         flat = Ball(Euclidean(dim), np.zeros(dim), ball.radius)
         ratios = []
         for seed in range(3):
-            ours = private_mean(records, ball, GaussianDP(600.0), steps=1, rng=seed).value
-            same = private_mean(np.zeros((40, dim)), flat, GaussianDP(600.0), rng=seed).value
+            ours = private_mean(records, ball, GaussianDP(600.0), steps=1, refine=0, rng=seed).value
+            same = private_mean(np.zeros((40, dim)), flat, GaussianDP(600.0), refine=0, rng=seed).value
             ratios.append(float(ball.manifold.dist(host(ball.center), ours)) / float(np.linalg.norm(same)))
         worst = max(worst, (float(np.mean(ratios)), name))
     what = f"reach: {len(cases)} balls, one step, worst: {worst[1]}"

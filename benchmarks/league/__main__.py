@@ -3,13 +3,13 @@
     python -m benchmarks.league --data FOLDER [--jobs 2] [--quick] [--write docs/league.md]
 
 Every cell has the same promise and the same public knowledge for all. Errors are root mean squares of geodesic
-distances to the Fréchet mean of the unclipped private records, over splits (or simulated data sets) and releases.
+distances to the Fréchet mean of the unclipped private records, over splits (or simulated data sets) and releases. Ours
+are simulated: the library's plans and estimates on exact sums, with noise in floating point (`simulate`).
 """
 
 from __future__ import annotations
 
 import argparse
-import inspect
 import json
 import multiprocessing
 import os
@@ -17,7 +17,6 @@ import time
 import warnings
 import zlib
 from collections.abc import Mapping
-from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
@@ -27,7 +26,8 @@ from threadpoolctl import threadpool_limits
 from benchmarks.league.cases import Case, Task, real_cases, simulated_cases
 from benchmarks.league.page import write_page
 from benchmarks.league.rivals import RIVALS, WITH_SAMPLE, Rival
-from dpmanifolds import ApproxDP, Budget, GaussianDP, PureDP, private_mean
+from benchmarks.league.simulate import check, releases_for, simulate_auto, simulate_sample
+from dpmanifolds import ApproxDP, Budget, GaussianDP, PureDP
 from dpmanifolds.errors import DPManifoldsError
 
 BUDGETS: Mapping[str, Budget] = {
@@ -37,9 +37,9 @@ BUDGETS: Mapping[str, Budget] = {
     "μ=1": GaussianDP(1.0),
 }
 BALL, SAMPLE = "ball", "ball and sample"
-FEW_DIMENSIONS = 14
-EXTRINSIC = "auto, kind extrinsic"
-TAKES_SAMPLE = "public_sample" in inspect.signature(private_mean).parameters
+RUNS = 8
+"""Of ours in every cell: what they differ by tells the standard error."""
+CHECK, CHECKED = "private_mean itself", 8
 
 
 def play(case: Case, split: int, releases: int) -> dict[str, Any]:
@@ -47,34 +47,42 @@ def play(case: Case, split: int, releases: int) -> dict[str, Any]:
     rng = np.random.default_rng([split, zlib.crc32(case.name.encode())])
     task = case.make(rng)
     spread = float(np.sqrt(np.mean(np.asarray(task.manifold.dist(task.truth, task.records)) ** 2)))
-    # in few dimensions lengths of noise vary most, and releases cost least; with a sample each fits its axes anew
-    count = releases * (4 if task.dim <= FEW_DIMENSIONS else 1)
+    theirs = releases_for(task.dim, releases // 2, one=True)
     found: dict[str, Any] = {}
     for label, budget in BUDGETS.items():
         blocks = [(BALL, RIVALS)] + ([(SAMPLE, WITH_SAMPLE)] if task.public is not None else [])
         for block, rivals in blocks:
-            cell = found[f"{label}|{block}"] = _rivals(task, rivals, budget, 4 * count, rng)
-            if block == BALL or TAKES_SAMPLE:
-                mine = count if block == BALL else max(releases // 3, 5)
-                more: dict[str, Any] = {} if block == BALL else {"public_sample": task.public}
-                squares, cell["how"] = _ours(task, budget, mine, rng, **more)
-                cell["auto"] = _moments(squares)
+            cell = found[f"{label}|{block}"] = _rivals(task, rivals, budget, theirs, rng)
             if block == BALL:
-                with suppress(DPManifoldsError):
-                    cell[EXTRINSIC] = _moments(_ours(task, budget, count, rng, kind="extrinsic")[0])
+                runs = [simulate_auto(task, budget, releases // RUNS, rng) for _ in range(RUNS)]
+                cell["how"], cell["auto"] = runs[0].how, _between([run.squares for run in runs])
+                if split == 0:
+                    cell[CHECK] = _moments(_checked(task, budget, rng))
+            else:
+                # one fit of the sample for all
+                run = simulate_sample(task, budget, releases, rng)
+                cell["how"], cell["auto"] = run.how, {**_moments(run.squares), "count": len(run.squares)}
             cell["public centre"] = _moments(np.atleast_1d(task.squares(task.center)))
     facts = {"n": task.n, "d": task.dim, "radius": task.ball.radius, "spread": spread}
     return {"case": case.name, "kind": case.kind, "split": split, "facts": facts, "cells": found}
 
 
-def _ours(task: Task, budget: Budget, count: int, rng: np.random.Generator, **more: Any) -> tuple[np.ndarray, str]:
-    """Squared errors of `private_mean` as it comes, and what it chose."""
+def _checked(task: Task, budget: Budget, rng: np.random.Generator) -> np.ndarray:
+    """A few squared errors of `private_mean` itself."""
     with warnings.catch_warnings():
         # that noise exceeds the ball is what the column of the public centre shows
         warnings.simplefilter("ignore", UserWarning)
-        releases = [private_mean(task.records, task.ball, budget, rng=rng, **more) for _ in range(count)]
-    chosen = f"{releases[0].mechanism}, {len(releases[0].stages) + 1} stages"
-    return np.array([float(task.squares(np.asarray(release.value))) for release in releases]), chosen
+        return check(task, budget, CHECKED, rng)
+
+
+def _between(runs: list[np.ndarray]) -> dict[str, float]:
+    """The mean of squared errors, and its variance by that of independent runs, each with a table of its own."""
+    means = np.array([np.mean(squares) for squares in runs])
+    return {
+        "mean": float(np.mean(means)),
+        "variance": float(np.var(means, ddof=1)) / len(means),
+        "count": sum(map(len, runs)),
+    }
 
 
 def _rivals(
@@ -111,20 +119,24 @@ def main() -> None:
     """Run, keep the numbers as JSON, write the page."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--data", default=os.environ.get("DPMANIFOLDS_DATA"), help="the folder of real data")
-    parser.add_argument("--splits", type=int, default=4, help="random splits, or simulated data sets, per case")
+    parser.add_argument("--splits", type=int, default=3, help="random splits, or simulated data sets, per case")
     parser.add_argument(
         "--releases",
         type=int,
-        default=30,
-        help="of ours per split; four times as many in few dimensions",
+        default=2000,
+        help="of ours per split where one step is taken; a quarter elsewhere, a fifth beyond 80 dimensions",
     )
     parser.add_argument("--jobs", type=int, default=os.cpu_count() or 1)
-    parser.add_argument("--quick", action="store_true", help="two splits of 10 releases")
+    parser.add_argument("--quick", action="store_true", help="two splits of 160 releases")
     parser.add_argument("--only", default="", help="cases whose name holds this")
     parser.add_argument("--out", type=Path, default=Path("out/league"), help="where the numbers go")
     parser.add_argument("--write", type=Path, help="the page")
+    parser.add_argument("--again", type=Path, help="write the page from the numbers of an earlier run, results.json")
     arguments = parser.parse_args()
-    splits, releases = (2, 10) if arguments.quick else (arguments.splits, arguments.releases)
+    if arguments.again is not None:
+        _write(arguments.write, write_page(json.loads(arguments.again.read_text(encoding="utf-8"))))
+        return
+    splits, releases = (2, 160) if arguments.quick else (arguments.splits, arguments.releases)
     names = [case.name for case in _cases(arguments.data) if arguments.only in case.name]
     jobs = [(name, splits, releases, arguments.data) for name in names]
     started, results = time.monotonic(), list[dict[str, Any]]()

@@ -28,6 +28,7 @@ from dpmanifolds.descent.losses import (
     GaussianCovarianceLoss,
     GeodesicRegressionLoss,
     HyperbolicEmbeddingLoss,
+    LogisticLoss,
     Loss,
     PCALoss,
 )
@@ -71,6 +72,9 @@ def _cases():
     yield PCALoss(Grassmann(5, 2), radius=2.0), vectors, Grassmann(5, 2).random_point(1, rng=2)
     yield PCALoss(Stiefel(5, 2), radius=2.0), vectors, Stiefel(5, 2).random_point(1, rng=2)
     yield GaussianCovarianceLoss(5), vectors, SPD(5).random_point(1, rng=2)
+    for classes, penalty in ((2, 0.0), (2, 0.3), (4, 0.1)):
+        logistic = LogisticLoss(5, classes, radius=2.0, penalty=penalty)
+        yield logistic, (vectors, np.arange(6.0) % classes), rng.standard_normal((1, logistic.manifold.dim))
     for space in (
         Sphere(2),
         Sphere(3, curvature=4.0),

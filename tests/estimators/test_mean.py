@@ -4,9 +4,16 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
+from sklearn.base import clone
+from sklearn.pipeline import make_pipeline
 
 import dpmanifolds as dpm
-from dpmanifolds.estimators import PrivateFrechetMean, PrivateFrechetMedian, PrivateTangentSpace
+from dpmanifolds.estimators import (
+    PrivateFrechetMean,
+    PrivateFrechetMedian,
+    PrivateLogisticRegression,
+    PrivateTangentSpace,
+)
 
 SPHERE = dpm.Ball(dpm.Sphere(2), np.array([0.0, 0.0, 1.0]), radius=0.6)
 CASES = {
@@ -70,3 +77,30 @@ def test_single_precision_and_landmarks_are_taken():
     assert np.allclose(model.transform(landmarks), model.transform(points))
     single = SPHERE.clip(dpm.Sphere(2).random_point(80, rng=1)).astype(np.float32)
     assert PrivateTangentSpace(SPHERE, dpm.PureDP(1.0)).fit(single).transform(single).dtype == np.float64
+
+
+@pytest.mark.parametrize("kind", [PrivateFrechetMean, PrivateTangentSpace])
+def test_a_public_sample_is_that_of_private_mean_and_survives_a_clone(kind):
+    scales = np.array([2.0, 0.5, 0.1, 0.1])
+    points = np.random.default_rng(0).normal(size=(400, 4)) * scales
+    ball = dpm.Ball(dpm.Euclidean(4), np.zeros(4), radius=10.0)
+    model = clone(kind(ball, dpm.GaussianDP(1.0), public_sample=points[:80], random_state=0))
+    assert np.array_equal(model.get_params()["public_sample"], points[:80])
+    model.fit(points[80:])
+    wanted = dpm.private_mean(points[80:], ball, dpm.GaussianDP(1.0), public_sample=points[:80], rng=0)
+    assert np.array_equal(model.mean_, wanted.value)
+    assert model.release_.public is not None
+    with pytest.raises(dpm.ArgumentError, match="public_sample"):
+        kind(ball, dpm.GaussianDP(1.0), public_sample=points[:80], refine=1).fit(points[80:])
+
+
+def test_a_tangent_space_with_a_public_sample_stands_in_a_pipeline():
+    space = dpm.SPD(2)
+    points, ball = space.random_point(200, rng=0), dpm.Ball(space, np.eye(2), radius=3.0)
+    first = PrivateTangentSpace(ball, dpm.GaussianDP(1.0), public_sample=space.random_point(40, rng=1), random_state=0)
+    second = PrivateLogisticRegression(
+        dpm.Ball(dpm.Euclidean(3), np.zeros(3), 2.0), dpm.GaussianDP(1.0), classes=[0, 1], random_state=0
+    )
+    with pytest.warns(dpm.UnprotectedModelWarning):
+        chain = make_pipeline(first, second).fit(points, np.arange(200) % 2)
+    assert chain.predict(points).shape == (200,)

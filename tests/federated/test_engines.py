@@ -64,6 +64,16 @@ def test_mpyc_adds_up_modulo_its_prime_bit_for_bit(parties):
 
 
 @pytest.mark.needs("mpyc")
+def test_mpyc_starts_without_a_site_that_is_gone():
+    pytest.importorskip("mpyc")
+    coordinator = Coordinator(study(modulus=MPYC_MODULUS, tolerated=1))
+    release = coordinator.finish(sum_by_mpyc(coordinator.round, split_sites(records(FLAT))[:3]))
+    assert release.n == 150
+    assert release.sites.answered == (NAMES[:3],)
+    assert release.sites.colluding == 0
+
+
+@pytest.mark.needs("mpyc")
 def test_a_party_that_is_lost_ends_the_round():
     """The second party gets an answer that it refuses, and never comes: the others wait in vain, and are ended."""
     pytest.importorskip("mpyc")

@@ -204,3 +204,29 @@ def test_with_center_malformed_rows_count_as_the_centre():
     expected_y, expected_t = y.copy(), t.copy()
     expected_y[[3, 5]], expected_t[[3, 5]] = 0.0, 5.0
     assert regress(y, t, on_invalid="center", rng=0) == regress(expected_y, expected_t, on_invalid="center", rng=0)
+
+
+@pytest.mark.parametrize(
+    "ball",
+    [
+        dpm.Ball(dpm.SPD(2), np.eye(2), 3.0),
+        dpm.Ball(dpm.Grassmann(4, 2), np.eye(4)[:, :2], 0.7),
+        dpm.Ball(dpm.PlanarShapes(4), dpm.PlanarShapes(4).random_point(rng=0), 0.7),
+        dpm.Ball(dpm.Hyperbolic(2), dpm.Hyperbolic(2).origin, 5.0),
+    ],
+    ids=["matrices", "planes", "shapes", "hyperbolic"],
+)
+@pytest.mark.filterwarnings("ignore:the noise is")
+def test_slopes_that_are_all_noise_do_not_make_a_second_look_fail(ball):
+    rng = np.random.default_rng(0)
+    for _ in range(6):
+        y, t = ball.manifold.random_point(3, rng=rng), rng.uniform(-2, 2, (3, 1))
+        fit = regress(y, t, ball, dpm.GaussianDP(0.02), covariate_bounds=(-1, 1), steps=2, rng=rng)
+        assert np.all(np.isfinite(fit.slopes))
+        assert bool(ball.manifold.belongs(fit.base))
+
+
+def test_a_series_of_pandas_is_a_covariate():
+    pandas = pytest.importorskip("pandas")
+    y, t = table()
+    assert regress(y, pandas.Series(t[:, 0]), covariate_bounds=(0, 10), rng=0) == regress(y, t, rng=0)

@@ -3,6 +3,7 @@
 from dpmanifolds.estimators._base import UnprotectedModelWarning, UnprotectedScoreWarning
 from dpmanifolds.estimators.congruence import Congruence
 from dpmanifolds.estimators.kmeans import PrivateKMeans
+from dpmanifolds.estimators.logistic import PrivateLogisticRegression
 from dpmanifolds.estimators.mdm import PrivateMDM
 from dpmanifolds.estimators.mean import PrivateFrechetMean, PrivateFrechetMedian, PrivateTangentSpace
 from dpmanifolds.estimators.pca import PrivatePCA, PrivateTangentPCA
@@ -15,6 +16,7 @@ __all__ = [
     "PrivateFrechetMedian",
     "PrivateGeodesicRegression",
     "PrivateKMeans",
+    "PrivateLogisticRegression",
     "PrivateMDM",
     "PrivatePCA",
     "PrivateTangentClassifier",

@@ -32,7 +32,10 @@ class PrivateMDM(PrivateClassifier):
 
     With public labels each class spends the whole budget, and neighbours differ in one "record within class";
     `private_labels=True` protects labels too and needs `classes`. Where persons have several records each (`group_by`),
-    `classes_per_person` is a public number of classes that one of them may have, often all. Whatever is computed from
+    `classes_per_person` is a public number of classes that one of them may have, often all. `public_sample`, a pair
+    (points, labels) of public records like those of each class, gives noise their shape and means to fall back on;
+    public subjects who differ as a whole from the private one are no such records (`PrivateTangentClassifier` allows
+    for that). Whatever is computed from
     the fitted means is free, but `predict`, `predict_proba` and `transform` say something about the records they are
     given: they are for new records, or for their owners.
 
@@ -56,6 +59,7 @@ class PrivateMDM(PrivateClassifier):
     classes: Sequence[Any] | None
     mechanism: str
     numerics: str
+    public_sample: tuple[Any, Any] | None
     classes_: np.ndarray
     means_: Array
     """The private means (classes, *point_shape)."""
@@ -72,6 +76,7 @@ class PrivateMDM(PrivateClassifier):
         classes_per_person: int = 1,
         mechanism: str = "auto",
         numerics: str = "safe",
+        public_sample: tuple[Any, Any] | None = None,
         on_invalid: str = "raise",
         unit: str | None = None,
         random_state: Any = None,
@@ -97,6 +102,7 @@ class PrivateMDM(PrivateClassifier):
             classes_per_person=self.classes_per_person,
             mechanism=self.mechanism,
             numerics=self.numerics,
+            public_sample=self.public_sample,
             group_by=group_by,
             **self._terms(),
         )

@@ -36,6 +36,8 @@ class PrivateFrechetMean(_OneRelease):
 
     Each `fit` is one release and spends the budget once. `random_state` is for tests and teaching: None draws from
     the secure source, and only such fits are taken by a `ledger` (a path, or a `Ledger`, which can be cloned too).
+    `public_sample`, points (m, *point_shape) that are public and like the records, gives noise the shape of their
+    spread and a mean to fall back on, as in `private_mean`; it must not be taken from the records.
 
     >>> import numpy as np
     >>> import dpmanifolds as dpm
@@ -48,6 +50,7 @@ class PrivateFrechetMean(_OneRelease):
     mechanism: str
     numerics: str
     refine: int | str
+    public_sample: Any
     mean_: Array
 
     def __init__(
@@ -58,6 +61,7 @@ class PrivateFrechetMean(_OneRelease):
         mechanism: str = "auto",
         numerics: str = "safe",
         refine: int | str = "auto",
+        public_sample: Any = None,
         on_invalid: str = "raise",
         unit: str | None = None,
         random_state: Any = None,
@@ -75,6 +79,7 @@ class PrivateFrechetMean(_OneRelease):
             mechanism=self.mechanism,
             numerics=self.numerics,
             refine=self.refine,
+            public_sample=self.public_sample,
             group_by=group_by,
             **self._terms(),
         )
@@ -132,7 +137,9 @@ class PrivateTangentSpace(PrivateTransformer, PrivateFrechetMean):
     The promise covers the reference point alone. The coordinates of a record are that record in other numbers: a
     model fitted to the coordinates of private records is not private unless its own training is, and `fit_transform`,
     which a pipeline calls, says so (`UnprotectedModelWarning`): `PrivateTangentClassifier` and `PrivateMDM` protect the
-    training too. For records that are public, or whose owners gave consent, any model of scikit-learn can follow.
+    training too. For records that are public, or whose owners gave consent, any model of scikit-learn can follow;
+    `PrivateLogisticRegression` on `Euclidean(dim)` protects its own training. `public_sample` as in
+    `PrivateFrechetMean`.
 
     >>> import numpy as np
     >>> import dpmanifolds as dpm

@@ -40,6 +40,9 @@ class ManifoldFacts(ABC):
     log_can_fail: bool = True
     """Whether `log_coordinates` calls routines that can fail where numbers are no point; plain formulas cannot."""
 
+    has_symmetric_coordinates: bool = False
+    """Whether coordinates are those of symmetric matrices: the diagonal, then √2 times what is above it."""
+
     is_model_space: bool = False
     """Whether it is, up to isometry, flat, a sphere, a circle (of exact injectivity radius) or hyperbolic space."""
 

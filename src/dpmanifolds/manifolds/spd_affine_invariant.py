@@ -60,6 +60,7 @@ class SPDAffineInvariant(SPDBase):
     """
 
     metric = "affine-invariant"
+    has_symmetric_coordinates = True
     injectivity_radius = math.inf
 
     def __init__(self, k: int) -> None:

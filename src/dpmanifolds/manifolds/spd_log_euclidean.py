@@ -40,6 +40,7 @@ class SPDLogEuclidean(SPDBase, FlatManifold):
     """
 
     metric = "log-euclidean"
+    has_symmetric_coordinates = True
 
     def eigenvalue_radius(self, low: float, high: float) -> float:
         """½√k·ln(high/low), attained."""

@@ -16,6 +16,7 @@ from dpmanifolds.errors import ArgumentError
 from dpmanifolds.privacy import Budget, Guarantee
 from dpmanifolds.records.persons import Persons, label_array, persons_of
 from dpmanifolds.records.source import ArraySource, record_form
+from dpmanifolds.releases.public_sample import PublicSample, read_sample
 from dpmanifolds.releases.release import Release
 from dpmanifolds.releases.statistic import Request, best_cut, check_request, warn_of_noise
 from dpmanifolds.sums.steps import StepPlan
@@ -67,6 +68,7 @@ def private_class_means(
     mechanism: str = "auto",
     numerics: str = "safe",
     steps: int | str = "auto",
+    public_sample: Any = None,
     group_by: Any = None,
     classes_per_person: int = 1,
     adjacency: str = "replace-one",
@@ -97,6 +99,10 @@ def private_class_means(
     together keep the whole. With public labels, which classes a person has is public, while the values of all of that
     person's records, and how many there are of each class, are protected together; with private labels everything is.
 
+    `public_sample` is a pair (points, labels) of public records like those of each class: each class gets an ellipsoid
+    of its own from them, as in `private_mean`, where that is expected to do better than the ball. Laws are then of one
+    kind for all classes: Laplace for a pure budget, Gaussian for others.
+
     Other arguments as in `private_mean`.
 
     >>> import numpy as np
@@ -126,8 +132,63 @@ def private_class_means(
     most = positive_integer("classes_per_person", classes_per_person)
     if most > 1 and group_by is None:
         raise ArgumentError("classes_per_person is for group_by=, which names a person for each record.")
+    if public_sample is not None and most > 1:
+        raise ArgumentError("is for persons of one class each.", argument="public_sample")
     groups, names, count = read_groups(request, points, labels, classes, group_by, private=private_labels, most=most)
+    if public_sample is not None:
+        samples = _read_samples(request, public_sample, names)
+        shaped = _release_shaped(request, groups, names, private_labels, count, samples)
+        if shaped is not None:
+            return shaped
     return _released(request, groups, names, private_labels, count, min(most, len(names)))
+
+
+def _read_samples(request: Request, given: Any, names: tuple[Any, ...]) -> list[PublicSample]:
+    """The public records of each class."""
+    if not (isinstance(given, tuple | list) and len(given) == 2):
+        raise ArgumentError("must be a pair (points, labels) of public records.", argument="public_sample")
+    points, tags = record_form(request.domain.manifold, given[0]), np.asarray(_listed(given[1]))
+    if tags.shape != request.domain.manifold.batch_shape(points) or not np.all(np.isin(tags, np.asarray(names))):
+        raise ArgumentError(f"must have a label for each point, of {list(names)}.", argument="public_sample")
+    return [read_sample(request, taken(points, np.flatnonzero(tags == name))) for name in names]
+
+
+def _release_shaped(
+    request: Request,
+    groups: list[RecordSums],
+    names: tuple[Any, ...],
+    private: bool,
+    count: int,
+    samples: list[PublicSample],
+) -> ClassMeans | None:
+    """A body of its own for each class, from public records; None where the domain alone is predicted to do better.
+
+    Noise is of one law in units of each body, so that all classes make one promise.
+    """
+    kind = "wrapped-laplace" if request.budget.bounded_loss else "wrapped-gaussian"
+    request = replace(
+        request,
+        unit=request.unit if private else f"{request.unit} within class",
+        mechanism=kind if request.mechanism == "auto" else request.mechanism,
+        numerics="rounded" if request.numerics == "safe" else request.numerics,
+    )
+    number = request.guess or count
+    sizes = [max(1, number // len(names)) if private else group.count for group in groups]
+    shaped = [sample.shape_class(request, n, private) for sample, n in zip(samples, sizes, strict=True)]
+    alone = [request.plan(n, labelled=private).expected_error.mean for n in sizes]
+    if sum(alone) <= sum(each.fit.predicted for each in shaped):
+        return None
+    promise = shaped[0].plan.guarantee
+    if any(each.plan.guarantee != promise for each in shaped):
+        raise ArgumentError("needs numerics 'rounded': others promise each body something else.", argument="numerics")
+    looks = [each.look(group) for each, group in zip(shaped, groups, strict=True)]
+    told = {"classes": len(names), "private_labels": private, "classes_per_person": 1}
+    request.spend("class means", promise, number, **told, domain=request.domain)
+    releases = [
+        replace(each.draw(look), statistic="class mean", guarantee=promise)
+        for each, look in zip(shaped, looks, strict=True)
+    ]
+    return ClassMeans(names, tuple(releases), promise, request.budget, private)
 
 
 def read_groups(

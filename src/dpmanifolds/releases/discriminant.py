@@ -5,7 +5,9 @@ Three bounded sums, each with its share of the budget (docs/proofs/discriminant.
 1. a centre p: one step of the mean, shrunk by how far such centres are known to lie apart;
 2. the contrast (1/n)Σ y_i·log_p x_i, y_i = ±1 the label of record i. It is one sum, where two class means are two: a
    record with its label is y·z(x), in the same ball as z(x), and replacing both moves the sum by 2R;
-3. the mean score ⟨w, log_p x⟩ of each class along the direction w of the contrast, as class means with private labels.
+3. the threshold: the mean of s − y·h, s = ⟨w, log_p x⟩ the score of a record along the direction w of the contrast and
+   ±h what classes are expected to have, with the share of either class beside it. Where classes are of the same size h
+   plays no part, and one number with one spread stands for two class means.
 
 >>> import numpy as np
 >>> import dpmanifolds as dpm
@@ -13,7 +15,7 @@ Three bounded sums, each with its share of the budget (docs/proofs/discriminant.
 >>> ball = dpm.Ball(dpm.SPD(2), 2 * np.eye(2), radius=2.0)
 >>> found = private_discriminant(X, np.repeat([0, 1], 300), ball, dpm.GaussianDP(1.0), classes=(0, 1), rng=0)
 >>> len(found.releases), bool(found.scores(np.stack([np.eye(2), 4 * np.eye(2)]))[1] > found.threshold)
-(4, True)
+(3, True)
 """
 
 from __future__ import annotations
@@ -29,13 +31,13 @@ from dpmanifolds._arrays import Array
 from dpmanifolds.domains import Ball, Domain
 from dpmanifolds.errors import ArgumentError
 from dpmanifolds.manifolds import Euclidean, Manifold
+from dpmanifolds.manifolds._symmetric import from_upper_triangle, upper_triangle
 from dpmanifolds.privacy import Budget, Guarantee, compose
 from dpmanifolds.releases.classes import class_names, read_groups
 from dpmanifolds.releases.release import Release
 from dpmanifolds.releases.statistic import Request, best_cut, check_request
-from dpmanifolds.sums import Draw, calibrate, choose, mean_facts
+from dpmanifolds.sums import Draw, choose, mean_facts
 from dpmanifolds.sums.contribution import ScoreContribution, TangentContribution
-from dpmanifolds.sums.mechanism import Facts
 from dpmanifolds.sums.steps import StepPlan
 from dpmanifolds.sums.total import RecordSums
 from dpmanifolds.sums.wrapped import WrappedMechanism
@@ -43,6 +45,10 @@ from dpmanifolds.sums.wrapped import WrappedMechanism
 __all__ = ["Contrasts", "Discriminant", "private_discriminant"]
 
 _LEAST_SCORE = 0.05
+_TAG = 0.2
+_FARTHEST_BALANCE = 0.9
+_ANY_BALANCE = 1 / 3  # the variance of a number between −1 and 1
+_OF_EDGE = 0.8
 
 
 @dataclass(frozen=True, eq=False)
@@ -56,7 +62,9 @@ class Contrasts:
     means: np.ndarray
     """The contrast of each subject (subjects, dim)."""
     records: np.ndarray
-    """Records (m, dim) as seen from the mean of their subject."""
+    """Records (m, dim) as seen from the mean of their class of their subject."""
+    balance: np.ndarray
+    """The mean sign of each subject's labels (subjects,): 0 where classes are of the same size."""
 
     def expect(self) -> tuple[np.ndarray, float]:
         """The contrast that a new subject is expected to have, and its variance in each coordinate.
@@ -70,6 +78,11 @@ class Contrasts:
         kept = max(0.0, 1 - chance / max(float(average @ average), 1e-300)) if subjects > 1 else 0.0
         lost = (1 - kept) * float(average @ average) / dim
         return kept * average, between * (1 + 1 / subjects) + lost
+
+    def expect_balance(self) -> tuple[float, float]:
+        """The balance of a new subject, and its variance: of these subjects, and of one that could be anywhere."""
+        average = float(self.balance.mean())
+        return average, float(np.sum((self.balance - average) ** 2) + _ANY_BALANCE) / len(self.balance)
 
 
 @dataclass(frozen=True, eq=False)
@@ -86,7 +99,7 @@ class Discriminant:
     """Scores above it are of the second class."""
     guarantee: Guarantee
     releases: tuple[Release, ...]
-    """The centre, the contrast and the mean score of either class."""
+    """The centre, the contrast and the threshold."""
 
     def scores(self, points: Array) -> np.ndarray:
         """⟨w, log_p x⟩ for points (n, *point_shape): says something about them, and is not private."""
@@ -101,7 +114,7 @@ def private_discriminant(
     *,
     classes: Sequence[Any],
     public: Contrasts | None = None,
-    shares: Sequence[float] = (0.15, 0.7, 0.15),
+    shares: Sequence[float] = (0.3, 0.55, 0.15),
     group_by: Any = None,
     on_invalid: str = "raise",
     unit: str | None = None,
@@ -136,7 +149,7 @@ def private_discriminant(
     plan = best_cut(budget, [list(shares)], partial(_plan, request, spread, count), _error)
     walk = request.walk()
     looks = [walk.first_look(group, plan.center) for group in groups]
-    promise = compose(plan.center.guarantee, plan.contrast.guarantee, plan.score.guarantee)
+    promise = compose(plan.center.guarantee, plan.contrast.guarantee, plan.threshold.guarantee)
     request.spend("discriminant", promise, count, classes=2, domain=domain)
     rng = request.account.rng
 
@@ -155,47 +168,49 @@ def private_discriminant(
     first, second = (group.total(rule) for group in groups)
     drawn = law.noisy_mean(_added(second.integers, first.integers, -1), count, rng)
     stages.append(request.release(law, Draw(drawn, drawn), statistic="contrast", n=count, reason="a share", base=base))
-    contrast = drawn if public is None else _expected(public, domain, base, drawn, law.deviation)
-    direction = contrast / max(float(np.linalg.norm(contrast)), 1e-300)
-
-    reach = spread if public is None else _reach(public, domain, base, direction)
-    means, made = _class_scores(request, plan, groups, base, direction, reach, count)
+    contrast, noise = _expected(public, domain, base, drawn, law.deviation)
+    contrast = _keep_sources(domain.manifold, contrast, noise)
+    length = float(np.linalg.norm(contrast))
+    line = _Line(
+        contrast / max(length, 1e-300),
+        length if public is not None else float(np.sqrt(max(0.0, length**2 - noise**2 * contrast.size))),
+        spread if public is None else _reach(public, domain, base, contrast / max(length, 1e-300)),
+    )
+    threshold, told = _threshold(request, plan.threshold, groups, base, line, count, public)
     return Discriminant(
-        (names[0], names[1]),
-        domain.manifold,
-        base,
-        direction,
-        (means[0] + means[1]) / 2,
-        promise,
-        (*stages, *made),
+        (names[0], names[1]), domain.manifold, base, line.direction, threshold, promise, (*stages, told)
     )
 
 
 class _Plan(NamedTuple):
     center: StepPlan
     contrast: WrappedMechanism
-    score: WrappedMechanism
-    part: Budget
-    """Of the scores."""
+    threshold: WrappedMechanism
+
+
+class _Line(NamedTuple):
+    """Where scores are measured: all of it public once the contrast is."""
+
+    direction: np.ndarray
+    gap: float
+    """Half of what scores of the two classes are apart."""
+    reach: float
+    """How far from what its class is expected to have a score counts."""
 
 
 def _plan(request: Request, spread: float, n: int, *parts: Budget) -> _Plan:
     """Calibrated noise for the three sums; all of it public."""
-    ball = Ball(Euclidean(request.domain.manifold.dim), np.zeros(request.domain.manifold.dim), spread)
-    contrast = choose(mean_facts(ball, n, unit=request.unit), parts[1]).mechanism
-    score = choose(_score_facts(request, spread, n), parts[2]).mechanism
-    assert isinstance(contrast, WrappedMechanism)
-    assert isinstance(score, WrappedMechanism)
-    return _Plan(request.plan(n, parts[0]), contrast, score, parts[2])
+    laws = []
+    for dim, radius, part in ((request.domain.manifold.dim, spread, parts[1]), (2, 1.0, parts[2])):
+        facts = mean_facts(Ball(Euclidean(dim), np.zeros(dim), radius), n, unit=request.unit)
+        law = choose(facts, part).mechanism
+        assert isinstance(law, WrappedMechanism)
+        laws.append(law)
+    return _Plan(request.plan(n, parts[0]), *laws)
 
 
 def _error(plan: _Plan) -> float:
     return plan.contrast.expected_error.mean
-
-
-def _score_facts(request: Request, reach: float, n: int) -> Facts:
-    line = Ball(Euclidean(1), np.zeros(1), reach)
-    return mean_facts(line, max(1, n // 2), unit=request.unit, labelled=True)
 
 
 def _added(one: list[int], other: list[int], sign: int) -> list[int]:
@@ -203,15 +218,34 @@ def _added(one: list[int], other: list[int], sign: int) -> list[int]:
     return [a + sign * b for a, b in zip(one, other, strict=True)]
 
 
-def _expected(public: Contrasts, domain: Domain, base: Array, drawn: np.ndarray, noise: float) -> np.ndarray:
-    """The posterior mean of the contrast, given what public subjects have: post-processing."""
+def _expected(
+    public: Contrasts | None, domain: Domain, base: Array, drawn: np.ndarray, noise: float
+) -> tuple[np.ndarray, float]:
+    """The posterior mean of the contrast, given what public subjects have, and the noise left in it."""
+    if public is None:
+        return drawn, noise
     expected, variance = public.expect()
     expected = _moved(domain, base, expected[None])[0]
-    return np.asarray(expected + (drawn - expected) * (variance / max(variance + noise**2, 1e-300)))
+    kept = variance / max(variance + noise**2, 1e-300)
+    return np.asarray(expected + (drawn - expected) * kept), kept * noise
+
+
+def _keep_sources(manifold: Manifold, contrast: np.ndarray, noise: float) -> np.ndarray:
+    """A contrast of symmetric matrices by few of their eigenvectors, as sources of signals have it: post-processing.
+
+    Eigenvalues of noise alone reach e = σ√(2k); each λ becomes ±√(λ² − (0.8e)²), which at e itself is best for few
+    sources under much noise (Donoho, Gavish and Johnstone 2018), or 0. Where none is left the contrast stays.
+    """
+    if not manifold.has_symmetric_coordinates:
+        return contrast
+    size = manifold.point_shape[0]
+    values, vectors = np.linalg.eigh(from_upper_triangle(contrast, size))
+    left = np.sign(values) * np.sqrt(np.maximum(values**2 - 2 * size * (_OF_EDGE * noise) ** 2, 0.0))
+    return np.asarray(upper_triangle((vectors * left) @ vectors.T)) if np.any(left) else contrast
 
 
 def _reach(public: Contrasts, domain: Domain, base: Array, direction: np.ndarray) -> float:
-    """The score that nineteen of twenty public records keep: public once the direction is."""
+    """How far from that of its class the score of nineteen of twenty public records lies."""
     scores = np.abs(_moved(domain, base, public.records) @ direction)
     return max(float(np.quantile(scores, 0.95)), _LEAST_SCORE * public.spread)
 
@@ -223,30 +257,41 @@ def _moved(domain: Domain, base: Array, rows: np.ndarray) -> np.ndarray:
     return np.asarray(manifold.to_coordinates(base, manifold.transport(center, base, vectors)))
 
 
-def _class_scores(
+def _threshold(
     request: Request,
-    plan: _Plan,
+    law: WrappedMechanism,
     groups: list[RecordSums],
     base: Array,
-    direction: np.ndarray,
-    reach: float,
+    line: _Line,
     count: int,
-) -> tuple[list[float], list[Release]]:
-    """The mean score of either class, by noise that was planned for another reach: what is promised is the same."""
-    law = calibrate(plan.score.name, _score_facts(request, reach, count), plan.part, plan.score.numerics)
-    assert isinstance(law, WrappedMechanism)
+    public: Contrasts | None,
+) -> tuple[float, Release]:
+    """Halfway between the scores of the two classes, and its release.
+
+    With b the mean sign of the labels, the mean of s − y·h is the midpoint and b times what h is short of half the gap.
+    The contrast is that half times 1 − b², so that the excess is h·b³/(1 − b²): b is read off its own noisy mean.
+    """
     assert law.exponent is not None
-    rule = ScoreContribution(
-        request.domain.manifold, base, request.substitute, direction=direction, radius=reach, exponent=law.exponent
-    )
-    means, made = [], []
-    for group in groups:
-        total = group.total(rule)
-        drawn = law.noisy_mean(total.integers, total.rows, request.account.rng)
-        means.append(float(np.clip(drawn[0], -reach, reach)))
-        made.append(
-            request.release(
-                law, Draw(np.asarray([means[-1]]), drawn), statistic="mean score", n=None, reason="a share", base=base
-            )
+    totals = []
+    for group, sign in zip(groups, (-1.0, 1.0), strict=True):
+        rule = ScoreContribution(
+            request.domain.manifold,
+            base,
+            request.substitute,
+            direction=line.direction,
+            expected=sign * line.gap,
+            tag=sign * _TAG,
+            radius=line.reach,
+            exponent=law.exponent,
         )
-    return means, made
+        totals.append(group.total(rule).integers)
+    drawn = law.noisy_mean(_added(totals[0], totals[1], 1), count, request.account.rng)
+    unit = float(np.hypot(1.0, _TAG))
+    likely, variance = (0.0, _ANY_BALANCE) if public is None else public.expect_balance()
+    seen = float(drawn[1]) * unit / _TAG
+    balance = likely + (seen - likely) * variance / (variance + (law.deviation * unit / _TAG) ** 2)
+    balance = float(np.clip(balance, -_FARTHEST_BALANCE, _FARTHEST_BALANCE))
+    middle = float(np.clip(drawn[0] * unit, -1.0, 1.0)) * line.reach
+    threshold = middle - line.gap * balance**3 / (1 - balance**2)
+    drawing = Draw(np.asarray([threshold]), drawn)
+    return threshold, request.release(law, drawing, statistic="threshold", n=count, reason="a share", base=base)

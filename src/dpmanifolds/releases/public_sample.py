@@ -36,7 +36,7 @@ from dpmanifolds.sums import Draw, ExpectedError, mean_facts, offered
 from dpmanifolds.sums.public import LEAST_RECORDS, MOST_DIRECTIONS, Noise, PublicPart, SampleFit, fit_sample
 from dpmanifolds.sums.steps import StepPlan, is_flat, plan_steps
 from dpmanifolds.sums.total import RecordSums, read_records
-from dpmanifolds.sums.walk import Walk
+from dpmanifolds.sums.walk import Look, Walk
 from dpmanifolds.sums.wrapped import WrappedMechanism
 
 __all__ = ["PublicSample", "expected_of", "read_sample"]
@@ -66,17 +66,17 @@ class PublicSample:
         fit = self.fit(request, n)
         if self.error_without(request, n, rounds, unit_of(records)) <= fit.predicted:
             return None
-        body, plan = self.plan(request, n, fit)
-        walk = Walk(body, self.center if request.mends else None, request.account.rng)
-        look = walk.first_look(records, plan)
-        law = plan.laws[0]
-        request.spend("mean", plan.guarantee, n, mechanism=law.name, numerics=law.numerics, domain=body)
-        noisy = law.noisy_mean(look.total.integers, look.total.rows, request.account.rng)
-        guess = self._correct(body.manifold, fit.guess(noisy / body.radius))
-        point = Walk(request.domain).reach(self.center, guess)
-        return self._told(request, plan, fit, body, Draw(point, body.body.restore(noisy)))
+        shaped = ShapedMean(self, request, fit, *self.plan(request, n, fit))
+        look, law = shaped.look(records), shaped.plan.laws[0]
+        request.spend("mean", shaped.plan.guarantee, n, mechanism=law.name, numerics=law.numerics, domain=shaped.body)
+        return shaped.draw(look)
 
-    def plan(self, request: Request, n: int, fit: SampleFit) -> tuple[Ellipsoid, StepPlan]:
+    def shape_class(self, request: Request, n: int, labelled: bool) -> ShapedMean:
+        """The mean of one class of n records among several; `labelled`: whether which class is protected too."""
+        fit = self.fit(request, n, labelled)
+        return ShapedMean(self, request, fit, *self.plan(request, n, fit, labelled))
+
+    def plan(self, request: Request, n: int, fit: SampleFit, labelled: bool = False) -> tuple[Ellipsoid, StepPlan]:
         """The body for records like those of the sample, and the one step in it."""
         body = Ellipsoid(request.domain.manifold, self.center, fit.lengths, fit.basis, _SOURCE)
         return body, plan_steps(
@@ -87,6 +87,7 @@ class PublicSample:
             numerics=request.numerics,
             adjacency=request.adjacency,
             unit=request.unit,
+            labelled=labelled,
         )
 
     def error_without(self, request: Request, n: int, rounds: int, unit: int = 1) -> float:
@@ -104,18 +105,18 @@ class PublicSample:
         radius, moved = best_radius(np.array(counts, dtype=np.float64), bins.edges, float(len(self.rows)), share)
         return math.hypot(share * min(radius, ball.radius), moved)
 
-    def fit(self, request: Request, n: int) -> SampleFit:
+    def fit(self, request: Request, n: int, labelled: bool = False) -> SampleFit:
         """Axes, and what to make of the noisy mean in them, from the sample, n and the budget."""
         manifold = request.domain.manifold
         return fit_sample(
             self.rows,
             n,
-            _noise_for(request, n),
+            _noise_for(request, n, labelled),
             manifold.neighbour_covariance(self.center) if manifold.dim <= MOST_DIRECTIONS else None,
             longest=_NEARLY_ALL * manifold.injectivity_radius,
         )
 
-    def _correct(self, manifold: Manifold, guess: np.ndarray) -> np.ndarray:
+    def correct(self, manifold: Manifold, guess: np.ndarray) -> np.ndarray:
         """H⁻¹ of a tangent mean, H the sample's average Hessian of half the squared distance.
 
         One step of Newton's method for the Fréchet mean of records like those of the sample; post-processing.
@@ -127,13 +128,6 @@ class PublicSample:
         found = np.asarray(newton_direction(here, _ACCURACY))
         longest = 2 * float(np.linalg.norm(guess))
         return found * min(1.0, longest / max(float(np.linalg.norm(found)), 1e-300))
-
-    def _told(self, request: Request, plan: StepPlan, fit: SampleFit, body: Ellipsoid, drawn: Draw) -> Release:
-        law = plan.laws[0]
-        shape = law.facts.shape
-        count = None if shape is None or shape.counted else shape.count
-        made = request.release(law, drawn, statistic="mean", n=count, reason=plan.reason, domain=body)
-        return replace(made, guarantee=plan.guarantee, expected_error=expected_of(fit), public=self.part(fit))
 
     def part(self, fit: SampleFit) -> PublicPart:
         """What the sample contributes, as a release tells it."""
@@ -147,6 +141,34 @@ class PublicSample:
             structure=fit.structure,
             weight=fit.weight,
         )
+
+
+@dataclass(frozen=True, eq=False)
+class ShapedMean:
+    """A mean that a public sample has shaped, before a record is read: everything in it is public."""
+
+    sample: PublicSample
+    request: Request
+    fit: SampleFit
+    body: Ellipsoid
+    plan: StepPlan
+
+    def look(self, records: RecordSums) -> Look:
+        """The exact sum, from the sample's mean. Not private."""
+        substitute = self.sample.center if self.request.mends else None
+        return Walk(self.body, substitute, self.request.account.rng).first_look(records, self.plan)
+
+    def draw(self, look: Look) -> Release:
+        """Noise on that sum, and what the sample makes of it. It spends the plan's guarantee."""
+        request, fit, body, law = self.request, self.fit, self.body, self.plan.laws[0]
+        noisy = law.noisy_mean(look.total.integers, look.total.rows, request.account.rng)
+        guess = self.sample.correct(body.manifold, fit.guess(noisy / body.radius))
+        drawn = Draw(Walk(request.domain).reach(self.sample.center, guess), body.body.restore(noisy))
+        shape = law.facts.shape
+        count = None if shape is None or shape.counted else shape.count
+        made = request.release(law, drawn, statistic="mean", n=count, reason=self.plan.reason, domain=body)
+        public = self.sample.part(fit)
+        return replace(made, guarantee=self.plan.guarantee, expected_error=expected_of(fit), public=public)
 
 
 def expected_of(fit: SampleFit) -> ExpectedError:
@@ -173,13 +195,17 @@ def read_sample(request: Request, sample: Any) -> PublicSample:
     return PublicSample(points, center, rows)
 
 
-def _noise_for(request: Request, n: int) -> Noise:
+def _noise_for(request: Request, n: int, labelled: bool) -> Noise:
     """What the budget makes of the noise, by the number of directions: all public."""
 
     @cache
     def variance(count: int) -> float:
         facts = mean_facts(
-            Ball(Euclidean(count), np.zeros(count), 1.0), n, adjacency=request.adjacency, unit=request.unit
+            Ball(Euclidean(count), np.zeros(count), 1.0),
+            n,
+            adjacency=request.adjacency,
+            unit=request.unit,
+            labelled=labelled,
         )
         laws = offered(facts, request.budget, mechanism=request.mechanism, numerics=request.numerics)
         return min(law.deviation for law in laws if isinstance(law, WrappedMechanism)) ** 2

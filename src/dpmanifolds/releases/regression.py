@@ -115,7 +115,7 @@ def private_geodesic_regression(
     for law in plan.laws:
         assert law.exponent is not None
         if made:
-            view = _next_view(walk, view, state, law)
+            view = _next_view(walk, view, state)
             total = records.total(view.contribution(law.exponent))
         noisy = law.noisy_mean(total.integers, total.rows, request.account.rng)
         made.append(
@@ -167,7 +167,8 @@ def _read(request: Request, points: Any, covariates: Any, q: int, group_by: Any)
     with hide_records():
         array = record_form(manifold, points, allow_empty=False)
         count = count_records(array)
-        given = covariates[:, None] if getattr(covariates, "ndim", 0) == 1 else covariates
+        given = covariates.to_numpy() if hasattr(covariates, "to_numpy") else covariates
+        given = given[:, None] if getattr(given, "ndim", 0) == 1 else given
         if getattr(given, "ndim", 0) == 0 and q == 1:
             given = [[entry] if not isinstance(entry, list | tuple) else entry for entry in _listed(given)]
         table = np.asarray(record_numbers("covariates", given, (q,)))
@@ -244,14 +245,17 @@ def _start(view: RegressionView) -> _State:
     return _State(view.base, nothing, np.full(q + 1, math.inf), np.eye(q), np.zeros(q), math.inf, 0.0, None)
 
 
-def _next_view(walk: Walk, view: RegressionView, state: _State, law: WrappedMechanism) -> RegressionView:
+def _next_view(walk: Walk, view: RegressionView, state: _State) -> RegressionView:
     """What is left beyond the released geodesic, in a ball as small as the released spread allows."""
     domain, dim = walk.domain, view.space.dim
     radius = _smaller_radius(state.residual, state.doubt, dim * float(np.sum(state.variances)), dim, domain.radius)
-    reach = domain.radius + float(np.linalg.norm(view.space.log_coordinates(walk.center, state.base)))
-    return RegressionView(
-        view.space, state.base, view.bounds, radius, state.slopes, reach=reach, substitute=view.substitute
-    )
+    # so that every point below is one that floating point tells, and none lies beyond the cut locus of another
+    inner = 0.9 * view.space.injectivity_radius
+    longest = min(2 * domain.radius, inner / 2)
+    slopes = state.slopes * min(1.0, longest / max(float(np.sum(np.linalg.norm(state.slopes, axis=1))), 1e-300))
+    away = float(np.linalg.norm(view.space.log_coordinates(walk.center, state.base)))
+    reach = min(domain.radius + away, inner - float(np.sum(np.linalg.norm(slopes, axis=1))))
+    return RegressionView(view.space, state.base, view.bounds, radius, slopes, reach=reach, substitute=view.substitute)
 
 
 def _smaller_radius(residual: float, doubt: float, error: float, dim: int, most: float) -> float:

@@ -7,7 +7,6 @@ import math
 import os
 from collections.abc import Iterable, Sequence
 from html import escape
-from importlib import resources
 from pathlib import Path
 from typing import Any
 
@@ -16,6 +15,7 @@ import numpy as np
 from dpmanifolds._points import has_parts, leaves
 from dpmanifolds.errors import ArgumentError
 from dpmanifolds.releases import Release
+from dpmanifolds.show.html import list_cards, make_page, paragraph, section
 from dpmanifolds.show.plots.release import figure_svg
 from dpmanifolds.show.words import guess_of, percent
 
@@ -72,29 +72,14 @@ def report_html(release: Release, *, notes: Sequence[str] = ()) -> str:
         _advisories(release),
         _noise_warning(release),
         _cards(release),
-        _section("What was released", _released(release, notes)),
-        _section("The promise", _promise(release)),
-        _section("How good it is", _accuracy(release)),
-        _section("What it rests on", _parameters(release)),
-        _section("How to cite", _citation(release)),
+        section("What was released", _released(release, notes)),
+        section("The promise", _promise(release)),
+        section("How good it is", _accuracy(release)),
+        section("What it rests on", _parameters(release)),
+        section("How to cite", _citation(release)),
         _machine_readable(release),
     )
-    return (
-        '<!doctype html>\n<html lang="en">\n<head>\n<meta charset="utf-8">\n'
-        '<meta name="viewport" content="width=device-width, initial-scale=1">\n'
-        '<meta name="color-scheme" content="light dark">\n'
-        f"<title>{escape(title)}</title>\n<style>{_style()}</style>\n</head>\n<body>\n<main>\n"
-        + "\n".join(filter(None, sections))
-        + "\n</main>\n</body>\n</html>\n"
-    )
-
-
-def _section(title: str, body: str) -> str:
-    return f"<section>\n<h2>{escape(title)}</h2>\n{body}\n</section>"
-
-
-def _paragraph(text: str) -> str:
-    return f"<p>{escape(text)}</p>"
+    return make_page(title, sections)
 
 
 def _counted(release: Release) -> str:
@@ -135,10 +120,6 @@ def _noise_warning(release: Release) -> str:
     return f"<p class='warning' role='alert'><strong>Little is told.</strong> {escape(release.noise_warning)}.</p>"
 
 
-def _style() -> str:
-    return resources.files(__package__).joinpath("report.css").read_text(encoding="utf-8")
-
-
 def _cards(release: Release) -> str:
     error = release.expected_error
     shown = "not stated" if error is None else f"{error.mean:.4g}"
@@ -152,22 +133,17 @@ def _cards(release: Release) -> str:
         ),
         ("expected error", shown, below),
     )
-    inner = "".join(
-        f"<div class='card'><span class='name'>{escape(name)}</span><strong>{escape(value)}</strong>"
-        f"<span class='note'>{escape(note)}</span></div>"
-        for name, value, note in cards
-    )
-    return f"<div class='cards'>{inner}</div>"
+    return list_cards(cards)
 
 
 def _released(release: Release, notes: Iterable[str]) -> str:
-    parts = [_paragraph(f"The private {release.statistic}{_counted(release)} on {release.manifold!r}.")]
+    parts = [paragraph(f"The private {release.statistic}{_counted(release)} on {release.manifold!r}.")]
     if release.stages:
-        parts.append(_paragraph(f"Stages before it: {len(release.stages)}; the promise covers all of them together."))
-    parts += [_paragraph(note) for note in notes]
+        parts.append(paragraph(f"Stages before it: {len(release.stages)}; the promise covers all of them together."))
+    parts += [paragraph(note) for note in notes]
     figure = figure_svg(release)
     if figure is None:
-        parts.append(_paragraph('No figure: matplotlib is not installed (pip install "dpmanifolds[plot]").'))
+        parts.append(paragraph('No figure: matplotlib is not installed (pip install "dpmanifolds[plot]").'))
     else:
         from dpmanifolds.show.plots.release import caption_of
 
@@ -188,10 +164,10 @@ def _array_table(value: Any) -> str:
     if np.iscomplexobj(array):
         array = np.stack([array.real, array.imag], axis=-1)
     if array.ndim == 1 and array.size > _LARGEST_TABLE:
-        return _paragraph(f"The value is a vector of {array.size} numbers; it is in release.npz.")
+        return paragraph(f"The value is a vector of {array.size} numbers; it is in release.npz.")
     if array.ndim > 2 or max(array.shape) > 2 * _LARGEST_TABLE:
         shape = " × ".join(map(str, array.shape))
-        return _paragraph(f"The value is an array of {shape} numbers; it is in release.npz.")
+        return paragraph(f"The value is an array of {shape} numbers; it is in release.npz.")
     rows = "".join(
         "<tr>" + "".join(f"<td>{number:.4g}</td>" for number in row) + "</tr>" for row in np.atleast_2d(array)
     )
@@ -207,15 +183,15 @@ def _promise(release: Release) -> str:
         f"<div class='fill' style='width:{100 * guess:.2f}%'></div></div><span>{percent(guess)}</span></div>"
     )
     return (
-        _paragraph(
+        paragraph(
             f"Someone who knows everyone else's record, and wonders which of two values one {unit} has, guesses right "
             f"with a probability of at most {percent(guess)} after seeing this release. Without it: 50 %."
         )
         + bars
-        + _paragraph(
+        + paragraph(
             "It holds whatever else that someone knows or will learn, and whatever is computed from the release."
         )
-        + _paragraph(
+        + paragraph(
             f"In numbers: {release.spent.in_words()}, {release.guarantee.adjacency}; neighbours differ in one "
             f"{unit}. Releases about the same people add up; a ledger keeps the account."
         )
@@ -231,9 +207,9 @@ def _accuracy(release: Release) -> str:
     else:
         text = f"Distance to the answer without privacy: {error}."
     region = known_region(release, _LEVEL)
-    parts = [_paragraph(text), _paragraph(release.clipping_statement)]
+    parts = [paragraph(text), paragraph(release.clipping_statement)]
     if release.public is not None:
-        parts.append(_paragraph(str(release.public)))
+        parts.append(paragraph(str(release.public)))
     if region is not None:
         how = {
             "coordinates": "measured in tangent coordinates at the public centre",
@@ -241,7 +217,7 @@ def _accuracy(release: Release) -> str:
             "number": "as a difference",
         }[region.metric]
         parts.append(
-            _paragraph(
+            paragraph(
                 f"With a probability of {100 * region.level:.0f} %, {region.about} is within {reach_of(region):.4g} of "
                 f"the released one, {how}. This speaks of the noise, not of how well records stand for a population."
             )
@@ -269,7 +245,7 @@ def _parameters(release: Release) -> str:
         ("Version", f"dpmanifolds {release.version}"),
     )
     inner = "".join(f"<tr><th scope='row'>{escape(name)}</th><td>{escape(text)}</td></tr>" for name, text in rows)
-    return f"<div class='scroll'><table class='facts'>{inner}</table></div>" + _paragraph(
+    return f"<div class='scroll'><table class='facts'>{inner}</table></div>" + paragraph(
         "The centre, the radius, n and the budget must have been chosen without looking at the records."
     )
 

@@ -265,13 +265,36 @@ class DistanceContribution(OnLine):
 
 
 @dataclass(frozen=True, eq=False)
-class ScoreContribution(OnLine):
-    """⟨w, log x⟩ at the base along a public direction w, cut to ±radius."""
+class ScoreContribution(AtPoint):
+    """How far ⟨w, log x⟩ lies from what its class is expected to have, and which class that is: a point of a disc.
+
+    With s the score along a public direction w at the base, e the expected one and ±κ by the class, the disc's point is
+    (c, ±κ)/√(1 + κ²), c = (s − e)/radius cut to ±1, in units of 2^−exponent.
+    """
 
     direction: np.ndarray | None = None
+    expected: float = 0.0
+    tag: float = 0.0
+    """±κ."""
+    radius: float = 1.0
+    exponent: int = 29
+    dim = 2
 
-    def measured(self, rows: Array) -> Array:
-        return namespace(rows).sum(rows * like(self.direction, rows), axis=-1) / self.radius
+    @property
+    def bound(self) -> int:  # type: ignore[override]
+        return 1 << self.exponent
+
+    def fits(self, whole: Array) -> Array:
+        return length_fits(whole, self.exponent)
+
+    def __call__(self, block: Array) -> tuple[Array, Array]:
+        rows, broken = self.seen(block)
+        xp = namespace(rows)
+        with np.errstate(all="ignore"):
+            scores = xp.sum(rows * like(self.direction, rows), axis=-1)
+            cut = clamp((scores - self.expected) / self.radius, -1.0, 1.0)
+            points = xp.stack([cut, xp.full_like(cut, self.tag)], axis=-1) / math.hypot(1.0, self.tag)
+            return ball_integers(points, self.exponent), broken
 
 
 def like_integers(codes: np.ndarray, reference: Array) -> Array:

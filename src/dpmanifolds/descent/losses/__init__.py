@@ -10,6 +10,7 @@
 from dpmanifolds.descent.losses.autograd import AutogradLoss
 from dpmanifolds.descent.losses.distances import FrechetMeanLoss, FrechetMedianLoss, GeodesicRegressionLoss
 from dpmanifolds.descent.losses.embedding import HyperbolicEmbeddingLoss
+from dpmanifolds.descent.losses.logistic import LogisticLoss
 from dpmanifolds.descent.losses.loss import Loss
 from dpmanifolds.descent.losses.vectors import EigenvectorLoss, GaussianCovarianceLoss, PCALoss
 
@@ -21,6 +22,7 @@ __all__ = [
     "GaussianCovarianceLoss",
     "GeodesicRegressionLoss",
     "HyperbolicEmbeddingLoss",
+    "LogisticLoss",
     "Loss",
     "PCALoss",
 ]

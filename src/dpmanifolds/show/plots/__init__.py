@@ -4,11 +4,13 @@ Every function takes `ax=None` (matplotlib axes, or None for new ones) and retur
 given: to draw private records is to show them. `plot_release` draws a release, which may be shown.
 """
 
+from dpmanifolds.show.plots.difference import plot_difference
 from dpmanifolds.show.plots.points import plot_poincare, plot_shape, plot_spd, plot_sphere
 from dpmanifolds.show.plots.privacy import plot_error_vs_epsilon, plot_profile, plot_tradeoff
 from dpmanifolds.show.plots.release import plot_release
 
 __all__ = [
+    "plot_difference",
     "plot_error_vs_epsilon",
     "plot_poincare",
     "plot_profile",

@@ -15,7 +15,7 @@ from dpmanifolds._points import host
 from dpmanifolds.domains import Ball
 from dpmanifolds.errors import ArgumentError, NotAvailableError
 from dpmanifolds.manifolds import PlanarShapes
-from dpmanifolds.releases import ConfidenceRegion, Release, confidence_region
+from dpmanifolds.releases import ConfidenceRegion, Difference, Release, confidence_region
 from dpmanifolds.show.plots._axes import DOMAIN, NOISE, VALUE, axes, directions, need_matplotlib
 from dpmanifolds.show.plots.points import plot_matrix, plot_poincare, plot_shape, plot_spd, plot_sphere
 from dpmanifolds.sums import point_at
@@ -246,25 +246,25 @@ _STYLE: Any = {
 }
 
 
-def figure_svg(release: Release) -> str | None:
-    """The picture of a release, or None without matplotlib; nothing in it refers to anything outside of the page."""
+def figure_svg(release: Release | Difference) -> str | None:
+    """The picture of a release or a difference, or None without matplotlib; it refers to nothing outside of a page."""
     try:
         import matplotlib as mpl
         from matplotlib.backends.backend_svg import FigureCanvasSVG
         from matplotlib.figure import Figure
     except ImportError:
         return None
-    from dpmanifolds.show.plots import plot_release
+    from dpmanifolds.show.plots import plot_difference
 
     out = io.StringIO()
     with mpl.rc_context(_STYLE):
-        height = 1.4 if isinstance(release.value, float) else 4.2
+        height = 1.4 if isinstance(release, Release) and isinstance(release.value, float) else 4.2
         figure = Figure(figsize=(5.2, height), layout="compressed")
         FigureCanvasSVG(figure)
         axes = figure.add_subplot()
         axes.set_facecolor("none")
         try:
-            plot_release(release, ax=axes)
+            plot_release(release, ax=axes) if isinstance(release, Release) else plot_difference(release, ax=axes)
         except (NotAvailableError, np.linalg.LinAlgError):
             return None
         figure.savefig(

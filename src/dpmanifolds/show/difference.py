@@ -1,0 +1,74 @@
+"""The difference of two groups for people: one self-contained HTML page."""
+
+from __future__ import annotations
+
+from html import escape
+
+from dpmanifolds.errors import ArgumentError
+from dpmanifolds.releases import Difference
+from dpmanifolds.show.html import list_cards, make_page, paragraph, section
+from dpmanifolds.show.plots.difference import caption_difference
+from dpmanifolds.show.plots.release import figure_svg
+from dpmanifolds.show.words import guess_of, percent
+
+__all__ = ["difference_html"]
+
+
+def difference_html(difference: Difference) -> str:
+    """How large the difference is, with a picture, what is promised and what is assumed, as HTML.
+
+    The page asks for nothing from outside, and holds both releases and what follows from them, nothing else.
+
+    >>> import numpy as np
+    >>> import dpmanifolds as dpm
+    >>> from dpmanifolds.show import difference_html
+    >>> ball = dpm.Ball(dpm.SPD(2), np.eye(2), radius=2.0)
+    >>> x, y = dpm.SPD(2).random_point(400, rng=2), dpm.SPD(2).random_point(300, rng=3)
+    >>> page = difference_html(dpm.private_difference(x, y, ball, dpm.GaussianDP(1.0), rng=0))
+    >>> page.startswith("<!doctype html>"), "Zero is inside" in page
+    (True, True)
+    """
+    if not isinstance(difference, Difference):
+        raise ArgumentError(f"difference must be a Difference; got {type(difference).__name__}.")
+    first, second = difference.releases
+    title = f"The private difference between {first.n} and {second.n} records"
+    words = {head: body for head, *body in map(str.splitlines, difference.summary().split("\n\n"))}
+    seeded = ""
+    if first.reproducible:
+        seeded = (
+            "<p class='warning' role='alert'><strong>Not for real records.</strong> It was made with a seed: whoever "
+            "knows the seed can take the noise away again.</p>"
+        )
+    told = [section(head, "".join(paragraph(line.strip()) for line in body)) for head, body in words.items()]
+    header = (
+        f"<header><h1>{escape(title)}</h1><p class='lead'>Two groups of {escape(first.manifold.words)}, made with "
+        f"dpmanifolds {escape(first.version)}. This page may be shown to whom the releases may be shown: it holds "
+        "nothing else about the records.</p></header>"
+    )
+    return make_page(title, (header, seeded, _cards(difference), _figure(difference), *told))
+
+
+def _cards(difference: Difference) -> str:
+    low, high = difference.interval
+    spent, promise = difference.budget.read(difference.guarantee), difference.guarantee
+    return list_cards(
+        (
+            ("distance of the means", f"{difference.length:.4g}", "of the two released points"),
+            (
+                "of the populations' means",
+                f"{low:.4g} to {high:.4g}",
+                f"with {100 * difference.level:g} % confidence; zero is "
+                f"{'inside' if difference.zero_inside else 'outside'} of the region",
+            ),
+            ("promise", spent.in_words(), f"{promise.adjacency}, per {promise.unit}"),
+            ("an attacker guesses right", f"≤ {percent(guess_of(promise))}", "of two equally likely values"),
+        )
+    )
+
+
+def _figure(difference: Difference) -> str:
+    figure = figure_svg(difference)
+    if figure is None:
+        return paragraph('No figure: matplotlib is not installed (pip install "dpmanifolds[plot]").')
+    caption = escape(caption_difference(difference))
+    return f"<figure role='img' aria-label='{caption}'>{figure}<figcaption>{caption}</figcaption></figure>"
