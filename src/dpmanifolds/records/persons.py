@@ -137,7 +137,8 @@ def _numbered(names: np.ndarray) -> np.ndarray:
     found: dict[Any, int] = {}
     try:
         plain = [_plain(name) for name in names]
-        if any(type(name).__hash__ is object.__hash__ for name in plain):
+        by_itself: Any = object.__hash__
+        if any(type(name).__hash__ is by_itself for name in plain):
             raise TypeError
         numbers = [found.setdefault(name, len(found)) for name in plain]
     except TypeError:
