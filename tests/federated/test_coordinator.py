@@ -341,7 +341,7 @@ def test_a_coordinator_whose_sums_were_exchanged_is_refused():
 
 def test_a_site_without_a_key_forges_nothing():
     """No key that everyone knows stands in for one that is missing, and odd signatures are no error of ours."""
-    coordinator = Coordinator(study(transport="plain"), keys={name: b"k" * 16 for name in NAMES[:3]})
+    coordinator = Coordinator(study(transport="plain"), keys=dict.fromkeys(NAMES[:3], b"k" * 16))
     given = [site.answer(coordinator.round) for site in split_sites(records(FLAT))]
     signed = [answer.sign(b"k" * 16) for answer in given]
     for last in (signed[3], given[3].sign(b"no key of this site"), replace(given[3], signature="é\ud800")):

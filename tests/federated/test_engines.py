@@ -114,7 +114,7 @@ class Listening:
     def __init__(self, names, asked):
         self.told, self.threshold = [(name, asked.hash, False) for name in names], (len(names) - 1) // 2
 
-    def SecFld(self, modulus):  # noqa: N802
+    def SecFld(self, modulus):
         return int
 
     async def __aenter__(self):

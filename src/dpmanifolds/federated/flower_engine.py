@@ -1,8 +1,8 @@
 """Plain answers through Flower: a client for each site, and a server that leads a study (flwr 1.41 or later).
 
 The server sees each answer: studies have transport="plain", every site draws the whole noise, and the release claims no
-more than that; a client refuses every other round. Flower carries the messages and finds the sites; the policy, the ledger and the answers are those of
-`Site`. Clients that are gone are sites that are gone.
+more than that; a client refuses every other round. Flower carries the messages and finds the sites; the policy, the
+ledger and the answers are those of `Site`. Clients that are gone are sites that are gone.
 
     app = client_app(lambda context: Site(name, records, policy, ledger=…, dataset=…))    # at each site
     app = server_app(study, lambda release: Path("release.json").write_text(release.to_json()))

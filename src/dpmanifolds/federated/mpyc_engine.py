@@ -12,9 +12,9 @@ The answers are residues modulo the prime 2⁸⁹ − 1 (`MPYC_MODULUS`, in the 
 order: what is opened is the residue of the sum, and nothing that is not a function of it (docs/proofs/federated.md,
 section 4). MPyC trusts a majority of the parties to follow the protocol and to keep their shares to themselves; sites
 that only listen together learn no answer of another while they are less than half: a round that tolerates more of them
-is refused, and so are fewer parties than the promise needs. An answer is in one sum (`answer.json.used`). It does not go on without a party
-that it has started with: sites that are gone before may be left out, up to t of them; one that is lost in between ends
-the round, and what was spent stays spent.
+is refused, and so are fewer parties than the promise needs. An answer is in one sum (`answer.json.used`). MPyC does
+not go on without a party that it has started with: sites that are gone before may be left out, up to t of them; one
+that is lost in between ends the round, and what was spent stays spent.
 """
 
 from __future__ import annotations

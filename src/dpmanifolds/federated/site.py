@@ -165,9 +165,10 @@ class Site:
     `points` in every form that can be read more than once; `labels` for class means, `group_by` to name a person for
     each record. What a round spends is entered in the account `dataset` of `ledger` before its noise is drawn. A round
     that was answered before is refused: its noise is never drawn a second time, and two secure sums with and without a
-    site would show that site's answer. Without a ledger this object alone remembers that. With the transport "plain" the very same answer is given again, if this object
-    still holds it. Records that are malformed count as the centre of the domain, inside of the
-    promise. `key`: answers are signed with it. `rng`: for tests and teaching, without a ledger.
+    site would show that site's answer. Without a ledger this object alone remembers that. With the transport "plain"
+    the very same answer is given again, if this object still holds it. Records that are malformed count as the centre
+    of the domain, inside of the promise. `key`: answers are signed with it. `rng`: for tests and teaching, without a
+    ledger.
 
     >>> import numpy as np
     >>> import dpmanifolds as dpm
