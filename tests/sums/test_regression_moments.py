@@ -61,6 +61,18 @@ def test_no_two_records_are_farther_apart_than_the_noise_is_made_for(dim, q):
     assert 0.999 * 2 * 2.0**29 <= worst <= 2 * 2.0**29
 
 
+@pytest.mark.parametrize("radius", [1e-168, 1e-300, 1e-308, 1e-3, 1e160, 1e300])
+def test_no_square_leaves_64_bits_whatever_the_radius_is(radius):
+    """Lengths below 1e−160 have squares of 0: a record far outside of so small a ball is not seen to be there."""
+    rule = RegressionView(dpm.Euclidean(2), np.zeros(2), np.array([[-1.0, 1.0]]), radius).contribution(29)
+    with np.errstate(all="ignore"):
+        far = np.ldexp(radius, np.arange(64)) * np.array([[1.0], [1.5], [2.0**32 / rule.size]])
+    far = np.stack([far.ravel(), np.zeros(far.size)], axis=1)
+    far = far[np.all(np.isfinite(far), axis=1)]
+    whole = integers_of(rule, (far, np.ones((len(far), 1))))[0].astype(object)
+    assert all(sum(each * each for each in column) <= 4**30 for column in whole.T)
+
+
 @pytest.mark.parametrize("q", [1, 2])
 def test_climbing_finds_no_wider_pair(q):
     """From many pairs of records uphill, in the real numbers that the integers stand for."""

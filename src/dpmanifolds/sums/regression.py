@@ -221,7 +221,9 @@ class RegressionContribution(AtPoint):
             short = xp.where(length > view.radius, view.radius / length, xp.ones_like(length))
             most = math.ceil(units.steps)
             a = clamp(xp.astype(xp.round(rows[:, :q] * units.steps), xp.int64), -most, most)
-            c = xp.astype(xp.round(rows[:, q:] * (short * units.length)[:, None]), xp.int64)
+            # cut, so that no square leaves 64 bits: lengths below 1e−160 are not told by squares in floating point
+            scaled = xp.round(rows[:, q:] * (short * units.length)[:, None])
+            c = clamp(xp.astype(scaled, xp.int64), -self.size, self.size)
         square, limit = xp.sum(c * c, axis=1), self.size * self.size
         fits = usable & (units.one**2 + xp.sum(a * a, axis=1) <= limit) & (square <= limit)
         whole_a, paired = (xp.concat([xp.full_like(a[:, :1], one), a], axis=1) for one in (units.one, units.pair))
