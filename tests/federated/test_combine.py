@@ -110,3 +110,25 @@ def test_books_are_compared(tmp_path):
     assert not reconcile(release, "east", ledger).agrees
     with pytest.raises(ArgumentError, match="several sites"):
         reconcile(private_mean(points, FLAT, GaussianDP(1.0), rng=0), "north", ledger)
+
+
+def test_releases_of_the_same_records_are_not_combined():
+    """What they promise together is their composition, and no more records are in it."""
+
+    def released(names, mu, seed):
+        wanted = study(n=100, sites=names, budget=GaussianDP(mu))
+        return run_study(wanted, [Site(name, np.zeros((50, 3)), rng=seed) for name in names])
+
+    one, again, other = (
+        released(names, 0.5, seed) for names, seed in ((NAMES[:2], 0), (NAMES[1:3], 1), (NAMES[2:], 2))
+    )
+    for given in ([one, again], [one, one]):
+        with pytest.raises(ArgumentError, match="different records"):
+            combine(given)
+    alone_ = private_mean(np.zeros((100, 3)), FLAT, GaussianDP(1.0), rng=0)
+    with pytest.raises(ArgumentError, match="different records"):
+        combine([alone_, alone_])
+    both = combine([one, released(NAMES[2:], 2.0, 3)])
+    assert both.guarantee.fits(both.budget)
+    assert both.budget == GaussianDP(2.0)
+    assert combine([one, other]).n == 200

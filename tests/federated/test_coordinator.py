@@ -337,3 +337,15 @@ def test_a_coordinator_whose_sums_were_exchanged_is_refused():
     data["study"]["name"] = "another"
     with pytest.raises(RoundRefusedError, match="not the one"):
         Coordinator.from_json(json.dumps(data))
+
+
+def test_a_site_without_a_key_forges_nothing():
+    """No key that everyone knows stands in for one that is missing, and odd signatures are no error of ours."""
+    coordinator = Coordinator(study(transport="plain"), keys=dict.fromkeys(NAMES[:3], b"k" * 16))
+    given = [site.answer(coordinator.round) for site in split_sites(records(FLAT))]
+    signed = [answer.sign(b"k" * 16) for answer in given]
+    for last in (signed[3], given[3].sign(b"no key of this site"), replace(given[3], signature="é\ud800")):
+        with pytest.raises(RoundRefusedError, match="'west' is not signed"):
+            coordinator.finish([*signed[:3], last])
+    with pytest.raises(RoundRefusedError, match="'north' is not signed"):
+        coordinator.finish([replace(signed[0], signature="é\ud800"), *signed[1:]])

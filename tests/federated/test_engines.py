@@ -2,15 +2,17 @@
 
 from __future__ import annotations
 
+import asyncio
 from dataclasses import replace
 
 import numpy as np
 import pytest
 from scipy import stats
 
-from dpmanifolds import ArgumentError, Coordinator, RoundRefusedError
+from dpmanifolds import ArgumentError, Coordinator, RoundRefusedError, Site
 from dpmanifolds.federated import SummedAnswers, sum_in_process
-from dpmanifolds.federated.mpyc_engine import MPYC_MODULUS, read_sum, sum_by_mpyc, write_sum
+from dpmanifolds.federated.engines import answer_in_plain
+from dpmanifolds.federated.mpyc_engine import MPYC_MODULUS, _use_once, read_sum, sum_answers, sum_by_mpyc, write_sum
 from tests.federated.parties import FLAT, NAMES, records, split_sites, study
 
 
@@ -94,3 +96,73 @@ def test_mpyc_needs_its_modulus_and_answers_to_the_round():
     for text in ("", "{}", write_sum(Coordinator(study()).round, SummedAnswers((1,), NAMES, "mpyc"))):
         with pytest.raises(RoundRefusedError):
             read_sum(text, asked)
+
+
+def test_where_answers_are_seen_one_by_one_no_round_of_a_secure_sum_is_answered():
+    """A hostile server asks for one share of a sum with sites that it made up, and would see that share alone."""
+    hostile = Coordinator(study(sites=("north", *(f"made up {number}" for number in range(99))))).round
+    site = Site("north", records(FLAT, 20))
+    with pytest.raises(RoundRefusedError, match="seen by itself"):
+        answer_in_plain(site, hostile)
+    asked = Coordinator(study(transport="plain")).round
+    assert answer_in_plain(site, asked).round == asked.hash
+
+
+class Listening:
+    """A runtime of MPyC as one party sees it, up to the moment when something of its answer would leave."""
+
+    def __init__(self, names, asked):
+        self.told, self.threshold = [(name, asked.hash, False) for name in names], (len(names) - 1) // 2
+
+    def SecFld(self, modulus):
+        return int
+
+    async def __aenter__(self):
+        return self
+
+    async def __aexit__(self, *_):
+        return None
+
+    async def transfer(self, _):
+        return self.told
+
+    def input(self, _):
+        raise RuntimeError("shared")
+
+
+@pytest.mark.parametrize(
+    ("names", "tolerated", "said"),
+    [
+        (NAMES, 1, "shared"),
+        (NAMES[:3], 1, "shared"),
+        (NAMES[:2], 1, "needs the answers of 3"),
+        (NAMES, 2, "any 2 together would see"),
+        (NAMES[:3], 2, "shared"),
+        (NAMES, 3, "shared"),
+        (("north", "stranger", "east", "south"), 1, "not different sites"),
+        (("north", "north", "east", "south"), 1, "not different sites"),
+    ],
+)
+def test_no_share_leaves_a_party_for_a_sum_that_keeps_less_than_the_promise(names, tolerated, said):
+    """Too few answers in it, more colluding sites than Shamir's sharing keeps secrets from, or strangers."""
+    asked = Coordinator(study(modulus=MPYC_MODULUS, tolerated=tolerated)).round
+    answer, used = Site("north", records(FLAT, 20), rng=0).answer(asked), []
+    with pytest.raises((RoundRefusedError, RuntimeError), match=said):
+        asyncio.run(sum_answers(asked, answer, Listening(names, asked), lambda: used.append(1)))
+    assert used == [1] * (said == "shared")
+
+
+def test_more_colluding_sites_than_sharing_allows_are_told_before_anyone_answers():
+    asked = Coordinator(study(modulus=MPYC_MODULUS, tolerated=2)).round
+    site = Site("north", records(FLAT, 20))
+    for parties in ([site] * 4, [site]):
+        with pytest.raises(RoundRefusedError, match="parties"):
+            sum_by_mpyc(asked, parties)
+    assert site.answer(asked).round == asked.hash
+
+
+def test_an_answer_is_in_one_sum(tmp_path):
+    answer = tmp_path / "north.json"
+    _use_once(answer)
+    with pytest.raises(RoundRefusedError, match="in a sum before"):
+        _use_once(answer)

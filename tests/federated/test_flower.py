@@ -5,12 +5,13 @@ from __future__ import annotations
 import os
 import subprocess
 import sys
+from types import ModuleType, SimpleNamespace
 
 import pytest
 
-from dpmanifolds import ArgumentError
-from dpmanifolds.federated.flower_engine import server_app
-from tests.federated.parties import study
+from dpmanifolds import ArgumentError, Coordinator, RoundRefusedError, Site
+from dpmanifolds.federated.flower_engine import client_app, server_app
+from tests.federated.parties import FLAT, records, study
 
 
 def test_a_server_that_sees_each_answer_takes_no_study_of_sums():
@@ -29,3 +30,30 @@ def test_flower_carries_answers_bit_for_bit(arguments, said):
     command = [sys.executable, "-m", "tests.federated.flower_study", *arguments]
     done = subprocess.run(command, capture_output=True, text=True, timeout=500, check=False, env={**os.environ})
     assert said in done.stdout, done.stderr[-2000:]
+
+
+def test_a_client_refuses_a_server_that_asks_for_one_share_of_a_sum(monkeypatch):
+    """The server of Flower sees each answer, and may be hostile: it is the client that must look at the transport."""
+
+    class App:
+        def query(self):
+            return lambda answer: setattr(self, "answer", answer)
+
+    def made(*given, **named):
+        return given
+
+    stubs = {"flwr": {}, "flwr.app": dict.fromkeys(("ConfigRecord", "Message", "RecordDict"), made)}
+    stubs["flwr.clientapp"] = {"ClientApp": App}
+    for name, members in stubs.items():
+        module = ModuleType(name)
+        vars(module).update(members)
+        monkeypatch.setitem(sys.modules, name, module)
+    app = client_app(lambda context: Site("north", records(FLAT, 20)))
+
+    def ask(**options):
+        text = Coordinator(study(**options)).round.to_json()
+        return app.answer(SimpleNamespace(content={"round": {"json": text}}), None)
+
+    assert ask(transport="plain")
+    with pytest.raises(RoundRefusedError, match="seen by itself"):
+        ask()

@@ -8,12 +8,24 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from dpmanifolds import ArgumentError, Coordinator, GaussianDP, PureDP, Round, RoundRefusedError, Study
+from dpmanifolds import (
+    ArgumentError,
+    Ball,
+    Coordinator,
+    Euclidean,
+    GaussianDP,
+    PureDP,
+    Round,
+    RoundRefusedError,
+    Study,
+)
 from dpmanifolds.errors import DPManifoldsError, NotAvailableError
 from dpmanifolds.federated.round import Part
 from dpmanifolds.federated.rules import body_of, read_rule, write_rule
+from dpmanifolds.sums.joint_moment import JointContribution
 from tests.federated.parties import FLAT, MATRICES, NAMES, ROUND, records, split_sites, study
 
+LINE = Ball(Euclidean(1), np.zeros(1), 1.0)
 STUDIES = {
     "mean": study(),
     "curved": study(ROUND, steps=2),
@@ -230,3 +242,36 @@ def test_what_is_no_domain_is_told():
         Study("mean", 3, GaussianDP(1.0), n=10, sites=NAMES)
     with pytest.raises(ArgumentError, match="Euclidean"):
         study(ROUND, "covariance")
+
+
+def test_the_name_of_a_statistic_says_what_is_summed():
+    """Policies go by it: class counts, or squares, under the name of a mean would get past them."""
+    for name, called in [("classes", "mean"), ("variance", "class means"), ("mean", "class means"), ("mean", "mode")]:
+        asked = first_round(name)
+        if name == "variance":
+            asked = list(_rounds(study(FLAT, "variance")))[-1]
+        with pytest.raises(RoundRefusedError, match="not asked for"):
+            replace(asked, statistic=called)
+    squares = list(_rounds(STUDIES["covariance"]))[-1]
+    with pytest.raises(RoundRefusedError, match="not asked for"):
+        replace(squares, statistic="mean")
+
+
+def test_squares_of_one_number_travel_alone_too():
+    """With a noisy count beside them a site would fail after it has paid."""
+    asked = Coordinator(Study("mean", LINE, GaussianDP(1.0), n_guess=90, adjacency="add-remove-one", sites=NAMES)).round
+    rule = JointContribution(1, 1.0, 0.0, 20, np.zeros(1), np.zeros(1))
+    with pytest.raises(RoundRefusedError, match="round of their own"):
+        replace(asked, statistic="second moment", parts=(Part(rule),), sigma=2.0**58)
+
+
+@pytest.mark.parametrize("label", [float("nan"), float("inf")])
+def test_labels_that_json_has_no_word_for_are_refused(label):
+    with pytest.raises(RoundRefusedError):
+        Round.from_json(altered(first_round("classes"), parts__0__label=label))
+
+
+def test_a_unit_so_large_that_the_number_of_records_would_show_is_refused():
+    """Records of persons are summed in 64 bits: whether they fit must not depend on how many there are."""
+    with pytest.raises(RoundRefusedError, match="unit"):
+        Round.from_json(altered(first_round("radius"), parts__0__rule__unit=2**31))

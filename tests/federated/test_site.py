@@ -284,3 +284,32 @@ def test_of_two_who_answer_a_round_at_once_one_draws(ledger):
         list(pool.map(run, sites))
     assert len(made) == 1
     assert len(ledger.entries()) == 2
+
+
+def test_of_threads_that_answer_without_a_ledger_one_draws():
+    asked, site = asked_of(transport="plain"), Site("north", records(FLAT, 20))
+    barrier, made = Barrier(4), []
+    check = site._check
+
+    def check_together(round_):
+        check(round_)
+        barrier.wait()
+
+    site._check = check_together
+
+    def run(_):
+        with suppress(RoundRefusedError):
+            made.append(site.answer(asked))
+
+    with ThreadPoolExecutor(4) as pool:
+        list(pool.map(run, range(4)))
+    assert len(set(made)) == 1
+
+
+@pytest.mark.parametrize("labels", [["a", "b"], ["a", "a"], ["c", None]], ids=str)
+def test_records_in_a_list_are_told_apart_by_class_whatever_their_labels_are(labels, silent):
+    asked = asked_of(statistic="class means", classes=["a", "b"], secret_labels=True)
+    points = [[1.0, 0.0, 0.0], [None, 3]]
+    answer = Site("north", points, labels=labels, rng=0).answer(asked)
+    counts = [center_residues([answer.residues[place]], asked.modulus)[0] // asked.weight for place in (3, 7)]
+    assert counts == [labels.count("a"), labels.count("b")]

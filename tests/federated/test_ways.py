@@ -26,7 +26,9 @@ def test_what_is_predicted_is_what_releases_of_each_way_tell(sizes):
     parts = np.split(points, np.cumsum(sizes)[:-1])
     told = {"mechanism": "wrapped-gaussian", "refine": 0, "rng": 0}
     central = private_mean(points, FLAT, GaussianDP(1.0), **told)
-    alone = combine([private_mean(part, FLAT, GaussianDP(1.0), **told) for part in parts])
+    alone = combine(
+        [private_mean(part, FLAT, GaussianDP(1.0), **{**told, "rng": seed}) for seed, part in enumerate(parts)]
+    )
     secure = run_study(study(tolerated=1), split_sites(points))
     plain = run_study(study(transport="plain"), split_sites(points))
     for predicted, release in (

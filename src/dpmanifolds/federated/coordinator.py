@@ -166,7 +166,7 @@ class Coordinator:
             raise RoundRefusedError("an answer comes from a site that was not asked.")
         if answer.round != asked.hash:
             raise RoundRefusedError(f"the answer of {answer.site!r} is to another round.")
-        if self._keys is not None and not answer.is_signed(self._keys.get(answer.site, b"no key of this site")):
+        if self._keys is not None and not (answer.site in self._keys and answer.is_signed(self._keys[answer.site])):
             raise RoundRefusedError(f"the answer of {answer.site!r} is not signed with the key of that site.")
         residues = answer.residues
         if len(residues) != asked.length or not all(0 <= each < asked.modulus for each in residues):

@@ -70,6 +70,19 @@ def sum_in_process(asked: Round, sites: Sequence[Site]) -> SummedAnswers:
     return SummedAnswers(add_residues(asked, answers), names, "one process", seeded)
 
 
+def answer_in_plain(site: Site, asked: Round) -> Answer:
+    """The answer of a site over a line on which whoever asks sees it: a round of a secure sum is refused there.
+
+    Its answer holds one share of the noise alone, whatever the policy of the site allows.
+    """
+    if asked.transport != "plain":
+        raise RoundRefusedError(
+            f"site {site.name!r} refuses the round: its answer is for a secure sum, and here it would be seen by "
+            "itself. Nothing was drawn."
+        )
+    return site.answer(asked)
+
+
 def run_study(study: Study, sites: Sequence[Site], engine: Engine = sum_in_process) -> Release | ClassMeans:
     """All rounds of a study, with sites that this process can ask.
 

@@ -25,6 +25,7 @@ from nvflare.apis.shareable import Shareable, make_reply
 
 from dpmanifolds.errors import ArgumentError, DPManifoldsError
 from dpmanifolds.federated.coordinator import Coordinator
+from dpmanifolds.federated.engines import answer_in_plain
 from dpmanifolds.federated.round import Round
 from dpmanifolds.federated.site import Answer, Site
 from dpmanifolds.federated.study import Study
@@ -47,6 +48,8 @@ class StudyController(Controller):  # type: ignore[misc]
         study = Study.from_json(Path(self._study).read_text(encoding="utf-8"))
         if study.transport != "plain":
             raise ArgumentError("must have transport='plain': the server of FLARE sees each answer.", argument="study")
+        if study.classes:
+            raise ArgumentError("must be of one release: class means are not written here.", argument="study")
         self._coordinator = Coordinator(study)
 
     def stop_controller(self, fl_ctx: Any) -> None:
@@ -95,7 +98,8 @@ class SiteExecutor(Executor):  # type: ignore[misc]
         if task_name != _TASK:
             return make_reply(ReturnCode.TASK_UNKNOWN)
         try:
-            answer = self.find_site(fl_ctx.get_identity_name()).answer(Round.from_json(shareable[_ROUND]))
+            site = self.find_site(fl_ctx.get_identity_name())
+            answer = answer_in_plain(site, Round.from_json(shareable[_ROUND]))
         except DPManifoldsError as refused:
             self.log_error(fl_ctx, str(refused))
             return make_reply(ReturnCode.EXECUTION_EXCEPTION)

@@ -1,8 +1,8 @@
 """Plain answers through Flower: a client for each site, and a server that leads a study (flwr 1.41 or later).
 
 The server sees each answer: studies have transport="plain", every site draws the whole noise, and the release claims no
-more than that. Flower carries the messages and finds the sites; the policy, the ledger and the answers are those of
-`Site`. Clients that are gone are sites that are gone.
+more than that; a client refuses every other round. Flower carries the messages and finds the sites; the policy, the
+ledger and the answers are those of `Site`. Clients that are gone are sites that are gone.
 
     app = client_app(lambda context: Site(name, records, policy, ledger=…, dataset=…))    # at each site
     app = server_app(study, lambda release: Path("release.json").write_text(release.to_json()))
@@ -19,6 +19,7 @@ from typing import Any
 
 from dpmanifolds.errors import ArgumentError, RoundRefusedError
 from dpmanifolds.federated.coordinator import Coordinator
+from dpmanifolds.federated.engines import answer_in_plain
 from dpmanifolds.federated.round import Round
 from dpmanifolds.federated.site import Answer, Site
 from dpmanifolds.federated.study import Study
@@ -37,7 +38,7 @@ def client_app(find_site: Callable[[Any], Site]) -> Any:
 
     def answer(message: Any, context: Any) -> Any:
         asked = Round.from_json(message.content["round"]["json"])
-        made = find_site(context).answer(asked)
+        made = answer_in_plain(find_site(context), asked)
         return Message(RecordDict({"answer": ConfigRecord({"json": made.to_json()})}), reply_to=message)
 
     app.query()(answer)

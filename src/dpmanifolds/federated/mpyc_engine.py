@@ -11,9 +11,10 @@ one of them hands it to the coordinator.
 The answers are residues modulo the prime 2⁸⁹ − 1 (`MPYC_MODULUS`, in the study) and are added in the field of that
 order: what is opened is the residue of the sum, and nothing that is not a function of it (docs/proofs/federated.md,
 section 4). MPyC trusts a majority of the parties to follow the protocol and to keep their shares to themselves; sites
-that only listen together learn no answer of another while they are less than half. It does not go on without a party
-that it has started with: sites that are gone before may be left out, up to t of them; one that is lost in between ends
-the round, and what was spent stays spent.
+that only listen together learn no answer of another while they are less than half: a round that tolerates more of them
+is refused, and so are fewer parties than the promise needs. An answer is in one sum (`answer.json.used`). MPyC does
+not go on without a party that it has started with: sites that are gone before may be left out, up to t of them; one
+that is lost in between ends the round, and what was spent stays spent.
 """
 
 from __future__ import annotations
@@ -24,7 +25,7 @@ import socket
 import subprocess
 import sys
 import tempfile
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -66,21 +67,44 @@ def read_sum(text: str | bytes, asked: Round) -> SummedAnswers:
         raise RoundRefusedError(f"this is no sum as an engine writes it ({problem}).") from None
 
 
-def _check(asked: Round, answer: Answer) -> None:
+def _check_parties(asked: Round, parties: int, threshold: int) -> None:
+    """Refuse a sum of fewer answers than the promise needs, and more colluding sites than sharing keeps secrets from.
+
+    Where one share alone keeps the promise, answers may be known.
+    """
     if asked.modulus != MPYC_MODULUS:
         raise ArgumentError("MPyC adds modulo 2^89 − 1: make the study with modulus=MPYC_MODULUS.", argument="modulus")
+    needed = asked.shares.needed
+    if parties < needed:
+        raise RoundRefusedError(f"{parties} parties are here, and the promise needs the answers of {needed}.")
+    if needed > 1 and parties - needed > threshold:
+        raise RoundRefusedError(
+            f"the round tolerates {parties - needed} of {parties} parties, and any {threshold + 1} together would see "
+            "each answer: MPyC keeps answers from fewer than half. Ask a study that tolerates fewer sites."
+        )
+
+
+def _check(asked: Round, answer: Answer) -> None:
     if answer.round != asked.hash or len(answer.residues) != asked.length or answer.site not in asked.sites:
         raise RoundRefusedError("the answer is not one to this round.")
 
 
-async def sum_answers(asked: Round, answer: Answer, runtime: Any) -> SummedAnswers:
-    """The sum over all parties of an MPyC runtime, each of which calls this with the answer of its own site."""
+async def sum_answers(
+    asked: Round, answer: Answer, runtime: Any, use: Callable[[], None] = lambda: None
+) -> SummedAnswers:
+    """The sum over all parties of an MPyC runtime, each of which calls this with the answer of its own site.
+
+    `use` is called before anything of the answer leaves: it raises where the answer was in a sum before.
+    """
     _check(asked, answer)
     field = runtime.SecFld(modulus=MPYC_MODULUS)
     async with runtime:
         told = await runtime.transfer((answer.site, answer.round, answer.reproducible))
-        if {each[1] for each in told} != {asked.hash} or len({each[0] for each in told}) < len(told):
+        names = {each[0] for each in told}
+        if {each[1] for each in told} != {asked.hash} or len(names) < len(told) or not names <= set(asked.sites):
             raise RoundRefusedError("the parties are not different sites with answers to the same round.")
+        _check_parties(asked, len(told), runtime.threshold)
+        use()
         shared = runtime.input([field(residue) for residue in answer.residues])
         total = shared[0]
         for each in shared[1:]:
@@ -95,6 +119,7 @@ def sum_by_mpyc(asked: Round, sites: Sequence[Site], *, timeout: float = _SECOND
 
     This process sees each answer, as it asks the sites itself; between machines use the program of this module.
     """
+    _check_parties(asked, len(sites), (len(sites) - 1) // 2)
     answers = [site.answer(asked) for site in sites]
     for answer in answers:
         _check(asked, answer)
@@ -123,6 +148,16 @@ def sum_by_mpyc(asked: Round, sites: Sequence[Site], *, timeout: float = _SECOND
     return sums.pop()
 
 
+def _use_once(answer: Path) -> None:
+    """Leave a note beside an answer, once: two sums, with and without some site, would show that site's answer."""
+    try:
+        answer.with_name(answer.name + ".used").open("x").close()
+    except FileExistsError:
+        raise RoundRefusedError(
+            "this answer was in a sum before, and no second one is made: ask a new study."
+        ) from None
+
+
 def _free_ports(count: int) -> list[int]:
     """Ports of the loopback that nobody listens on."""
     held = [socket.socket() for _ in range(count)]
@@ -142,13 +177,9 @@ def main() -> None:
     except ModuleNotFoundError:
         raise NotAvailableError("MPyC is not installed: pip install 'dpmanifolds[federated]'.") from None
     asked, answer, out = sys.argv[1:4]
-    summed = mpc.run(
-        asyncio.wait_for(
-            sum_answers(Round.from_json(Path(asked).read_text()), Answer.from_json(Path(answer).read_text()), mpc),
-            _SECONDS,
-        )
-    )
-    Path(out).write_text(write_sum(Round.from_json(Path(asked).read_text()), summed))
+    round_, mine = Round.from_json(Path(asked).read_text()), Answer.from_json(Path(answer).read_text())
+    summed = mpc.run(asyncio.wait_for(sum_answers(round_, mine, mpc, lambda: _use_once(Path(answer))), _SECONDS))
+    Path(out).write_text(write_sum(round_, summed))
 
 
 if __name__ == "__main__":

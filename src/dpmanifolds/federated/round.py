@@ -21,17 +21,28 @@ from dataclasses import dataclass
 from functools import cached_property
 from typing import Any, NamedTuple
 
-from dpmanifolds._validate import choice, positive_integer, positive_number
+from dpmanifolds._validate import choice, positive_integer, positive_number, shown
 from dpmanifolds.errors import DPManifoldsError, RoundRefusedError
 from dpmanifolds.federated.rules import Body, Rule, body_of, read_rule, write_rule
 from dpmanifolds.ledger.records import canonical
 from dpmanifolds.privacy import Guarantee
 from dpmanifolds.privacy.guarantee import ADJACENCIES
+from dpmanifolds.sums.contribution import DistanceContribution, TangentContribution
+from dpmanifolds.sums.counts import DistanceBins
+from dpmanifolds.sums.joint_moment import JointContribution
 from dpmanifolds.sums.mechanism import root_up
 from dpmanifolds.sums.shares import NoiseShares
 
 TRANSPORTS = ("secure-sum", "plain")
 """How answers travel: so that the coordinator sees their sum alone, or so that he sees each of them."""
+RULES: dict[str, tuple[type, ...]] = {
+    "mean": (TangentContribution, DistanceBins),
+    "variance": (TangentContribution, DistanceBins, DistanceContribution),
+    "class means": (TangentContribution,),
+    "covariance": (TangentContribution, DistanceBins, JointContribution),
+    "second moment": (DistanceBins, JointContribution),
+}
+"""What each statistic sums."""
 WITHIN_CLASS = " within class"
 _SCHEMA = 1
 _FEWEST_BITS, _MOST_BITS = 32, 256
@@ -121,8 +132,14 @@ class Round:
         if None not in labels and not self.secret_labels and not self.unit.endswith(WITHIN_CLASS):
             # class counts are told: a record that changes its class is not protected, and no promise may say so
             raise RoundRefusedError(f"where classes are public the unit must end in {WITHIN_CLASS!r}.")
-        if any(part.body.halved for part in self.parts) and (len(labels) > 1 or self.weight):
+        if any(isinstance(part.rule, JointContribution) for part in self.parts) and (len(labels) > 1 or self.weight):
             raise RoundRefusedError("squares are summed in a round of their own, and count by a constant coordinate.")
+        # policies go by the name of the statistic
+        kinds = RULES.get(self.statistic, ())
+        if not all(isinstance(part.rule, kinds) for part in self.parts) or (None in labels) == (
+            self.statistic == "class means"
+        ):
+            raise RoundRefusedError(f"such sums are not asked for {shown(self.statistic)}.")
 
     @property
     def counted(self) -> bool:
@@ -217,12 +234,12 @@ class Round:
             number = data.pop("modulus")
             modulus = int(number) if isinstance(number, str) and number.isdecimal() else -1
             made = cls(**{**data, "parts": parts, "sites": tuple(data["sites"]), "modulus": modulus})
+            if made.hash != told:
+                raise RoundRefusedError("the round was altered on its way: its hash is another one.")
         except RoundRefusedError:
             raise
         except (DPManifoldsError, KeyError, TypeError, ValueError, AttributeError, RecursionError) as problem:
             raise RoundRefusedError(f"this is no round as Round.to_json writes it ({problem}).") from None
-        if made.hash != told:
-            raise RoundRefusedError("the round was altered on its way: its hash is another one.")
         return made
 
 

@@ -33,7 +33,8 @@ from dpmanifolds.sums.outer import finest_factor_exponent
 
 Rule: TypeAlias = TangentContribution | DistanceContribution | DistanceBins | JointContribution
 _COARSEST = 4
-_LARGEST_UNIT = 1 << 40
+# whether persons' records fit 64 bits must not depend on how many they are: at 2³² records it would
+_LARGEST_UNIT = 1 << 30
 
 
 class Body(NamedTuple):
@@ -155,7 +156,7 @@ def _read_distances_counted(data: Any) -> Rule:
     edges = _numbers("edges", data["edges"])
     unit = positive_integer("unit", data["unit"])
     if edges.ndim != 1 or not 0 < edges.size <= 10_000 or unit > _LARGEST_UNIT or not np.all(np.diff(edges) > 0):
-        raise RoundRefusedError("edges of a rule must rise, and its unit be at most 2^40.")
+        raise RoundRefusedError("edges of a rule must rise, and its unit be at most 2^30.")
     return DistanceBins(*_place(data), edges=edges, unit=unit)
 
 

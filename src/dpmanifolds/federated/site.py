@@ -30,6 +30,7 @@ from dpmanifolds.ledger.records import canonical
 from dpmanifolds.ledger.runs import NewRun, PaidRun, find_run
 from dpmanifolds.manifolds import Manifold
 from dpmanifolds.privacy import Budget
+from dpmanifolds.records.source import record_form
 from dpmanifolds.releases.classes import read_classes
 from dpmanifolds.releases.statistic import open_account
 from dpmanifolds.sums.joint_moment import JointContribution
@@ -122,7 +123,7 @@ class Answer:
 
     def is_signed(self, key: bytes) -> bool:
         """Whether it is what was signed under this key."""
-        return hmac.compare_digest(self.signature, self._mac(key))
+        return hmac.compare_digest(self.signature.encode(errors="replace"), self._mac(key).encode())
 
     def to_json(self) -> str:
         """Residues as text, since they have more digits than the numbers of other languages."""
@@ -164,9 +165,10 @@ class Site:
     `points` in every form that can be read more than once; `labels` for class means, `group_by` to name a person for
     each record. What a round spends is entered in the account `dataset` of `ledger` before its noise is drawn. A round
     that was answered before is refused: its noise is never drawn a second time, and two secure sums with and without a
-    site would show that site's answer. With the transport "plain" the very same answer is given again, if this object
-    still holds it. Records that are malformed count as the centre of the domain, inside of the
-    promise. `key`: answers are signed with it. `rng`: for tests and teaching, without a ledger.
+    site would show that site's answer. Without a ledger this object alone remembers that. With the transport "plain"
+    the very same answer is given again, if this object still holds it. Records that are malformed count as the centre
+    of the domain, inside of the promise. `key`: answers are signed with it. `rng`: for tests and teaching, without a
+    ledger.
 
     >>> import numpy as np
     >>> import dpmanifolds as dpm
@@ -193,6 +195,7 @@ class Site:
             raise ArgumentError(f"must be a text; got {shown(self.name)}.", argument="name")
         self._account = open_account(self.ledger, self.dataset, self.rng)
         self._answers: dict[str, Answer] = {}
+        self._drawn: dict[str, object] = {}
 
     def answer(self, asked: Round) -> Answer:
         """Check the round, sum, charge the ledger, draw the share of noise: in this order."""
@@ -246,10 +249,13 @@ class Site:
         guess = max(1, asked.count // len(asked.sites)) if asked.counted else None
         points = self.points
         if part.label is not None:
-            numbers, _ = read_classes(self.labels, len(points), [part.label], private=True, lenient=True)
+            # each record takes its form by itself, before classes are told apart
+            points = record_form(manifold, points, allow_empty=True)
+            count = int(manifold.batch_shape(points)[0])
+            numbers, _ = read_classes(self.labels, count, [part.label], private=True, lenient=True)
             points = taken(points, np.flatnonzero(numbers == 0))
             # a site may have no record of some class
-            guess = guess or max(1, len(points))
+            guess = guess or max(1, count)
         records = read_records(manifold, points, group_by=self.group_by, guess=guess)
         records.source.refuse_single_use()
         return records
@@ -267,6 +273,10 @@ class Site:
         """Enter the promise, and that its one draw is made: durably, once."""
         account = self._account
         if account.ledger is None:
+            # of several threads one draws
+            mine = object()
+            if self._drawn.setdefault(asked.hash, mine) is not mine:
+                raise self._refuse("it was answered before")
             return None
         told: dict[str, Any] = {
             "round": asked.hash,

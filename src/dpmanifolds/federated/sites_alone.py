@@ -22,7 +22,7 @@ import numpy as np
 from dpmanifolds._points import stack
 from dpmanifolds._validate import shown
 from dpmanifolds.errors import ArgumentError, NotAvailableError
-from dpmanifolds.privacy import Guarantee
+from dpmanifolds.privacy import Budget, Guarantee
 from dpmanifolds.releases import Release
 from dpmanifolds.releases.written import domain_to_json
 from dpmanifolds.statistics import frechet_mean
@@ -62,11 +62,13 @@ def combine(releases: Sequence[Release]) -> Release:
     assert error is not None
     names = ("mean", "radius_90", "mean_at_edge", "clipping")
     known = [release.n for release in given if release.n is not None]
+    promise = _weakest([release.guarantee for release in given])
     return replace(
         first,
         value=value,
         coordinates=coordinates,
-        guarantee=_weakest([release.guarantee for release in given]),
+        guarantee=promise,
+        budget=next((release.budget for release in given if _holds(release.budget, promise)), None),
         theorem=_THEOREM,
         sigma=shrink * first.sigma,
         step=None,
@@ -90,6 +92,13 @@ def _check(given: list[Release]) -> None:
             raise NotAvailableError(f"means with an expected error are combined; got a {release.statistic}.")
         if release.manifold != first.manifold or release.budget is None:
             raise ArgumentError("must be of one manifold, within budgets.", argument="releases")
+    names = [name for release in given if release.sites is not None for name in release.sites.names]
+    if len(set(names)) < len(names) or len(set(given)) < len(given):
+        raise ArgumentError(
+            "must be of different records each: two of them are of the same site, or the same release. Promises about "
+            "the same records add up, see compose.",
+            argument="releases",
+        )
 
 
 def _combined(given: list[Release], weights: np.ndarray, sigma: float) -> tuple[Any, np.ndarray | None]:
@@ -106,6 +115,11 @@ def _combined(given: list[Release], weights: np.ndarray, sigma: float) -> tuple[
     length = np.linalg.norm(coordinates, axis=-1, keepdims=True)
     wanted = shrink_lengths(length, dim=coordinates.size, radius=domain.radius, sigma=sigma, gaussian=True)
     return point_at(domain, coordinates * (wanted / np.maximum(length, 1e-300))), coordinates
+
+
+def _holds(budget: Budget | None, promise: Guarantee) -> bool:
+    """Whether a budget has room for what all of them promise together."""
+    return budget is not None and promise.fits(budget)
 
 
 def _weakest(guarantees: list[Guarantee]) -> Guarantee:

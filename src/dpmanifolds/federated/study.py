@@ -29,7 +29,7 @@ from typing import Any
 from dpmanifolds._validate import choice, positive_integer, shown
 from dpmanifolds.domains import Ball, Domain
 from dpmanifolds.errors import ArgumentError, DPManifoldsError, ScaleOutOfRangeError
-from dpmanifolds.federated.round import TRANSPORTS, WITHIN_CLASS, Part, Round
+from dpmanifolds.federated.round import RULES, TRANSPORTS, WITHIN_CLASS, Part, Round
 from dpmanifolds.federated.script import AskNextError, Heard, Script, SiteRequest, share_covariance
 from dpmanifolds.privacy import Budget, GaussianDP, affordable_mu
 from dpmanifolds.privacy.budget import checked_budget
@@ -43,7 +43,6 @@ from dpmanifolds.releases.variance import release_variance
 from dpmanifolds.releases.written import domain_from_json, domain_to_json
 from dpmanifolds.sums.shares import calibrate_shares
 
-STATISTICS = ("mean", "variance", "class means", "covariance", "second moment")
 _SCHEMA = 1
 # room for the claims of several rounds, each of which is rounded upwards
 _HAIR = 1 - 2.0**-40
@@ -92,7 +91,7 @@ class Study:
     name: str = field(default_factory=lambda: secrets.token_hex(8))
 
     def __post_init__(self) -> None:
-        choice("statistic", self.statistic, STATISTICS)
+        choice("statistic", self.statistic, tuple(RULES))
         choice("transport", self.transport, TRANSPORTS)
         choice("adjacency", self.adjacency, ADJACENCIES)
         check_domain(self.domain)
