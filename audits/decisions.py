@@ -3,7 +3,7 @@
 >>> from audits.decisions import DECISIONS
 >>> report = DECISIONS[0].audit(draws=300, rng=0)
 >>> report.claim, report.flagged
-(Claim(kind='ε', value=1.0), False)
+(Claim(name='ε', value=1.0, delta=0.0), False)
 
 An answer is one bit, so all that an attack can use is how often it comes up on each of two neighbours. Everybody stands
 at one end of the line, the second group a step inside; one record of the first group comes from the other end to

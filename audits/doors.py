@@ -3,7 +3,7 @@
 >>> from audits.doors import DOORS
 >>> report = DOORS[0].audit(draws=400, rng=0)
 >>> print(DOORS[0].label, report.claim, report.flagged)
-private_mean, one step on Sphere(2, 1.0), pure ε = 1 False
+private_geodesic_regression, one look on Euclidean(1), Gaussian μ = 1 False
 
 Each row moves one record, or one person, or adds one, so that every noisy sum of the release moves as far as it can:
 from a point beyond the edge of the ball to the opposite one, so that clipping shows the same two ends from wherever a

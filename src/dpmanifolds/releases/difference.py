@@ -7,7 +7,7 @@
 >>> x, y = (ball.manifold.move(ball.center, at + 0.2 * rng.standard_normal((800, 2))) for at in ([0, 0], [0.3, 0]))
 >>> difference = dpm.private_difference(x, y, ball, dpm.GaussianDP(1.0), rng=0)
 >>> difference
-Difference(length 0.29, 95 % within [0.266, 0.313], zero is outside; GaussianDP(mu=1.0), n=800 and 800)
+Difference(length 0.299, 95 % within [0.278, 0.32], zero is outside; GaussianDP(mu=1.0), n=800 and 800)
 """
 
 from __future__ import annotations

@@ -233,7 +233,7 @@ def whole_step(domain: Domain, count: int) -> float:
     >>> import numpy as np
     >>> from dpmanifolds import Ball, Sphere
     >>> round(whole_step(Ball(Sphere(10), np.eye(11)[0], 1.3), 1), 3)
-    1.091
+    1.09
     """
     if domain.body is not None:
         return 1.0
