@@ -67,6 +67,7 @@ def test_a_ledger_is_charged(groups, typed):
     [
         ("a.npy", "two files"),
         ("a.npy b.npy a.npy", "two files"),
+        ("a.npy a.npy", "move both groups"),
         ("a.npy b.npy --level 2", "between 0 and 1"),
         ("a.npy b.npy --permutations 5", "at least 19"),
         ("a.npy b.npy --kernel geodesic", "must be one of auto"),

@@ -228,3 +228,24 @@ def test_persons_know_their_records():
     assert some.sizes.tolist() == [1, 3]
     values = np.arange(10.0).reshape(5, 2)
     assert np.array_equal(persons.means(values), [values[1], values[[0, 2, 4]].mean(axis=0), values[3]])
+
+
+class _Tensor:
+    """A number of an array library that is equal, and hashed, by identity, as those of PyTorch are."""
+
+    ndim = 0
+
+    def __init__(self, value: int) -> None:
+        self.value = value
+
+    def item(self) -> int:
+        return self.value
+
+
+def test_names_are_compared_as_numbers_and_what_is_equal_to_itself_alone_is_refused():
+    """Two names of one person that are equal to nothing but themselves would make two persons of one."""
+    assert persons_of([_Tensor(1), _Tensor(1), 2], 3).count == 2
+    assert persons_of(np.array([_Tensor(1), 1, _Tensor(2)], dtype=object), 3).count == 2
+    for names in ([object(), object()], np.array([object(), 1], dtype=object)):
+        with pytest.raises(ArgumentError, match="numbers or strings"):
+            persons_of(names, 2)

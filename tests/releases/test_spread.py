@@ -203,3 +203,20 @@ def test_the_value_is_in_the_domain_however_large_the_noise_is():
     assert BALL.contains(release.value)
     assert np.isfinite(dpm.population_region(release).radius)
     assert replace(release, reproducible=False).noise_warning
+
+
+@pytest.mark.parametrize("space", [dpm.Product(dpm.Sphere(2), dpm.SPD(2)), dpm.Power(dpm.Hyperbolic(2), 2)], ids=repr)
+def test_products_are_released_and_each_factor_bends_on_its_own(space):
+    rng, center = np.random.default_rng(0), space.random_point(rng=1)
+    ball = dpm.Ball(space, center, radius=1.0)
+    points = space.exp_coordinates(center, 0.2 * rng.normal(size=(300, space.dim)))
+    release = dpm.private_mean_and_spread(points, ball, GaussianDP(1.0), rng=0)
+    assert ball.contains(release.value)
+    assert dpm.population_region(release).radius > 0
+    inverse = np.linalg.inv(estimate_mean(release)[1])
+    (first, _), *_ = space.factors_of(release.viewpoint)
+    # records of one factor move the gradient of another by nothing
+    assert not np.any(inverse[: first.dim, first.dim :].round(12))
+    both = dpm.private_difference(points, points, ball, GaussianDP(1.0), rng=0)
+    assert both.zero_inside
+    assert dpm.synthesize(release, 3, rng=0).is_synthetic

@@ -219,6 +219,51 @@ def test_persons_are_one_term_each_and_somebody_in_both_groups_is_refused():
         compared(x, y, group_by=(names[0][:-1], names[1]))
 
 
+@pytest.mark.parametrize(
+    "spell",
+    [
+        iter,
+        lambda names: map(str, names),
+        lambda names: [str(name) for name in names],
+        lambda names: [f"{name} ".encode() for name in names],
+        lambda names: names.astype(float),
+        lambda names: [f"{name:04d}" for name in names],
+    ],
+)
+def test_somebody_in_both_groups_is_refused_under_every_spelling_and_from_iterators(spell):
+    x, y = two(60, 60)
+    names = np.repeat(np.arange(30), 2)
+    with pytest.raises(ArgumentError, match="somebody in both groups"):
+        compared(x, y, group_by=(names, spell(names)))
+    with pytest.raises(ArgumentError, match="somebody in both groups"):
+        compared(x, y, group_by=(spell(names), spell(names)))
+    assert compared(x, y, group_by=(spell(names), spell(names + 100))).sizes == (30, 30)
+
+
+@pytest.mark.parametrize("odd", ["abc", b"7", 1j, [1.0, 2.0], [], {}, None, np.zeros((2, 1)), 10**400])
+def test_an_odd_covariate_in_a_list_is_one_malformed_record_and_changes_no_other(odd):
+    x, _ = two()
+    ages = np.random.default_rng(3).uniform(0, 100, size=60).astype(np.float32).tolist()
+    mended = [*ages[:7], 50.0, *ages[8:]]
+    given = [*ages[:7], odd, *ages[8:]]
+    found = depends(x, given, on_invalid="center", pvalue=True)
+    assert found == depends(x, mended, on_invalid="center", pvalue=True)
+    with pytest.raises(dpm.NotOnManifoldError, match="at least one does not"):
+        depends(x, given)
+
+
+def test_covariates_come_in_blocks_and_what_can_be_read_once_is_refused_by_name():
+    x, y = two()
+    ages = np.random.default_rng(3).uniform(0, 100, size=60)
+    usual = depends(x, ages, pvalue=True)
+    assert depends(x, [ages[:25, None], ages[25:, None]], pvalue=True) == usual
+    assert depends(x, tuple(ages), pvalue=True) == usual
+    with pytest.raises(ArgumentError, match="covariates is an iterator"):
+        depends(x, iter([ages[:, None]]))
+    with pytest.raises(ArgumentError, match="y is an iterator"):
+        compared(x, iter([y]))
+
+
 def test_a_ledger_is_charged_once_before_the_answer_and_refuses_what_does_not_fit(tmp_path):
     ledger = Ledger(tmp_path / "a.ledger")
     ledger.open_dataset("clinic", PureDP(1.0), unit="record within class")

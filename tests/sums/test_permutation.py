@@ -56,6 +56,11 @@ def test_squared_lengths_are_those_of_python_integers():
     assert squared_lengths(vectors) == [sum(v * v for v in row) for row in vectors.tolist()]
 
 
+def test_squared_lengths_of_very_long_vectors_stay_exact():
+    """Every limb of −1 is the largest there is: 2²¹ squares of it leave 64 bits."""
+    assert squared_lengths(np.full((1, 2**21 + 3), -1)) == [2**21 + 3]
+
+
 @pytest.mark.parametrize("sizes", [(7, 7), (9, 6), (11, 4)])
 @pytest.mark.parametrize("kernel", ["gaussian", "linear"])
 def test_the_statistic_is_the_floor_of_that_of_a_plain_program_in_python_integers(sizes, kernel):

@@ -53,6 +53,8 @@ def compare(
 
     if len(records.files) != 2:
         raise ArgumentError(f"compare takes two files, one for each group; got {len(records.files)}.")
+    if records.files[0].resolve() == records.files[1].resolve():
+        raise ArgumentError("compare takes two files: in one that is given twice each record would move both groups.")
     if records.group_by == "files":
         raise ArgumentError("each file is a group, so --group-by files would leave one person in each.")
     check_settings(level, permutations, pvalue)

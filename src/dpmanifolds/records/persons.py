@@ -14,7 +14,10 @@ holds for n persons. The number of persons is public, how many records each has 
 
 from __future__ import annotations
 
+import re
+import unicodedata
 from dataclasses import dataclass
+from decimal import Decimal
 from typing import Any
 
 import numpy as np
@@ -22,6 +25,7 @@ import numpy as np
 from dpmanifolds.errors import ArgumentError
 
 _KINDS = "biufSUOmM"
+_NUMERAL = re.compile(r"[-+]?[0-9]+(\.[0-9]*)?")
 
 
 @dataclass(frozen=True, eq=False)
@@ -68,7 +72,7 @@ class Persons:
 
 def persons_of(group_by: Any, count: int) -> Persons:
     """The persons that `group_by` names, one name for each of `count` records; no error quotes a name."""
-    names = _names(group_by)
+    names = names_of(group_by)
     if names.shape != (count,):
         raise ArgumentError(
             "must name a person for each of the records: a list or an array of as many names.", argument="group_by"
@@ -85,8 +89,11 @@ def persons_of(group_by: Any, count: int) -> Persons:
     return Persons(numbers, order, starts)
 
 
-def _names(group_by: Any) -> np.ndarray:
-    """Names as they are: those of a list find no common type, in which one name could make others equal."""
+def names_of(group_by: Any) -> np.ndarray:
+    """Names as they are: those of a list find no common type, in which one name could make others equal.
+
+    An iterator is used up by it: who asks twice must ask for the array.
+    """
     if getattr(group_by, "dtype", None) is not None and hasattr(group_by, "__array__"):
         given = np.asarray(group_by)
         if given.dtype.kind in _KINDS:
@@ -98,18 +105,42 @@ def _names(group_by: Any) -> np.ndarray:
             listed = None
         if listed is not None and not isinstance(group_by, str | bytes | dict | set):
             names = np.empty(len(listed), dtype=object)
-            names[:] = [name.item() if isinstance(name, np.generic) else name for name in listed]
+            names[:] = [_plain(name) for name in listed]
             return names
     raise ArgumentError(
         "must be a list or an array of names, numbers or strings, one for each record.", argument="group_by"
     )
 
 
+def _plain(name: Any) -> Any:
+    """A number of an array library as Python has it: two tensors are equal to nothing but themselves."""
+    return name.item() if getattr(name, "ndim", None) == 0 and hasattr(name, "item") else name
+
+
+def spelled(name: Any) -> Any:
+    """What spellings of one name have in common: 7, 7.0, "7", "007" and b"7 " are one number, other names are text.
+
+    >>> spelled(7) == spelled("007") == spelled(b"7 ") == spelled(7.0), spelled("ann ") == spelled("ann")
+    (True, True)
+    """
+    name = _plain(name)
+    text = name.decode("utf-8", "replace") if isinstance(name, bytes) else str(name)
+    text = unicodedata.normalize("NFC", text).strip()
+    return Decimal(text) if _NUMERAL.fullmatch(text) else text
+
+
 def _numbered(names: np.ndarray) -> np.ndarray:
-    """The number of each name, in the order in which they first come; each is compared with others by itself."""
+    """The number of each name, in the order in which they first come; each is compared with others by itself.
+
+    What is equal to nothing but itself names nobody: two such names of one person would be two persons.
+    """
     found: dict[Any, int] = {}
     try:
-        numbers = [found.setdefault(name, len(found)) for name in names]
+        plain = [_plain(name) for name in names]
+        by_itself: Any = object.__hash__
+        if any(type(name).__hash__ is by_itself for name in plain):
+            raise TypeError
+        numbers = [found.setdefault(name, len(found)) for name in plain]
     except TypeError:
         raise ArgumentError(
             "must hold numbers or strings, and at least one name is neither.", argument="group_by"

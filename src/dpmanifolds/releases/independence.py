@@ -15,7 +15,7 @@ from dpmanifolds.privacy import Budget
 from dpmanifolds.records.persons import persons_of
 from dpmanifolds.releases.classes import class_names, read_classes
 from dpmanifolds.releases.decision import PERMUTATIONS, Decision, Setting, check_settings
-from dpmanifolds.releases.statistic import Terms, check_domain, check_terms
+from dpmanifolds.releases.statistic import Terms, check_domain, check_terms, read_named
 from dpmanifolds.sums.features import Kernel, kernel_of
 from dpmanifolds.sums.permutation import (
     IndependenceStatistic,
@@ -24,7 +24,7 @@ from dpmanifolds.sums.permutation import (
     paired_sums,
     term_integers,
 )
-from dpmanifolds.sums.total import ExactSum, RecordSums, check_rules, read_records
+from dpmanifolds.sums.total import ExactSum, RecordSums, check_rules
 from dpmanifolds.sums.walk import generator_of
 
 _PAIRS, _PARTNER_PAIRS = 64, 16
@@ -81,7 +81,7 @@ def private_independence_test(
     settings = check_settings(level, permutations, pvalue)
     chosen = kernel_of(check_domain(domain), kernel, bandwidth, pairs=_PAIRS)
     partner = _partner_of(covariate_domain, classes, covariate_kernel, covariate_bandwidth)
-    records = read_records(domain.manifold, points, group_by=group_by)
+    records = read_named("points", domain, points, group_by)
     if records.count < 4:
         raise ArgumentError("an independence test needs at least four records, or persons.", argument="points")
     statistic = IndependenceStatistic(chosen, partner.size, records.count)
@@ -119,9 +119,9 @@ class _Partner:
         if self.kernel is None:
             return self._one_hot(covariates, records, group_by, exponent, terms.mends)
         domain = self.kernel.domain
-        if domain.manifold.point_shape == (1,) and np.ndim(covariates) == 1:
-            covariates = np.reshape(np.asarray(covariates), (-1, 1))
-        given = read_records(domain.manifold, covariates, group_by=group_by)
+        if domain.manifold.point_shape == (1,):
+            covariates = _as_column(covariates)
+        given = read_named("covariates", domain, covariates, group_by)
         if given.source.counted() != records.source.counted():
             raise ArgumentError("must be as many as there are records.", argument="covariates")
         rule = self.kernel.contribution(exponent, host(domain.center) if terms.mends else None)
@@ -135,6 +135,19 @@ class _Partner:
         numbers, _ = read_classes(labels, count, self.names, private=True, lenient=lenient)
         whole = (np.arange(len(self.names))[:, None] == numbers).astype(np.int64) << exponent
         return whole if group_by is None else average_persons(whole, persons_of(group_by, count))
+
+
+def _as_column(covariates: Any) -> Any:
+    """Numbers (n,) as records of one number; those of a list one by one, so that an odd one changes no other."""
+    if isinstance(covariates, list | tuple):
+        return [each if _has_entries(each) else [each] for each in covariates]
+    if getattr(covariates, "ndim", 0) == 1:
+        return (covariates if hasattr(covariates, "reshape") else np.asarray(covariates)).reshape(-1, 1)
+    return covariates
+
+
+def _has_entries(value: Any) -> bool:
+    return isinstance(value, list | tuple) or getattr(value, "ndim", 0) > 0
 
 
 def _partner_of(domain: Any, classes: Any, kernel: Any, bandwidth: Any) -> _Partner:

@@ -135,8 +135,11 @@ def average_hessian_at(manifold: Manifold, base: Array, covariance: np.ndarray, 
 
     The average over the 2d points ±√d·√λ_j·e_j, which have this `covariance` as second moment: the Hessian is
     1 − (1/3)R(·, v)v to second order in v, and its average a linear function of it. Points lie within `reach`. For one
-    base, or a batch of them. Where there is no Hessian in floating point, it is 1.
+    base, or a batch of them. Where there is no Hessian in floating point, it is 1. At one base of a product it has a
+    block for each factor.
     """
+    if manifold.is_product and manifold.batch_shape(base) == ():
+        return _blocks_of_factors(manifold.factors_of(base), covariance, reach)
     values, frame = np.linalg.eigh(covariance)
     dim = values.shape[-1]
     lengths = np.minimum(np.sqrt(dim * np.maximum(values, 0.0)), reach)
@@ -155,6 +158,17 @@ def average_hessian_at(manifold: Manifold, base: Array, covariance: np.ndarray, 
         return np.array(eye)
     bends = np.clip(bends, _LEAST_HESSIAN, _MOST_HESSIAN)
     return np.asarray((turned * bends[..., None, :]) @ np.swapaxes(turned, -1, -2))
+
+
+def _blocks_of_factors(factors: Sequence[tuple[Manifold, Array]], covariance: np.ndarray, reach: float) -> np.ndarray:
+    """Distances of a product add up in squares: what one factor sees of records is its own block of the covariance."""
+    found, first = np.array(np.broadcast_to(np.eye(covariance.shape[-1]), covariance.shape)), 0
+    for factor, point in factors:
+        own = slice(first, first + factor.dim)
+        if not factor.is_flat:
+            found[..., own, own] = average_hessian_at(factor, point, covariance[..., own, own], reach)
+        first += factor.dim
+    return found
 
 
 class MeanPart(NamedTuple):

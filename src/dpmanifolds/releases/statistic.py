@@ -193,6 +193,17 @@ def check_terms(
     return Terms(budget=budget, adjacency=adjacency, guess=guess, on_invalid=on_invalid, unit=unit, account=account)
 
 
+def read_named(name: str, domain: Domain, points: Any, group_by: Any) -> RecordSums:
+    """Records that are read several times, under the name that their argument has."""
+    try:
+        records = read_records(domain.manifold, points, group_by=group_by)
+        records.source.refuse_single_use()
+        return records
+    except ArgumentError as problem:
+        argument = name if problem.argument == "points" else problem.argument
+        raise type(problem)(problem.message, argument=argument) from None
+
+
 def check_domain(domain: Any, *, ball_for: str | None = None) -> Domain:
     """A domain, or the ball that a statistic needs, or an error that says what it is for."""
     if ball_for is not None and not isinstance(domain, Ball):

@@ -8,15 +8,16 @@ from typing import Any
 import numpy as np
 
 from dpmanifolds._points import host
+from dpmanifolds._validate import hide_records
 from dpmanifolds.domains import Domain
 from dpmanifolds.errors import ArgumentError
 from dpmanifolds.privacy import Budget
-from dpmanifolds.records.persons import persons_of
+from dpmanifolds.records.persons import names_of, spelled
 from dpmanifolds.releases.decision import PERMUTATIONS, Decision, Setting, check_settings
-from dpmanifolds.releases.statistic import check_domain, check_terms
+from dpmanifolds.releases.statistic import check_domain, check_terms, read_named
 from dpmanifolds.sums.features import KernelContribution, kernel_of
 from dpmanifolds.sums.permutation import TwoSampleStatistic, chosen_sums, draw_groups
-from dpmanifolds.sums.total import ExactSum, RecordSums, check_rules, read_records
+from dpmanifolds.sums.total import ExactSum, RecordSums, check_rules
 from dpmanifolds.sums.walk import generator_of
 
 _STATEMENT = "√2/min(n, m), the diameter of the features over the smaller group, for every permutation"
@@ -107,28 +108,22 @@ def _read_groups(domain: Domain, x: Any, y: Any, group_by: Any) -> tuple[RecordS
                 "must be a pair, the names of the persons of x and those of y, one for each record.",
                 argument="group_by",
             )
-        names = (group_by[0], group_by[1])
+        # an iterator of names is used up by one look
+        names = (names_of(group_by[0]), names_of(group_by[1]))
     groups = (
-        _read_group("x", domain, x, names[0]),
-        _read_group("y", domain, y, names[1]),
+        read_named("x", domain, x, names[0]),
+        read_named("y", domain, y, names[1]),
     )
     if group_by is not None:
-        _refuse_shared([*names[0]], [*names[1]])
+        _refuse_shared(*names)
     return groups
 
 
-def _read_group(name: str, domain: Domain, points: Any, names: Any) -> RecordSums:
-    try:
-        return read_records(domain.manifold, points, group_by=names)
-    except ArgumentError as problem:
-        argument = name if problem.argument == "points" else problem.argument
-        raise type(problem)(problem.message, argument=argument) from None
-
-
-def _refuse_shared(first: list[Any], second: list[Any]) -> None:
-    """Somebody in both groups would move both means at once."""
-    numbers = persons_of(first + second, len(first) + len(second)).numbers
-    if np.intersect1d(numbers[: len(first)], numbers[len(first) :]).size:
+def _refuse_shared(first: np.ndarray, second: np.ndarray) -> None:
+    """Somebody in both groups, under whatever spelling, would move both means at once."""
+    with hide_records():
+        apart = {spelled(name) for name in first}.isdisjoint(spelled(name) for name in second)
+    if not apart:
         raise ArgumentError(
             "names somebody in both groups: one person would move both. Keep each person's records in one group, for "
             "instance the first visit, or test differences within persons.",

@@ -41,6 +41,7 @@ from dpmanifolds.sums.total import RecordSums, integers_of
 _LARGEST_SIGMA = 2.0**60
 _EXACT_BITS, _ROOM_BITS = 52, 61
 _LIMB = 21
+_MOST_ADDED = 1 << 20
 _MOST_RULES = 8
 _LEAST_EXPONENT = 8
 
@@ -390,10 +391,20 @@ def _longest_parts(vectors: np.ndarray, sizes: Sequence[int]) -> list[int]:
 def squared_lengths(vectors: np.ndarray) -> list[int]:
     """Σv² of each row of int64, |v| < 2⁶², in exact integers: three limbs of 21 bits each.
 
+    Products of two limbs are below 2⁴²: so many are added up at once that their sum stays below 2⁶³.
+
     >>> import numpy as np
     >>> squared_lengths(np.array([[2**61, -3], [1, 2]]))  # 2**122 + 9 and 5
     [5316911983139663491615228241121378313, 5]
     """
+    totals = [0] * len(vectors)
+    for start in range(0, vectors.shape[1], _MOST_ADDED):
+        parts = _squared_lengths(vectors[:, start : start + _MOST_ADDED])
+        totals = [total + part for total, part in zip(totals, parts, strict=True)]
+    return totals
+
+
+def _squared_lengths(vectors: np.ndarray) -> list[int]:
     mask = (1 << _LIMB) - 1
     limbs = (vectors & mask, (vectors >> _LIMB) & mask, vectors >> (2 * _LIMB))
     totals = [0] * len(vectors)
