@@ -32,6 +32,8 @@ STUDIES = {
     "radius": study(FLAT, refine=1),
     "variance": study(MATRICES, "variance"),
     "covariance": study(FLAT, "covariance"),
+    "second moment": study(FLAT, "second moment"),
+    "second moment, secret n": study(FLAT, "second moment", n_guess=200, adjacency="add-remove-one"),
     "classes": study(FLAT, "class means", n=[100, 100], classes=["a", "b"]),
     "secret classes": study(FLAT, "class means", classes=["a", "b"], secret_labels=True),
     "secret n": study(FLAT, n_guess=200, adjacency="add-remove-one"),

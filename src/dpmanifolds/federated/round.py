@@ -40,7 +40,7 @@ RULES: dict[str, tuple[type, ...]] = {
     "variance": (TangentContribution, DistanceBins, DistanceContribution),
     "class means": (TangentContribution,),
     "covariance": (TangentContribution, DistanceBins, JointContribution),
-    "second moment": (DistanceBins, JointContribution),
+    "second moment": (TangentContribution, DistanceBins, JointContribution),
 }
 """What each statistic sums."""
 WITHIN_CLASS = " within class"
