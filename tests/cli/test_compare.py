@@ -23,6 +23,10 @@ def groups(tmp_path, monkeypatch):
     np.save("b.npy", y)
     Path("persons.txt").write_text("\n".join(f"p{number // 2}" for number in range(350)), encoding="utf-8")
     Path("shared.txt").write_text("\n".join(f"p{number % 200}" for number in range(350)), encoding="utf-8")
+    spelled = [str(number // 2) for number in range(200)] + [f"{number // 2:04d}" for number in range(150)]
+    Path("spelled.txt").write_text("\n".join(spelled), encoding="utf-8")
+    for name, people in (("a.csv", spelled[:200]), ("b.csv", spelled[200:])):
+        Path(name).write_text("\n".join(["person,u,v", *(f"{each},0.1,0.2" for each in people)]), encoding="utf-8")
     return x, y
 
 
@@ -73,6 +77,8 @@ def test_a_ledger_is_charged(groups, typed):
         ("a.npy b.npy --kernel geodesic", "must be one of auto"),
         ("a.npy b.npy --group-by files", "one person in each"),
         ("a.npy b.npy --group-by shared.txt", "somebody in both groups"),
+        ("a.npy b.npy --group-by spelled.txt", "somebody in both groups"),
+        ("a.csv b.csv --group-by person", "somebody in both groups"),
     ],
 )
 def test_wrong_uses_are_told_before_anything_is_spent(groups, typed, line, words):

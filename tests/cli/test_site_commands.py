@@ -67,7 +67,11 @@ def test_a_round_is_answered_once(tables, typed):
 
 def test_rounds_against_the_options_of_a_site_are_refused(tables, typed):
     typed(OPEN)
-    for more, said in (("--most-mu 0.5", "more than"), ("--only-sums", "transport")):
+    for more, said in (
+        ("--most-mu 0.5", "more than"),
+        ("--only-sums", "transport"),
+        ("--known east", "not known here"),
+    ):
         outcome = typed(answer_line("north", more=more))
         assert outcome.exit_code == 2
         assert said in outcome.stderr
@@ -118,3 +122,10 @@ def test_altered_files_are_refused(tables, typed):
     path.write_text("not a round")
     assert typed(answer_line("north")).exit_code == 2
     assert typed("site combine nowhere north-1.json").exit_code == 2
+
+
+def test_the_answer_to_a_round_of_a_secure_sum_is_told_to_stay(tables, typed):
+    assert typed(f"{OPEN} --engine mpyc").exit_code == 0
+    outcome = typed(answer_line("north", more="--known south"))
+    assert outcome.exit_code == 0, outcome.stderr
+    assert "stays here" in outcome.stdout

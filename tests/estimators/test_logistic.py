@@ -97,6 +97,17 @@ def test_persons_and_malformed_records_count_inside_of_the_promise():
     assert np.all(np.isfinite(fitted.coef_))
 
 
+def test_a_point_out_of_reach_is_no_malformed_record_and_counts_as_the_centre():
+    """Its logarithm leaves floating point; that it is there must not decide whether there is a release."""
+    space, y = dpm.SPD(2), np.repeat(["no", "yes"], 100)
+    ball = dpm.Ball(space, 1e-200 * np.eye(2), radius=2.0)
+    far = 1e-200 * space.random_point(200, rng=0)
+    at_center = far.copy()
+    far[3], at_center[3] = 1e200 * np.eye(2), 1e-200 * np.eye(2)
+    found = [model(ball, classes=["no", "yes"]).fit(X, y).coef_ for X in (far, at_center)]
+    assert np.array_equal(*found)
+
+
 @pytest.mark.parametrize("dtype", [np.float32, np.float64])
 def test_precision_layout_and_read_only_tables_change_nothing(dtype):
     X, y = table()

@@ -48,12 +48,19 @@ def test_a_client_refuses_a_server_that_asks_for_one_share_of_a_sum(monkeypatch)
         module = ModuleType(name)
         vars(module).update(members)
         monkeypatch.setitem(sys.modules, name, module)
-    app = client_app(lambda context: Site("north", records(FLAT, 20)))
 
-    def ask(**options):
+    def ask(find_site, **options):
         text = Coordinator(study(**options)).round.to_json()
-        return app.answer(SimpleNamespace(content={"round": {"json": text}}), None)
+        return client_app(find_site).answer(SimpleNamespace(content={"round": {"json": text}}), None)
 
-    assert ask(transport="plain")
-    with pytest.raises(RoundRefusedError, match="seen by itself"):
-        ask()
+    def find_site(context):
+        return Site("north", records(FLAT, 20))
+
+    assert ask(find_site, transport="plain")
+    with pytest.raises(RoundRefusedError, match="log of the site") as refused:
+        ask(find_site)
+    assert "seen by itself" in str(refused.value.__cause__)
+    # Flower hands the words of an error to the server
+    with pytest.raises(RoundRefusedError, match="log of the site") as refused:
+        ask(lambda context: float("86420 years"), transport="plain")
+    assert "86420" not in str(refused.value)

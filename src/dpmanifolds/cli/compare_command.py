@@ -45,6 +45,7 @@ def compare(
 
     dpmanifolds compare female.tps male.tps --center template.csv --radius 0.2 --epsilon 1 --level 0.01
     """
+    from dpmanifolds.cli.records import names_of_persons
     from dpmanifolds.cli.spend import confirm, prepare
     from dpmanifolds.errors import ArgumentError
     from dpmanifolds.releases import private_two_sample_test
@@ -64,7 +65,9 @@ def compare(
     if job.loaded.volume is not None:
         raise ArgumentError("compare takes files of several records each; a tensor map is one record.")
     first = job.loaded.sizes[0]
-    groups = None if job.groups is None else (job.groups[:first], job.groups[first:])
+    # by their names, as one person may be spelled otherwise in the other file
+    names = names_of_persons(records, job.loaded)
+    groups = None if names is None else (names[:first], names[first:])
     remark = "which file a record is in is public; what is told is one bit" + (", and its p-value" if pvalue else "")
     with confirm(job, "comparison of two groups", remarks=[remark]), working("Comparing"):
         decision = private_two_sample_test(

@@ -25,7 +25,7 @@ from dpmanifolds.privacy.budget import Budget, budget_of
 from dpmanifolds.records.persons import Persons, persons_of
 from dpmanifolds.show.tables import progress
 
-__all__ = ["Loaded", "ball_from", "budget_from", "load", "persons"]
+__all__ = ["Loaded", "ball_from", "budget_from", "load", "names_of_persons", "persons"]
 
 _FILES = "files"
 _FORWARDED = ("key", "layout", "record_axis", "mask", "missing")
@@ -207,18 +207,23 @@ def _person_column(records: Records) -> str | None:
 
 
 def persons(records: Records, loaded: Loaded) -> Persons | None:
-    """Whose record is whose, as --group-by tells: a file of names, a column of the tables, or one person per file."""
+    """Whose record is whose, as --group-by tells."""
+    names = names_of_persons(records, loaded)
+    return None if names is None else persons_of(names, len(loaded.points))
+
+
+def names_of_persons(records: Records, loaded: Loaded) -> np.ndarray | None:
+    """The name for each record: from a file of names, a column of the tables, or one for each file."""
     given = records.group_by
     if given is None:
         return None
-    count = len(loaded.points)
     column = _person_column(records)
     if column is not None:
-        return persons_of(np.concatenate([read_labels(path, column) for path in records.files]), count)
+        return np.concatenate([read_labels(path, column) for path in records.files])
     if Path(given).is_file():
-        return persons_of(_names(Path(given), count), count)
+        return _names(Path(given), len(loaded.points))
     if given == _FILES:
-        return persons_of(np.repeat(np.arange(len(loaded.sizes)), loaded.sizes), count)
+        return np.repeat(np.arange(len(loaded.sizes)), loaded.sizes)
     found = [table_columns(path) for path in records.files]
     shared = [name for name in found[0] if all(name in names for names in found)]
     told = f" ({', '.join(map(repr, shared))})" if shared else ""

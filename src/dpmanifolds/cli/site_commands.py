@@ -119,6 +119,9 @@ def answer(
         bool, typer.Option("--only-sums", help="Refuse a round whose answers the coordinator sees one by one.")
     ] = False,
     least_tolerated: Annotated[int, typer.Option(help="Refuse a round that tolerates fewer sites.")] = 0,
+    known: Annotated[
+        str | None, typer.Option(help="All sites that this one knows: north,east,south. Refuse a round with others.")
+    ] = None,
     signing_key: _Key = None,
     accounting: Accounting = NO_ACCOUNT,
 ) -> None:
@@ -143,14 +146,15 @@ def answer(
     # where records live is what the round says, unless the files tell it themselves
     terms = account_of(accounting, Saving())
     loaded = load(records, Place(), manifold=records_live_on(round_.parts[0].rule))
-    known = persons(records, loaded)
+    named = persons(records, loaded)
     policy = SitePolicy(
         most=None if most_mu is None else GaussianDP(most_mu),
         transports=("secure-sum",) if only_sums else ("secure-sum", "plain"),
         least_tolerated=least_tolerated,
+        sites=None if known is None else (name, *(each.strip() for each in known.split(","))),
         unit=terms["unit"],
     )
-    groups = None if known is None else known.numbers
+    groups = None if named is None else named.numbers
     site = Site(
         name,
         loaded.points,
@@ -163,6 +167,8 @@ def answer(
     out.parent.mkdir(parents=True, exist_ok=True)
     _write(out, site.answer(round_).to_json())
     typer.echo(f"{out}: {round_.statistic}, round {round_.number}, μ = {round_.mu:.6g}")
+    if round_.transport != "plain":
+        typer.echo("It holds one share of the noise alone: it stays here. Send nobody but the engine's sum.")
 
 
 @commands.command()

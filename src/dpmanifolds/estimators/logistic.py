@@ -186,11 +186,20 @@ def _shorten(rows: np.ndarray, radius: float) -> np.ndarray:
 
 
 def coordinates_of_records(domain: Domain, X: Any) -> np.ndarray:
-    """Coordinates (n, dim) at the centre of a ball, in tiles of one shape; NaN for a record that is malformed."""
+    """Coordinates (n, dim) at the centre of a ball, in tiles of one shape; NaN for a record that is malformed.
+
+    A point of the manifold that is out of reach of floating point is no malformed record, and has 0.
+    """
     manifold, center = domain.manifold, host(domain.center)
     look = TangentContribution(manifold, center)
     with hide_records():
         block = on_host(look.form(record_form(manifold, X)))
         count, size = count_records(block), tile_size(leaves(block), look.tile_bytes)
-        pieces = [look.seen(cut_tile(block, first, size, center))[0] for first in range(0, count, size)]
+        pieces = [_seen_or_centre(look, cut_tile(block, first, size, center)) for first in range(0, count, size)]
         return np.asarray(np.concatenate(pieces)[:count])
+
+
+def _seen_or_centre(look: TangentContribution, tile: Any) -> np.ndarray:
+    rows, broken = look.seen(tile)
+    lost = (broken == 0) & ~np.all(np.isfinite(rows), axis=1)
+    return np.where(lost[:, None], 0.0, rows)

@@ -30,15 +30,22 @@ _EVERY = 0.2
 
 
 def client_app(find_site: Callable[[Any], Site]) -> Any:
-    """A Flower `ClientApp` that answers rounds with the site of its context."""
+    """A Flower `ClientApp` that answers rounds with the site of its context.
+
+    The server learns that there is no answer, and not why.
+    """
     from flwr.app import ConfigRecord, Message, RecordDict
     from flwr.clientapp import ClientApp
 
     app = ClientApp()
 
     def answer(message: Any, context: Any) -> Any:
-        asked = Round.from_json(message.content["round"]["json"])
-        made = answer_in_plain(find_site(context), asked)
+        try:
+            asked = Round.from_json(message.content["round"]["json"])
+            made = answer_in_plain(find_site(context), asked)
+        except Exception as problem:
+            # Flower tells the server what an error says, which may quote a record, or the ledger
+            raise RoundRefusedError("no answer: the reason stands in the log of the site.") from problem
         return Message(RecordDict({"answer": ConfigRecord({"json": made.to_json()})}), reply_to=message)
 
     app.query()(answer)

@@ -40,7 +40,7 @@ RULES: dict[str, tuple[type, ...]] = {
     "variance": (TangentContribution, DistanceBins, DistanceContribution),
     "class means": (TangentContribution,),
     "covariance": (TangentContribution, DistanceBins, JointContribution),
-    "second moment": (DistanceBins, JointContribution),
+    "second moment": (TangentContribution, DistanceBins, JointContribution),
 }
 """What each statistic sums."""
 WITHIN_CLASS = " within class"
@@ -117,7 +117,7 @@ class Round:
         for name in ("study", "statistic", "unit"):
             if not isinstance(getattr(self, name), str) or not getattr(self, name):
                 raise RoundRefusedError(f"{name} of a round must be a text.")
-        if not 1 <= len(set(self.sites)) == len(self.sites) <= _MOST_SITES or not all(map(_is_name, self.sites)):
+        if not 1 <= len(set(self.sites)) == len(self.sites) <= _MOST_SITES or not all(map(is_name, self.sites)):
             raise RoundRefusedError("sites of a round must be different names.")
         if type(self.modulus) is not int or not _FEWEST_BITS < self.modulus.bit_length() <= _MOST_BITS:
             raise RoundRefusedError(f"a modulus has {_FEWEST_BITS} to {_MOST_BITS} bits.")
@@ -243,5 +243,6 @@ class Round:
         return made
 
 
-def _is_name(name: Any) -> bool:
-    return isinstance(name, str) and bool(name.strip())
+def is_name(name: Any) -> bool:
+    """Whether one can tell it from others by reading it: no space around it, and nothing that does not show."""
+    return isinstance(name, str) and bool(name) and name == name.strip() and name.isprintable()

@@ -29,7 +29,7 @@ from typing import Any
 from dpmanifolds._validate import choice, positive_integer, shown
 from dpmanifolds.domains import Ball, Domain
 from dpmanifolds.errors import ArgumentError, DPManifoldsError, ScaleOutOfRangeError
-from dpmanifolds.federated.round import RULES, TRANSPORTS, WITHIN_CLASS, Part, Round
+from dpmanifolds.federated.round import RULES, TRANSPORTS, WITHIN_CLASS, Part, Round, is_name
 from dpmanifolds.federated.script import AskNextError, Heard, Script, SiteRequest, share_covariance
 from dpmanifolds.privacy import Budget, GaussianDP, affordable_mu
 from dpmanifolds.privacy.budget import checked_budget
@@ -101,8 +101,8 @@ class Study:
             if isinstance(given, str) or not isinstance(given, Sequence) or len(set(given)) < len(given):
                 raise ArgumentError(f"must be a list of different names; got {shown(given)}.", argument=name)
             object.__setattr__(self, name, tuple(given))
-        if not all(isinstance(site, str) and site.strip() for site in self.sites) or not self.sites:
-            raise ArgumentError("must name each site.", argument="sites")
+        if not all(map(is_name, self.sites)) or not self.sites:
+            raise ArgumentError("must name each site, in letters that show, without spaces around.", argument="sites")
         if positive_integer("tolerated", self.tolerated, at_least=0) >= len(self.sites):
             raise ArgumentError(f"must be below the number of sites, {len(self.sites)}.", argument="tolerated")
         self._check_classes()
