@@ -89,9 +89,6 @@ def altered(asked, **changes):
         {"sites": []},
         {"sites": ["a", "a"]},
         {"sites": ["a", ""]},
-        {"sites": ["north", "north "]},
-        {"sites": ["north", "north\u200b"]},
-        {"sites": ["north", "\ud800"]},
         {"adjacency": "none"},
         {"weight": -3},
         {"parts": []},
@@ -260,6 +257,14 @@ def test_the_name_of_a_statistic_says_what_is_summed():
     squares = list(_rounds(STUDIES["covariance"]))[-1]
     with pytest.raises(RoundRefusedError, match="not asked for"):
         replace(squares, statistic="mean")
+
+
+@pytest.mark.parametrize("name", ["north ", "north\u200b", "\ud800", "\t"])
+def test_names_of_sites_can_be_told_apart_by_reading_them(name):
+    with pytest.raises(RoundRefusedError, match="different names"):
+        replace(first_round(), sites=("north", name, "east", "south"))
+    with pytest.raises(ArgumentError, match="letters that show"):
+        study(sites=("north", name))
 
 
 def test_squares_of_one_number_travel_alone_too():

@@ -258,7 +258,14 @@ def test_answers_come_back_from_json_and_others_are_refused():
     assert Answer.from_json(answer.to_json()) == answer
     assert answer.is_signed(b"k" * 16)
     assert not answer.is_signed(b"l" * 16)
-    for text in ("", "{}", "[]", answer.to_json()[:-20], answer.to_json().replace('"residues": ["', '"residues": ["x')):
+    for text in (
+        "",
+        "{}",
+        "[]",
+        answer.to_json()[:-20],
+        answer.to_json().replace('"residues": ["', '"residues": ["x'),
+        answer.to_json().replace('"residues": ["', '"residues": ["\u0663'),
+    ):
         with pytest.raises(RoundRefusedError):
             Answer.from_json(text)
     with pytest.raises(ArgumentError, match="key"):
@@ -289,13 +296,13 @@ def test_of_two_who_answer_a_round_at_once_one_draws(ledger):
 def test_of_threads_that_answer_without_a_ledger_one_draws():
     asked, site = asked_of(transport="plain"), Site("north", records(FLAT, 20))
     barrier, made = Barrier(4), []
-    check = site._check
+    alone = site._sum
 
-    def check_together(round_):
-        check(round_)
+    def sum_together(round_, part):
         barrier.wait()
+        return alone(round_, part)
 
-    site._check = check_together
+    site._sum = sum_together
 
     def run(_):
         with suppress(RoundRefusedError):

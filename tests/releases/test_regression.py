@@ -167,6 +167,8 @@ def test_persons_count_once_and_a_ledger_is_charged_once(tmp_path):
 WRONG = {
     "bounds missing": ({"covariate_bounds": None}, "covariate_bounds"),
     "bounds reversed": ({"covariate_bounds": (10, 0)}, "low < high"),
+    "bounds too far": ({"covariate_bounds": (1e308, 1.7e308)}, "leave floats"),
+    "bounds too close": ({"covariate_bounds": (0, 1e-310)}, "leave floats"),
     "bounds equal": ({"covariate_bounds": (1, 1)}, "low < high"),
     "bounds not finite": ({"covariate_bounds": (0, np.inf)}, "pair"),
     "bounds for two": ({"covariate_bounds": [(0, 10), (0, 1)]}, "covariates"),
@@ -179,6 +181,8 @@ WRONG = {
     "infinite": ({"t": np.where(np.arange(300) == 7, np.inf, 1.0)}, "records"),
     "NaN point": ({"y": np.full((300, 2), np.nan)}, "records"),
     "no ball": ({"ball": dpm.WholeSpace(dpm.Sphere(2), NORTH)}, "Ball"),
+    "tiny ball": ({"ball": dpm.Ball(dpm.Euclidean(2), np.zeros(2), 1e-160)}, "leave floats"),
+    "huge ball": ({"ball": dpm.Ball(dpm.Euclidean(2), np.zeros(2), 1e160)}, "leave floats"),
     "no domain": ({"ball": dpm.Sphere(2)}, "Ball"),
     "three steps": ({"steps": 3}, "steps"),
     "no budget": ({"budget": 1.0}, "udget"),

@@ -220,3 +220,14 @@ def test_products_are_released_and_each_factor_bends_on_its_own(space):
     both = dpm.private_difference(points, points, ball, GaussianDP(1.0), rng=0)
     assert both.zero_inside
     assert dpm.synthesize(release, 3, rng=0).is_synthetic
+
+
+def test_a_spread_beyond_what_floating_point_holds_is_released_all_the_same():
+    """In so wide a ball no matrix at the released spread can be factorised: the budget is spent by then."""
+    space = dpm.SPD(4)
+    ball, rng = dpm.Ball(space, np.eye(4), radius=60.0), np.random.default_rng(0)
+    for seed in range(8):
+        rows = rng.normal(size=(20, space.dim))
+        points = space.exp_coordinates(np.eye(4), rows * (54 / np.linalg.norm(rows, axis=1))[:, None])
+        release = dpm.private_mean_and_spread(points, ball, GaussianDP(3.0), on_invalid="center", rng=seed)
+        assert np.all(np.isfinite(release.value))

@@ -144,9 +144,7 @@ class Answer:
             if data.pop("schema") != _SCHEMA:
                 raise RoundRefusedError(f"this version reads answers of schema {_SCHEMA}.")
             residues = data.pop("residues")
-            if not isinstance(residues, list) or not all(
-                isinstance(each, str) and each.isdecimal() for each in residues
-            ):
+            if not isinstance(residues, list) or not all(map(_is_number, residues)):
                 raise TypeError("residues")
             texts = (data["site"], data["round"], data["signature"])
             if not all(isinstance(each, str) for each in texts) or type(data["reproducible"]) is not bool:

@@ -32,6 +32,7 @@ from scipy import special
 
 from dpmanifolds._arrays import Array
 from dpmanifolds._validate import choice, positive_integer, positive_number
+from dpmanifolds.errors import NotOnManifoldError
 from dpmanifolds.manifolds import Manifold
 
 __all__ = [
@@ -154,7 +155,7 @@ def average_hessian_at(manifold: Manifold, base: Array, covariance: np.ndarray, 
         found = (found + np.swapaxes(found, -1, -2)) / 2
         broken = ~np.all(np.isfinite(found), axis=(-2, -1))
         bends, turned = np.linalg.eigh(np.where(broken[..., None, None], eye, found))
-    except np.linalg.LinAlgError:
+    except (np.linalg.LinAlgError, NotOnManifoldError):
         return np.array(eye)
     bends = np.clip(bends, _LEAST_HESSIAN, _MOST_HESSIAN)
     return np.asarray((turned * bends[..., None, :]) @ np.swapaxes(turned, -1, -2))

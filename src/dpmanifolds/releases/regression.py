@@ -20,7 +20,7 @@ from dpmanifolds._arrays import Array
 from dpmanifolds._points import count_records
 from dpmanifolds._validate import hide_records, numeric_array, record_numbers
 from dpmanifolds.domains import Ball
-from dpmanifolds.errors import ArgumentError
+from dpmanifolds.errors import ArgumentError, ScaleOutOfRangeError
 from dpmanifolds.manifolds import Euclidean, Manifold, Product
 from dpmanifolds.privacy import Budget, compose
 from dpmanifolds.records.source import record_form
@@ -41,6 +41,7 @@ _KEPT = 0.98
 _LEAST_VARIANCE = 1e-3
 _SURE = 1.5
 _SMALL = 1e-4
+_LARGEST = 1e50
 # what variances to first order leave out, as benchmarks/regression.py finds it
 _MARGIN = 1.02
 
@@ -141,13 +142,17 @@ def read_bounds(covariate_bounds: Any) -> np.ndarray:
             "knowledge, such as ages from 18 to 100, and not from the records.",
             argument="covariate_bounds",
         )
-    if not np.all(np.diff(bounds, axis=1) > 0) or not np.all(np.isfinite(np.diff(bounds, axis=1))):
+    if not np.all(np.diff(bounds, axis=1) > 0):
         raise ArgumentError("must have low < high in every pair.", argument="covariate_bounds")
+    if np.max(np.abs(bounds)) > _LARGEST or np.min(np.diff(bounds, axis=1)) < 1 / _LARGEST:
+        raise ArgumentError("are so large, or so close, that slopes leave floats.", argument="covariate_bounds")
     return bounds
 
 
 def _allowed_cuts(request: Request, domain: Ball) -> Sequence[list[float]]:
     """Ways to cut the budget into steps. A second one needs room around the ball in floating point, which is public."""
+    if not 1 / _LARGEST < domain.radius < _LARGEST:
+        raise ScaleOutOfRangeError(f"moments in a ball of radius {domain.radius:g} leave floats: rescale the data.")
     if request.steps not in ("auto", 1, 2):
         raise ArgumentError(f"must be 'auto', 1 or 2; got {request.steps!r}.", argument="steps")
     roomy = domain.manifold.is_flat or horizon(domain) >= 3 * domain.radius
