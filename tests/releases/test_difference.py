@@ -151,3 +151,16 @@ def test_bad_input_is_refused_with_words(change, error, words):
     given = {"x": x, "y": y, "domain": BALL, "budget": GaussianDP(1.0), "rng": 0, **change}
     with pytest.raises(error, match=words):
         dpm.private_difference(**given)
+
+
+@pytest.mark.filterwarnings("ignore::dpmanifolds.NoiseExceedsDomainWarning")
+def test_means_too_far_apart_for_floating_point_are_saved_and_show_no_difference():
+    space = dpm.SPD(4)
+    ball = dpm.Ball(space, np.eye(4), radius=200.0)
+    x, y = (space.random_point(100, rng=seed) for seed in (1, 2))
+    made = [dpm.private_difference(x, y, ball, dpm.GaussianDP(0.01), rng=seed) for seed in range(8)]
+    untold = [each for each in made if not np.isfinite(each.length)]
+    assert untold
+    for each in untold:
+        assert each.zero_inside
+        assert dpm.Difference.from_json(each.to_json()).first == each.first

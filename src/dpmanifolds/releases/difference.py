@@ -109,7 +109,12 @@ class Difference:
         return np.asarray((shape + shape.T) / 2)
 
     def contains(self, vectors: Any) -> np.ndarray:
-        """Whether tangent vectors with these coordinates (..., d) at `first.value` lie in the region."""
+        """Whether tangent vectors with these coordinates (..., d) at `first.value` lie in the region.
+
+        All do where floating point does not tell one mean from the other: nothing is known then.
+        """
+        if not np.all(np.isfinite(self.vector)):
+            return np.ones(np.shape(vectors)[:-1], dtype=bool)
         gaps = np.asarray(vectors, dtype=np.float64) - self.vector
         return np.asarray(np.sum(gaps * np.linalg.solve(self.shape, gaps[..., None])[..., 0], axis=-1) <= 1)
 
@@ -178,6 +183,9 @@ class Difference:
             "zero_inside": self.zero_inside,
             "assumption": self.assumption,
         }
+        # floating point does not tell the way between means that are too far apart: what it cost must not be lost
+        known = np.all(np.isfinite([self.length, *self.interval])) and np.all(np.isfinite(self.shape))
+        told = told if known else {"assumption": self.assumption}
         made = {
             "statistic": "difference",
             "level": self.level,
