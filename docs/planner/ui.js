@@ -203,7 +203,7 @@
     put("radius-slider", Math.log10(state.radius), from);
     $("radius-help").textContent = place.maxRadius === Infinity
       ? `${place.dim} dimensions; any radius has a unique mean here.`
-      : `${place.dim} dimensions; the radius must be below ${short(place.maxRadius, 5)}.`;
+      : `${place.dim} dimensions; below ${short(place.maxRadius, 5)} a mean is certain to be unique.`;
     $("radius").setAttribute("aria-invalid", String(Boolean(facts.refusal)));
     [$("amount-slider").min, $("amount-slider").max] = RANGES[state.kind];
     $("amount-label").textContent = money.LETTER[state.kind];

@@ -120,12 +120,13 @@ def test_dragging_on_the_picture_sets_the_budget(opened):
 def test_too_large_a_radius_is_refused_in_words(opened):
     page = opened(manifold="sphere:2", n=200, radius=0.5)
     assert page.locator("#refusal").is_hidden()
-    page.fill("#radius", "1.6")
-    assert "must be below 1.5708" in page.locator("#refusal").inner_text()
+    page.fill("#radius", "3.2")
+    assert "must be below 3.14159" in page.locator("#refusal").inner_text()
     assert page.locator("#plan").is_hidden()
     assert page.locator("#lines").is_hidden()
-    page.fill("#radius", "1.5")
+    page.fill("#radius", "1.6")
     assert page.locator("#refusal").is_hidden()
+    assert "below 1.5708 a mean is certain to be unique" in page.locator("#radius-help").inner_text()
 
 
 def test_several_releases_share_the_budget(opened):
