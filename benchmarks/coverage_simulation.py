@@ -25,7 +25,7 @@ from dpmanifolds.releases.population import (
 )
 from dpmanifolds.releases.spread import SpreadPlan, SpreadWalk, plan_spread
 from dpmanifolds.releases.statistic import check_request
-from dpmanifolds.sums.steps import StepPlan, is_flat
+from dpmanifolds.sums.steps import StepPlan
 from dpmanifolds.sums.total import read_records
 from dpmanifolds.sums.wrapped import WrappedGaussianMechanism, WrappedMechanism
 
@@ -135,7 +135,7 @@ class Simulation:
             noisy = trace[:, None, None] * (self.n / (self.n - 1))
             fitted = np.maximum(noisy, 0.0) / dim * np.eye(dim)
         hessian = np.broadcast_to(np.eye(dim), fitted.shape)
-        if not is_flat(manifold):
+        if not manifold.is_flat:
             hessian = average_hessian_at(manifold, base, fitted, radius)
         inverse = np.linalg.inv(hessian)
         place = (inverse @ (mean + offset)[..., None])[..., 0]

@@ -26,7 +26,6 @@ from dpmanifolds.releases.population import mean_part, region_law
 from dpmanifolds.releases.release import Release
 from dpmanifolds.releases.spread import assumption_of, estimate_mean, read_spread
 from dpmanifolds.sums import Facts, SumShape, error_metric, error_quantile
-from dpmanifolds.sums.steps import is_flat
 
 __all__ = ["ConfidenceRegion", "confidence_region", "population_region"]
 
@@ -226,7 +225,7 @@ def _shape(release: Release, domain: Any) -> SumShape | None:
 def _about(release: Release) -> str:
     """What the noise was added to: where the metric is curved, a tangent mean at a public point."""
     by_sums = release.sensitivity.theorem == "B1" and not isinstance(release.value, float)
-    if by_sums and not is_flat(release.manifold):
+    if by_sums and not release.manifold.is_flat:
         return "the point that the last step reaches without noise"
     return f"the {release.statistic} of the clipped records without privacy"
 

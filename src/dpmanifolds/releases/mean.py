@@ -15,7 +15,7 @@ from dpmanifolds.releases.refine import decide_rounds, refined_mean
 from dpmanifolds.releases.release import Release
 from dpmanifolds.releases.statistic import Request, check_request, warn_of_noise
 from dpmanifolds.sums import NUMERICS, TANGENT
-from dpmanifolds.sums.steps import is_flat, is_wide
+from dpmanifolds.sums.steps import is_wide
 from dpmanifolds.sums.total import RecordSums
 
 __all__ = ["private_mean", "release_mean"]
@@ -160,7 +160,7 @@ def private_mean(
 
 def release_mean(request: Request, records: RecordSums) -> Release:
     """Plan, look, charge, draw."""
-    one = request.steps == 1 or (request.steps == "auto" and is_flat(request.domain.manifold))
+    one = request.steps == 1 or (request.steps == "auto" and request.domain.manifold.is_flat)
     # only the one pass that there is can tell how many records there are
     untold = request.guess is None and records.known_count is None and (one or records.source.is_single_use)
     n = 1 if untold else request.guess or records.count

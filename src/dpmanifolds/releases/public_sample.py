@@ -34,7 +34,7 @@ from dpmanifolds.releases.statistic import Request
 from dpmanifolds.statistics.mean import newton_direction
 from dpmanifolds.sums import Draw, ExpectedError, mean_facts, offered
 from dpmanifolds.sums.public import LEAST_RECORDS, MOST_DIRECTIONS, Noise, PublicPart, SampleFit, fit_sample
-from dpmanifolds.sums.steps import StepPlan, is_flat, plan_steps
+from dpmanifolds.sums.steps import StepPlan, plan_steps
 from dpmanifolds.sums.total import RecordSums, read_records
 from dpmanifolds.sums.walk import Look, Walk
 from dpmanifolds.sums.wrapped import WrappedMechanism
@@ -121,7 +121,7 @@ class PublicSample:
 
         One step of Newton's method for the Fréchet mean of records like those of the sample; post-processing.
         """
-        if is_flat(manifold) or manifold.is_product or manifold.dim > MOST_DIRECTIONS:
+        if manifold.is_flat or manifold.is_product or manifold.dim > MOST_DIRECTIONS:
             return guess
         weights = np.full(len(self.rows), 1 / len(self.rows))
         here = replace(manifold.linearize(self.center, self.points, weights, True), pull=guess)

@@ -50,7 +50,7 @@ from dpmanifolds.sums.lengths import LengthContribution, length_deviation, lengt
 from dpmanifolds.sums.mechanism import ExpectedError
 from dpmanifolds.sums.moments import MomentNoise, moment_noise
 from dpmanifolds.sums.outer import sum_outer
-from dpmanifolds.sums.steps import StepPlan, is_flat, plan_steps
+from dpmanifolds.sums.steps import StepPlan, plan_steps
 from dpmanifolds.sums.total import RecordSums, check_rules
 from dpmanifolds.sums.walk import Walk
 from dpmanifolds.sums.wrapped import WrappedGaussianMechanism, WrappedMechanism
@@ -138,7 +138,7 @@ class SpreadPlan:
 @lru_cache(maxsize=32)
 def plan_spread(domain: Ball, n: int, budget: Budget, unit: str) -> SpreadPlan:
     """The plan with the smallest predicted region. Worked out once for the same public facts."""
-    flat = is_flat(domain.manifold)
+    flat = domain.manifold.is_flat
 
     def plans(*parts: Budget) -> Iterator[SpreadPlan]:
         rough = None if flat else plan_steps(domain, n, parts[0], unit=unit, most=1)
@@ -443,7 +443,7 @@ def estimate_mean(release: Release) -> tuple[np.ndarray, np.ndarray]:
         covariance, _ = fit_covariance(noisy, release.spread.moment)
     else:
         covariance = max(float(noisy[0, 0]), 0.0) / dim * np.eye(dim)
-    if is_flat(release.manifold):
+    if release.manifold.is_flat:
         return mean, np.eye(dim)
     hessian = average_hessian_at(release.manifold, release.viewpoint, covariance, release.domain.radius)
     inverse = np.linalg.inv(hessian)

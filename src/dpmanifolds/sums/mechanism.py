@@ -132,7 +132,7 @@ class SumShape:
 
 def root_up(square: int) -> int:
     """The root, rounded up to a whole number."""
-    return math.isqrt(square - 1) + 1
+    return math.isqrt(square - 1) + 1 if square else 0
 
 
 def mean_facts(

@@ -36,7 +36,8 @@ from dpmanifolds.privacy import Budget, Guarantee, affordable_epsilon, affordabl
 from dpmanifolds.records.persons import Persons
 from dpmanifolds.sums.contribution import Contribution, finest_exponent
 from dpmanifolds.sums.features import Kernel
-from dpmanifolds.sums.total import RecordSums, integers_of
+from dpmanifolds.sums.mechanism import root_up
+from dpmanifolds.sums.total import RecordSums, divide_towards_zero, integers_of
 
 _LARGEST_SIGMA = 2.0**60
 _EXACT_BITS, _ROOM_BITS = 52, 61
@@ -163,7 +164,7 @@ class TwoSampleStatistic:
     @property
     def sensitivity(self) -> int:
         """⌈√2·R·max(n, m)/g⌉, over all permutations."""
-        return _root_up(2 * (max(self._weights) << self.exponent) ** 2)
+        return root_up(2 * (max(self._weights) << self.exponent) ** 2)
 
     @property
     def own_sensitivity(self) -> int:
@@ -218,7 +219,7 @@ class IndependenceStatistic:
     @property
     def own_sensitivity(self) -> int:
         """⌈√6(n − 1)·R·R'⌉: a pair that stays together moves less than one that is torn apart."""
-        return _root_up(6 * ((self.n - 1) << (self.exponent + self.partner_exponent)) ** 2)
+        return root_up(6 * ((self.n - 1) << (self.exponent + self.partner_exponent)) ** 2)
 
     @property
     def unit(self) -> float:
@@ -321,7 +322,7 @@ def term_integers(records: RecordSums, contribution: Contribution) -> tuple[np.n
 def average_persons(whole: np.ndarray, persons: Persons) -> np.ndarray:
     """The mean (dim, persons) of the integers of each person's records, towards zero, so that it stays in the body."""
     sums = np.add.reduceat(whole[:, persons.order], persons.starts[:-1], axis=1)
-    return np.asarray(np.sign(sums) * (np.abs(sums) // persons.sizes))
+    return divide_towards_zero(sums, persons.sizes)
 
 
 @dataclass(frozen=True)
@@ -414,8 +415,3 @@ def _squared_lengths(vectors: np.ndarray) -> list[int]:
             factor = (1 if i == j else 2) << (_LIMB * (i + j))
             totals = [total + factor * product for total, product in zip(totals, products, strict=True)]
     return totals
-
-
-def _root_up(square: int) -> int:
-    root = math.isqrt(square)
-    return root if root * root == square else root + 1

@@ -32,7 +32,6 @@ import numpy as np
 from dpmanifolds._validate import positive_integer
 from dpmanifolds.domains import Domain
 from dpmanifolds.errors import ArgumentError, NotAvailableError
-from dpmanifolds.manifolds import Manifold
 from dpmanifolds.privacy import Budget, Guarantee, compose, split
 from dpmanifolds.sums.choose import calibrate, choose, offered
 from dpmanifolds.sums.mechanism import ExpectedError, Facts, Mechanism, mean_facts
@@ -128,7 +127,7 @@ def plan_steps(
             f"must be 'auto' or 1 in an ellipsoid, which is looked at from its centre; got {steps!r}.", argument="steps"
         )
     if steps == "auto":
-        counts = range(1, 2 if is_flat(domain.manifold) or domain.body is not None else most + 1)
+        counts = range(1, 2 if domain.manifold.is_flat or domain.body is not None else most + 1)
     elif isinstance(steps, str):
         raise ArgumentError(f"must be 'auto' or a whole number of at least 1; got {steps!r}.", argument="steps")
     else:
@@ -165,11 +164,6 @@ def _fewest(plans: Sequence[StepPlan]) -> StepPlan:
     few = [plan for plan in plans[:2] if plan.predicted <= _THIRD * least] or plans
     bound = _TIE * min(plan.predicted for plan in few)
     return next(plan for plan in few if plan.predicted <= bound)
-
-
-def is_flat(manifold: Manifold) -> bool:
-    """Whether one step is exact."""
-    return manifold.is_flat
 
 
 def is_wide(domain: Domain) -> bool:

@@ -283,11 +283,20 @@ def sum_persons(
     wanted = None if chosen is None else np.isin(persons.numbers, chosen)
     source.locate()
     sums = source.reduce(_PersonPart(contribution, persons.numbers, wanted, terms), _joined)
-    means = np.sign(sums.whole) * (np.abs(sums.whole) // np.maximum(sums.counts, 1))
+    means = divide_towards_zero(sums.whole, np.maximum(sums.counts, 1))
     means = means * contribution.fits(means)
     count = len(persons.starts) - 1 if chosen is None else len(chosen)
     total = ExactSum.of(means.sum(axis=1), count, np.zeros(0, dtype=np.int64))
     return ExactSum(total.high, total.low, count, sums.broken)
+
+
+def divide_towards_zero(sums: np.ndarray, counts: np.ndarray) -> np.ndarray:
+    """Sums of integers of a body over how many there were: `//` alone would leave the body.
+
+    >>> divide_towards_zero(np.array([-7, 7]), np.array([2, 2])).tolist()
+    [-3, 3]
+    """
+    return np.asarray(np.sign(sums) * (np.abs(sums) // counts))
 
 
 @dataclass(frozen=True)
