@@ -1,25 +1,51 @@
 # Two commands for people: `make demo` and `make test`. Each makes its own environment.
 PYTHON ?= python3
 VENV := .venv
-BIN := $(VENV)/bin
+BIN := $(VENV)/$(if $(filter Windows_NT,$(OS)),Scripts,bin)
 PIP := $(BIN)/python -m pip --disable-pip-version-check -q
 ONE_THREAD := OMP_NUM_THREADS=1 OPENBLAS_NUM_THREADS=1
 # what one process of the tests has compiled, the others and those that they start read
 COMPILED_ONCE := PYTHONDONTWRITEBYTECODE=
 
 .PHONY: demo test lint types check contract certify test-long test-backends test-dask test-federated torture audit fuzz redteam reproduce reproduce-quick papers bench league freeze-oracles docs planner test-page \
-	stranger clean
+	stranger coverage lock test-locked wheel sbom clean
 
 demo: $(VENV)/.demo
 	$(BIN)/python -m examples.digits
 
 # a few cases of every claim, each process on one thread
 test: $(VENV)/.test
-	$(ONE_THREAD) $(COMPILED_ONCE) $(BIN)/python -m pytest -q -n auto -m "not long"
+	$(ONE_THREAD) $(COMPILED_ONCE) $(BIN)/python -m pytest -q -n auto --dist loadfile -m "not long"
 
 # what make test leaves out: many draws, and every case of the grids
 test-long: $(VENV)/.test
 	$(ONE_THREAD) $(COMPILED_ONCE) $(BIN)/python -m pytest -q -n auto -m long
+
+# how much of src the tests of make test reach, branches counted; out/coverage.json has the lines that are not reached
+coverage: $(VENV)-coverage/.ready
+	$(ONE_THREAD) $(VENV)-coverage/bin/python -m pytest -q -n auto --dist loadfile -m "not long" \
+		--cov=dpmanifolds --cov-branch --cov-report=term:skip-covered --cov-report=json:out/coverage.json
+
+# make test with the versions of requirements/test.lock, which make lock writes anew
+test-locked: $(VENV)-locked/.ready
+	$(ONE_THREAD) $(VENV)-locked/bin/python -m pytest -q -n auto --dist loadfile -m "not long"
+
+lock:
+	$(PYTHON) -m venv --clear $(VENV)-locked
+	$(VENV)-locked/bin/python -m pip --disable-pip-version-check -q install -e ".[test]"
+	{ echo "# Versions that the tests pass with, on Linux: written by make lock."; \
+		$(VENV)-locked/bin/python -m pip --disable-pip-version-check freeze --exclude-editable; } > requirements/test.lock
+
+# wheel and source archive, in dist
+wheel: $(VENV)-build/.ready
+	$(VENV)-build/bin/python -m build -q --outdir dist
+
+# what the package pulls in, as CycloneDX, from an environment that has nothing else: out/sbom.json
+sbom: $(VENV)-build/.ready
+	$(PYTHON) -m venv --clear $(VENV)-bare
+	$(VENV)-bare/bin/python -m pip --disable-pip-version-check -q install .
+	mkdir -p out
+	$(VENV)-build/bin/cyclonedx-py environment --pyproject pyproject.toml -o out/sbom.json $(VENV)-bare/bin/python
 
 # the geometry and statistics on PyTorch and JAX (installs both: large)
 test-backends: $(VENV)-backends/.ready
@@ -71,9 +97,11 @@ reproduce: $(VENV)/.test
 papers: $(VENV)/.test
 	$(BIN)/python -m papers.pages --out out/papers --write docs/papers.md
 
-# the pages' Python is run, then the site is built into out/docs; every warning is an error
+# words are counted, the pages' Python and the examples are run, then the site is built into out/docs; every warning is an error
 docs: $(VENV)-docs/.ready
+	$(VENV)-docs/bin/python docs/count_words.py
 	$(VENV)-docs/bin/python docs/run_pages.py
+	$(VENV)-docs/bin/python -m examples.build
 	$(VENV)-docs/bin/python -m sphinx -q -W --keep-going -b html docs out/docs
 
 # the planner page, one file in the wheel, from its sources in docs/planner
@@ -109,18 +137,18 @@ league: $(VENV)/.test
 freeze-oracles: $(VENV)-bench/.ready
 	$(VENV)-bench/bin/python tests/manifolds/freeze_oracles.py
 
-$(VENV)/bin/python:
+$(VENV)/pyvenv.cfg:
 	$(PYTHON) -m venv $(VENV)
 
-$(VENV)/.demo: $(VENV)/bin/python pyproject.toml
+$(VENV)/.demo: $(VENV)/pyvenv.cfg pyproject.toml
 	$(PIP) install -e .
 	@touch $@
 
-$(VENV)/.test: $(VENV)/bin/python pyproject.toml
+$(VENV)/.test: $(VENV)/pyvenv.cfg pyproject.toml
 	$(PIP) install -e ".[test]"
 	@touch $@
 
-$(VENV)/.lint: $(VENV)/bin/python pyproject.toml
+$(VENV)/.lint: $(VENV)/pyvenv.cfg pyproject.toml
 	$(PIP) install -e ".[lint]"
 	@touch $@
 
@@ -139,6 +167,21 @@ $(VENV)-federated/.ready: pyproject.toml
 	$(VENV)-federated/bin/python -m pip --disable-pip-version-check -q install -e ".[test,federated,flower,flare]"
 	@touch $@
 
+$(VENV)-coverage/.ready: pyproject.toml
+	$(PYTHON) -m venv $(VENV)-coverage
+	$(VENV)-coverage/bin/python -m pip --disable-pip-version-check -q install -e ".[test,coverage]"
+	@touch $@
+
+$(VENV)-locked/.ready: pyproject.toml requirements/test.lock
+	$(PYTHON) -m venv $(VENV)-locked
+	$(VENV)-locked/bin/python -m pip --disable-pip-version-check -q install -c requirements/test.lock -e ".[test]"
+	@touch $@
+
+$(VENV)-build/.ready: pyproject.toml
+	$(PYTHON) -m venv $(VENV)-build
+	$(VENV)-build/bin/python -m pip --disable-pip-version-check -q install build cyclonedx-bom
+	@touch $@
+
 $(VENV)-bench/.ready: pyproject.toml
 	$(PYTHON) -m venv $(VENV)-bench
 	$(VENV)-bench/bin/python -m pip --disable-pip-version-check -q install -e ".[bench]"
@@ -155,4 +198,5 @@ $(VENV)-page/.ready: pyproject.toml
 	@touch $@
 
 clean:
-	rm -rf $(VENV) $(VENV)-backends $(VENV)-dask $(VENV)-federated $(VENV)-bench $(VENV)-docs $(VENV)-page .pytest_cache .mypy_cache .ruff_cache
+	rm -rf $(VENV) $(VENV)-backends $(VENV)-dask $(VENV)-federated $(VENV)-bench $(VENV)-docs $(VENV)-page $(VENV)-coverage $(VENV)-locked \
+		$(VENV)-build $(VENV)-bare .pytest_cache .mypy_cache .ruff_cache

@@ -28,6 +28,7 @@ from dpmanifolds.manifolds import SPD, Euclidean, Grassmann, Hyperbolic, Manifol
 from dpmanifolds.privacy import Budget, GaussianDP, PureDP
 from dpmanifolds.releases import (
     private_class_means,
+    private_clipped_share,
     private_covariance,
     private_difference,
     private_geodesic_regression,
@@ -241,6 +242,10 @@ def _variance(ball: Ball, budget: Budget, data: Data, rng: Any) -> Any:
     return private_variance(data[0], ball, budget, rng=rng)
 
 
+def _clipped(ball: Ball, budget: Budget, data: Data, rng: Any) -> Any:
+    return private_clipped_share(data[0], ball, budget, rng=rng)
+
+
 def _spread(ball: Ball, budget: Budget, data: Data, rng: Any) -> Any:
     return private_mean_and_spread(data[0], ball, budget, rng=rng)
 
@@ -328,6 +333,7 @@ def _rows() -> tuple[DoorRow, ...]:
     bins_too, to_center = "the same, into another bin of the counts", "from beyond the edge to the centre"
     right_and_up, across, inwards = (partial(_pair_of_vectors, end=end) for end in (_UP, _TURNED, _INSIDE))
     mistaken = "a record and its label, between two that public weights are sure of and wrong about"
+    leaving = partial(_ends, first=1.3, second=0.0)
     edges, in_both = "from one side of the edge to the other", _ACROSS + ", in both groups"
     sides, poles, lines = (
         partial(_ends, first=first, second=second) for first, second in ((1, -1), (0, np.pi), (0, np.pi / 2))
@@ -349,6 +355,7 @@ def _rows() -> tuple[DoorRow, ...]:
         ("PrivateLogisticRegression", _PLANE, _PLANE, mistaken, _logistic, _mistaken, 3.0),
         ("private_covariance, squares alone", _PLANE, _PLANE, orthogonal, _SQUARES, right_and_up, 3.0),
         ("private_mean_and_spread", _LINE, _PLANE, _ACROSS, _spread, _ends, 3.0),
+        ("private_clipped_share", _S2, _SPD, "from beyond the edge to the centre", _clipped, leaving, 1.0),
         ("private_difference", _LINE, _PLANE, _ACROSS + ", in one group", _difference, _ends, 3.0),
     ]
     in_two, everywhere = "private_class_means, persons in two classes", "a person of both classes moves across"

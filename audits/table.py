@@ -19,6 +19,7 @@ from pathlib import Path
 from typing import Any
 
 from audits.doors import DOORS, DoorRow
+from audits.pages import write_tables
 from audits.precision_table import precision_lines
 from dpmanifolds.auditing.audit import audit
 from dpmanifolds.auditing.report import AuditReport
@@ -166,22 +167,14 @@ def _lines(kind: str, rows: Iterable[Any], line: Callable[[Any], str], jobs: int
     return lines
 
 
-def written(text: str, mark: str, lines: list[str]) -> str:
-    """The page with what stands between the two markers replaced."""
-    start, end = f"<!-- {mark} -->\n", f"<!-- end of {mark} -->"
-    before, _, rest = text.partition(start)
-    _, _, after = rest.partition(end)
-    return f"{before}{start}" + "\n".join(lines) + f"\n{end}{after}"
-
-
 def main(arguments: list[str] | None = None) -> None:
-    """Print the tables, and write them into a page that has their markers."""
+    """Print the tables; write them beside a page, and their summaries into it, which has their markers."""
     parser = argparse.ArgumentParser(prog="python -m audits.table", description=__doc__)
     parser.add_argument("--draws", type=int, default=8_000, help="releases of each neighbour")
     parser.add_argument("--jobs", type=int, default=2, help="processes")
     parser.add_argument("--only", default="", help="rows whose label holds this text")
     parser.add_argument("--diffprivlib", help="a Python interpreter that has diffprivlib, to attack it too")
-    parser.add_argument("--write", type=Path, help="the page to write the tables into")
+    parser.add_argument("--write", type=Path, help="the page to write summaries into; rows go to its folder tables/")
     options = parser.parse_args(arguments)
     started = time.perf_counter()
     rows = [row for row in ROWS if options.only in row.label]
@@ -194,10 +187,7 @@ def main(arguments: list[str] | None = None) -> None:
     print("\n" + "\n".join(tables["precision table"]))
     print(f"\n{time.perf_counter() - started:.0f} s")
     if options.write is not None:
-        page = options.write.read_text(encoding="utf-8")
-        for mark, lines in tables.items():
-            page = written(page, mark, lines)
-        options.write.write_text(page, encoding="utf-8")
+        write_tables(options.write, tables)
 
 
 if __name__ == "__main__":

@@ -1,17 +1,21 @@
 """How often 95 % regions hold the population's mean, and those of differences the populations' difference.
 
-    python benchmarks/coverage.py [--sets 2000] [--pairs 500] [--jobs 1] [--only NAME] [--write docs/coverage.md]
+    python benchmarks/coverage.py [--sets 2100] [--pairs 2000] [--jobs 1] [--only NAME] [--write docs/coverage.md]
 
 Data sets of n = 50, 200, 1000 records of a known population (`coverage_simulation.Population`) on S², SPD(3), planar
 shapes of 8 landmarks and H³, released under several budgets; `--sets` of them for each cell, in blocks that `--jobs`
 processes share. Pairs of data sets, n and n/2 records, for differences whose length is 0, a tenth and four tenths of
 the radius of the ball; `--pairs` of them for each cell. A cell is kept if it lies in [94.5 %, 97 %], up to three
-standard errors of its own; others are bold. Prints both tables; `--write` puts them between the markers of a page.
+standard errors of its own; others are bold. Prints both tables; `--write` puts them beside a page, as
+tables/coverage.csv and tables/coverage_differences.csv, and between its markers the smallest and the largest share for
+each place and size.
 """
 
 from __future__ import annotations
 
 import argparse
+import csv
+import hashlib
 import math
 import time
 from collections.abc import Iterable
@@ -24,10 +28,11 @@ from typing import Any, NamedTuple
 
 import numpy as np
 from coverage_simulation import Batch, Population, Simulation
-from timing import one_core
+from threadpoolctl import threadpool_limits
 
 from dpmanifolds import SPD, Budget, GaussianDP, Hyperbolic, Manifold, PlanarShapes, PureDP, Sphere
-from dpmanifolds.releases.difference import carry_difference, difference_derivatives, fit_count, length_interval
+from dpmanifolds.releases.difference import carry_difference, difference_derivatives, fit_count
+from dpmanifolds.releases.length import difference_interval
 from dpmanifolds.releases.population import RegionLaw, region_law
 
 _SIZES = (50, 200, 1000)
@@ -37,6 +42,7 @@ _LENGTHS = (0.0, 0.1, 0.4)
 _LEVEL, _LEAST, _MOST = 0.95, 0.945, 0.97
 _ROWS = 60_000
 _DRAWS = 4000
+_KINDS = ("vector", "length")
 _START, _END = "<!-- coverage -->", "<!-- end of coverage -->"
 
 
@@ -93,7 +99,7 @@ def run_block(block: Block) -> tuple[int, ...]:
 
 def _mark(cell: Cell) -> int:
     """A number that tells cells apart, the same in every run."""
-    return int.from_bytes(cell.label.encode()[:64].ljust(64), "big") % (1 << 61)
+    return int.from_bytes(hashlib.sha256(cell.label.encode()).digest()[:8], "big")
 
 
 def _inside(law: RegionLaw, gaps: np.ndarray) -> np.ndarray:
@@ -120,8 +126,7 @@ def _run_pairs(block: Block) -> tuple[int, int]:
     law, vectors, to = _difference_law(space, *batches)
     truth = carry_difference(space, people.center, away, to)
     inside = _inside(law, truth - vectors)
-    zero = _inside(law, vectors)
-    lengths = [_covers(_one(law, row), vectors[row], length * radius, bool(zero[row])) for row in range(block.count)]
+    lengths = [_covers(_one(law, row), vectors[row], length * radius) for row in range(block.count)]
     return int(np.sum(inside)), int(np.sum(lengths))
 
 
@@ -134,16 +139,14 @@ def _difference_law(space: Manifold, first: Batch, second: Batch) -> tuple[Regio
 
 
 def _one(law: RegionLaw, row: int) -> RegionLaw:
-    parts = tuple(
-        part._replace(sampling=part.sampling[row], noise=part.noise[row], entry=part.entry[row], scale=part.scale[row])
-        for part in law.parts
-    )
+    fields = ("sampling", "noise", "entry", "scale", "seen", "doubt")
+    parts = tuple(part._replace(**{name: getattr(part, name)[row] for name in fields}) for part in law.parts)
     return RegionLaw(*(each[row] for each in law[:-1]), parts)
 
 
-def _covers(law: RegionLaw, vector: np.ndarray, truth: float, zero: bool) -> bool:
-    low, high = length_interval(vector, law.draw_errors(_DRAWS), _LEVEL)
-    return (0.0 if zero else low) <= truth <= high
+def _covers(law: RegionLaw, vector: np.ndarray, truth: float) -> bool:
+    low, high = difference_interval(law, vector, _LEVEL, _DRAWS)
+    return low <= truth <= high
 
 
 def _blocks(cell: Cell, sets: int) -> Iterable[Block]:
@@ -159,7 +162,8 @@ def measure(cells: list[Cell], sets: int, jobs: int) -> dict[Cell, np.ndarray]:
     if jobs == 1:
         results: Iterable[tuple[int, ...]] = map(run_block, blocks)
         return _added(found, blocks, results, sets)
-    with ProcessPoolExecutor(jobs, mp_context=get_context("spawn"), initializer=one_core) as pool:
+    pool = ProcessPoolExecutor(jobs, mp_context=get_context("spawn"), initializer=threadpool_limits, initargs=(1,))
+    with pool:
         return _added(found, blocks, pool.map(run_block, blocks), sets)
 
 
@@ -177,35 +181,68 @@ def _shown(share: float, sets: int) -> str:
     return f"{100 * share:.2f}" if kept else f"**{100 * share:.2f}**"
 
 
-def _mean_table(found: dict[Cell, np.ndarray], sets: int) -> list[str]:
+def _rows(found: dict[Cell, np.ndarray], sets: int) -> list[list[str]]:
+    """A table with its head: one row for each place, size and, of pairs, length."""
     budgets = list(dict.fromkeys(cell.budget for cell in found))
-    lines = ["| | n | " + " | ".join(map(repr, budgets)) + " |", "|---|---|" + "---|" * len(budgets)]
-    for name, n in dict.fromkeys((cell.name, cell.n) for cell in found):
-        shares = [_shown(float(found[Cell(name, n, budget)][0]), sets) for budget in budgets]
-        lines.append(f"| {name} | {n} | " + " | ".join(shares) + " |")
-    return lines
-
-
-def _pair_table(found: dict[Cell, np.ndarray], sets: int) -> list[str]:
-    budgets = list(dict.fromkeys(cell.budget for cell in found))
-    heads = " | ".join(f"{budget!r}: vector | length" for budget in budgets)
-    lines = [f"| | n, m | apart | {heads} |", "|---|---|---|" + "---|---|" * len(budgets)]
+    pairs = next(iter(found)).length is not None
+    heads = [f"{budget!r}{of}" for budget in budgets for of in ((": vector", ": length") if pairs else ("",))]
+    made = [["", "n, m", "apart", *heads] if pairs else ["", "n", *heads]]
     for name, n, length in dict.fromkeys((cell.name, cell.n, cell.length) for cell in found):
         shares = [_shown(float(share), sets) for budget in budgets for share in found[Cell(name, n, budget, length)]]
-        lines.append(f"| {name} | {n}, {n // 2} | {length:g} r | " + " | ".join(shares) + " |")
-    return lines
+        made.append([name, *([str(n)] if length is None else [f"{n}, {n // 2}", f"{length:g} r"]), *shares])
+    return made
+
+
+def _ranges(found: dict[Cell, np.ndarray]) -> list[list[str]]:
+    """The smallest and the largest share over all budgets and lengths, for each place and size."""
+    sizes = list(dict.fromkeys(cell.n for cell in found))
+    pairs = next(iter(found)).length is not None
+    made = [
+        ["", *(f"n = {n}, m = {n // 2}: {of}" if pairs else f"n = {n}" for n in sizes for of in _KINDS[: 1 + pairs])]
+    ]
+    for name in dict.fromkeys(cell.name for cell in found):
+        row = [name]
+        for n in sizes:
+            shares = np.array([share for cell, share in found.items() if cell[:2] == (name, n)])
+            row += [
+                f"{100 * low:.1f} – {100 * high:.1f}" for low, high in zip(shares.min(0), shares.max(0), strict=True)
+            ]
+        made.append(row)
+    return made
+
+
+def _table(rows: list[list[str]]) -> list[str]:
+    lines = [f"| {' | '.join(row)} |" for row in rows]
+    return [lines[0], "|---" * len(rows[0]) + "|", *lines[1:]]
+
+
+def _write(page: Path, told: list[tuple[str, str, dict[Cell, np.ndarray], int]]) -> None:
+    """All cells beside the page, what they come to between its markers."""
+    lines = []
+    for title, name, found, sets in told:
+        path = page.parent / "tables" / f"{name}.csv"
+        path.parent.mkdir(exist_ok=True)
+        with path.open("w", encoding="utf-8", newline="") as file:
+            csv.writer(file, lineterminator="\n").writerows(_rows(found, sets))
+        bold = sum(cell.startswith("**") for row in _rows(found, sets) for cell in row)
+        count = sum(share.size for share in found.values())
+        end = f"{bold} of {count} miss the aim by more than three standard errors: [every cell](tables/{path.name})."
+        lines += [title, "", *_table(_ranges(found)), "", end, ""]
+    before, rest = page.read_text(encoding="utf-8").split(_START)
+    made = before + _START + "\n" + "\n".join(lines[:-1]) + "\n" + _END + rest.split(_END)[1]
+    page.write_text(made, encoding="utf-8")
 
 
 def main(options: list[str] | None = None) -> None:
     """Measure, print, write."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--sets", type=int, default=2000, help="data sets for each cell")
-    parser.add_argument("--pairs", type=int, default=500, help="pairs of data sets for each cell")
+    parser.add_argument("--sets", type=int, default=2100, help="data sets for each cell")
+    parser.add_argument("--pairs", type=int, default=2000, help="pairs of data sets for each cell")
     parser.add_argument("--jobs", type=int, default=1, help="processes")
     parser.add_argument("--only", default="", help="one place: S², H³, SPD(3) or shapes(8)")
     parser.add_argument("--write", type=Path, help="a page with the markers")
     asked = parser.parse_args(options)
-    one_core()
+    threadpool_limits(1)
     names = [name for name in _places() if asked.only in name]
     start = time.perf_counter()
     means = [Cell(name, n, budget) for name in names for n in _SIZES for budget in _BUDGETS]
@@ -216,18 +253,20 @@ def main(options: list[str] | None = None) -> None:
         for length in _LENGTHS
         for budget in _PAIR_BUDGETS
     ]
-    lines = [f"The population's mean, {asked.sets:,} data sets in each cell:", ""]
-    lines += _mean_table(measure(means, asked.sets, asked.jobs), asked.sets)
+    told = []
+    if asked.sets:
+        found = measure(means, asked.sets, asked.jobs)
+        title = f"The population's mean, {asked.sets:,} data sets in each of {len(means)} cells:"
+        told.append((title, "coverage", found, asked.sets))
     if asked.pairs:
-        lines += ["", f"Differences, {asked.pairs:,} pairs of data sets in each cell:", ""]
-        lines += _pair_table(measure(pairs, asked.pairs, asked.jobs), asked.pairs)
-    print("\n".join(lines))
+        found = measure(pairs, asked.pairs, asked.jobs)
+        title = f"Differences, {asked.pairs:,} pairs of data sets in each of {len(pairs)} cells:"
+        told.append((title, "coverage_differences", found, asked.pairs))
+    for title, _, cells, sets in told:
+        print("\n".join([title, "", *_table(_rows(cells, sets)), ""]))
     print(f"{time.perf_counter() - start:.0f} s")
     if asked.write is not None:
-        text = asked.write.read_text(encoding="utf-8")
-        before, rest = text.split(_START)
-        page = before + _START + "\n" + "\n".join(lines) + "\n" + _END + rest.split(_END)[1]
-        asked.write.write_text(page, encoding="utf-8")
+        _write(asked.write, told)
 
 
 if __name__ == "__main__":

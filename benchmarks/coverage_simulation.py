@@ -23,7 +23,8 @@ from dpmanifolds.releases.population import (
     fit_covariance,
     mean_part,
 )
-from dpmanifolds.releases.spread import SpreadPlan, SpreadWalk, plan_spread
+from dpmanifolds.releases.spread import SpreadWalk
+from dpmanifolds.releases.spread_plan import SpreadPlan, plan_spread
 from dpmanifolds.releases.statistic import check_request
 from dpmanifolds.sums.steps import StepPlan
 from dpmanifolds.sums.total import read_records

@@ -1,18 +1,21 @@
-"""Several sites against one trusted place: errors of the three ways, predicted and measured, and the time of a round.
+"""Several sites against one trusted place: errors of the ways, predicted and measured, and the time of a round.
 
-    python benchmarks/federated.py [--draws 400] [--sites 64] [--columns 100] [--people 100]
+    python benchmarks/federated.py [--draws 300] [--epsilons 0.25 1 4] [--table docs/tables/sites.csv]
 
-The first table has, for n records at k sites of the same size, the mean error (length of the noise on the mean in R^d)
+For n records at k sites of the same size and (epsilon, 1e-6): the mean error (length of the noise on the mean in R^d)
 of one place, of a secure sum without and with a quarter of the sites tolerated, of answers in plain, and of the
-combination of what each site releases alone; measured through the public functions, over that of one place, beside what
-`plan_sites` predicts. The second table is the time of one round of a mean of covariance matrices, log-Euclidean: all
-sites answer one after the other in this process, and the sum is read.
+combination of what each site releases alone; measured through the public functions, beside what `plan_sites` predicts.
+Rows are added to the table. Then the time of one round of a mean of covariance matrices, log-Euclidean: all sites
+answer one after the other in this process, and the sum is read (`--sites 0`: left out).
 """
 
 from __future__ import annotations
 
 import argparse
+import csv
 import time
+import zlib
+from pathlib import Path
 
 import numpy as np
 from timing import one_core
@@ -33,9 +36,9 @@ from dpmanifolds import (
 )
 from dpmanifolds.federated import sum_in_process
 
-_DIM = 10
-_CASES = ((400, 4), (4000, 4), (4000, 16), (16000, 64))
-_BUDGETS = (GaussianDP(1.0), ApproxDP(1.0, 1e-6))
+_DIM = 50
+_COUNTS, _SITES = (1280, 12800), (4, 16, 64)
+_DELTA = 1e-6
 
 
 def _length(release) -> float:  # type: ignore[no-untyped-def]
@@ -43,44 +46,50 @@ def _length(release) -> float:  # type: ignore[no-untyped-def]
 
 
 def _measured(n: int, sites: int, budget, draws: int) -> dict[str, float]:  # type: ignore[no-untyped-def]
-    """Mean lengths of noise on a mean that is 0, through the public functions."""
+    """Mean lengths of noise on a mean that is 0, through the public functions; each cell has draws of its own."""
     ball, names = Ball(Euclidean(_DIM), np.zeros(_DIM), 1.0), [f"site {number}" for number in range(sites)]
-    points = np.zeros((n // sites, _DIM))
+    points, whole = np.zeros((n // sites, _DIM)), np.zeros((n, _DIM))
     one = {"mechanism": "wrapped-gaussian", "refine": 0}
 
-    def asked(seed: int, **options) -> float:  # type: ignore[no-untyped-def]
+    def asked(source, **options) -> float:  # type: ignore[no-untyped-def]
         study = Study("mean", ball, budget, n=n, sites=names, **options)
-        parties = [Site(name, points, rng=1_000_003 * seed + number) for number, name in enumerate(names)]
-        return _length(run_study(study, parties))
+        return _length(run_study(study, [Site(name, points, rng=source) for name in names]))
 
-    def alone(seed: int) -> float:
-        released = [private_mean(points, ball, budget, rng=7919 * seed + number, **one) for number in range(sites)]
-        return _length(combine(released))
-
-    whole = np.zeros((n, _DIM))
     ways = {
-        "central": lambda seed: _length(private_mean(whole, ball, budget, rng=104_729 * seed, **one)),
-        "t = 0": asked,
-        "t = k/4": lambda seed: asked(seed, tolerated=sites // 4),
-        "plain": lambda seed: asked(seed, transport="plain"),
-        "alone": alone,
+        "central": lambda source: _length(private_mean(whole, ball, budget, rng=source, **one)),
+        "secure, t = 0": asked,
+        "secure, t = k/4": lambda source: asked(source, tolerated=sites // 4),
+        "plain": lambda source: asked(source, transport="plain"),
+        "each alone": lambda source: _length(
+            combine([private_mean(points, ball, budget, rng=source, **one) for _ in range(sites)])
+        ),
     }
-    return {name: float(np.mean([way(seed) for seed in range(draws)])) for name, way in ways.items()}
+    found = {}
+    for name, way in ways.items():
+        source = np.random.default_rng(zlib.crc32(repr((name, n, sites, budget)).encode()))
+        found[name] = float(np.mean([way(source) for _ in range(draws)]))
+    return found
 
 
-def compare_ways(draws: int) -> None:
-    """The first table."""
-    print(f"mean error in R^{_DIM}, radius 1, {draws} releases of each; measured / predicted")
-    print("budget | n | sites | central | secure, t = 0 | secure, t = k/4 | plain | each alone")
-    for budget in _BUDGETS:
-        for n, sites in _CASES:
-            found = _measured(n, sites, budget, draws)
-            ball = Ball(Euclidean(_DIM), np.zeros(_DIM), 1.0)
-            told = plan_sites(ball, [n // sites] * sites, budget, tolerated=sites // 4)
-            predicted = {"central": told.central, "t = 0": told.central, "t = k/4": told.secure}
-            predicted |= {"plain": told.plain, "alone": told.alone}
-            cells = " | ".join(f"{found[name]:.4g} / {predicted[name]:.4g}" for name in found)
-            print(f"{budget!r} | {n} | {sites} | {cells}")
+def compare_ways(draws: int, epsilons: list[float], table: Path) -> None:
+    """The table of ways."""
+    new = not table.exists()
+    ball = Ball(Euclidean(_DIM), np.zeros(_DIM), 1.0)
+    with table.open("a", newline="") as file:
+        writer = csv.writer(file)
+        if new:
+            writer.writerow(["epsilon", "n", "sites", "way", "measured", "predicted", "measured / predicted"])
+        for epsilon in epsilons:
+            for n in _COUNTS:
+                for sites in _SITES:
+                    budget = ApproxDP(epsilon, _DELTA)
+                    told = plan_sites(ball, [n // sites] * sites, budget, tolerated=sites // 4)
+                    predicted = [told.central, told.central, told.secure, told.plain, told.alone]
+                    found = _measured(n, sites, budget, draws)
+                    for (way, length), wanted in zip(found.items(), predicted, strict=True):
+                        numbers = [f"{length:.4g}", f"{wanted:.4g}", f"{length / wanted:.4f}"]
+                        writer.writerow([epsilon, n, sites, way, *numbers])
+                    file.flush()
 
 
 def time_round(sites: int, people: int, columns: int) -> None:
@@ -107,11 +116,15 @@ def time_round(sites: int, people: int, columns: int) -> None:
 
 if __name__ == "__main__":
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--draws", type=int, default=400)
+    parser.add_argument("--draws", type=int, default=300)
+    parser.add_argument("--epsilons", type=float, nargs="*", default=[0.25, 1.0, 4.0])
+    parser.add_argument("--table", type=Path, default=Path("docs/tables/sites.csv"))
     parser.add_argument("--sites", type=int, default=64)
     parser.add_argument("--columns", type=int, default=100)
     parser.add_argument("--people", type=int, default=100)
     given = parser.parse_args()
     one_core()
-    compare_ways(given.draws)
-    time_round(given.sites, given.people, given.columns)
+    given.table.parent.mkdir(parents=True, exist_ok=True)
+    compare_ways(given.draws, given.epsilons, given.table)
+    if given.sites:
+        time_round(given.sites, given.people, given.columns)

@@ -83,7 +83,14 @@ def check(library: str, put: Callable[[np.ndarray], Any]) -> None:
         )
 
     for metric in ("log-euclidean", "affine-invariant"):
-        for k, dtype in ((1, np.float64), (2, np.float64), (3, np.float64), (3, np.float32), (10, np.float64)):
+        for k, dtype in (
+            (1, np.float64),
+            (2, np.float64),
+            (3, np.float64),
+            (3, np.float32),
+            (10, np.float64),
+            (30, np.float64),
+        ):
             attempt(f"contract {metric} {k}×{k}", lambda k=k, metric=metric, dtype=dtype: one(k, metric, dtype))
     works = [_kernel_works(library, k, "float64", whiten) for k in (1, 2, 3) for whiten in (0, 1)]
     tell(library=library, case="fused kernels", result="PASS" if all(works) else "FAIL")

@@ -30,20 +30,23 @@ def library(gpu: bool) -> Any:
     return np
 
 
-def features(chart: Any, directions: Any, xp: Any) -> Any:
-    """Rows of unit length, any two at most √2 apart: of the kernel with these directions, or linear without."""
+def features(chart: Any, directions: Any, xp: Any, *, separate: bool = False) -> Any:
+    """Rows of which any two are at most √2 apart, in each entry where they are separate: the package's kernels."""
     length = (chart * chart).sum(-1)[..., None] ** 0.5
     chart = chart / xp.where(length > 1, length, xp.ones_like(length))
     if directions is None:
         return chart / math.sqrt(2)
     inner = chart @ directions
+    if separate:
+        cut = xp.clip(inner, -1, 1)
+        return xp.concatenate([cut, 1 - 2 * xp.abs(cut[..., : cut.shape[-1] // 2])], -1) / math.sqrt(2)
     grown = xp.concatenate([xp.exp(inner), xp.exp(-inner)], -1)
     return grown / (grown * grown).sum(-1)[..., None] ** 0.5
 
 
 def simulate(case: dict[str, Any], pools: Any, repeats: int, rng: np.random.Generator, xp: Any) -> dict[str, float]:
     """How often the test rejects, with noise and without, over data sets drawn from the rows of a pool, those of the
-    second group moved by a shift.
+    second group moved by a shift, along the first axis or along all alike.
 
     Also told: the mean of T over its null mean, in units of the noise; and of the data sets whose T is above the
     threshold of the test without noise by σ·ln(1.25/level), how many there are, and how many of them are found.
@@ -54,8 +57,9 @@ def simulate(case: dict[str, Any], pools: Any, repeats: int, rng: np.random.Gene
     moved = (lambda a: xp.asarray(a, device="cuda")) if xp is not np else np.asarray
     directions = None if directions is None else moved(directions)
     pool = pools[case["pool"]]
-    shifted = pool + case["shift"] * np.eye(pool.shape[1])[0]
-    rows = [features(moved(case["scale"] * each), directions, xp) for each in (pool, shifted)]
+    dim, separate = pool.shape[1], case.get("separate", False)
+    shifted = pool + case["shift"] * (np.full(dim, 1 / math.sqrt(dim)) if case.get("even") else np.eye(dim)[0])
+    rows = [features(moved(case["scale"] * each), directions, xp, separate=separate) for each in (pool, shifted)]
     sigma = 2 * math.sqrt(2) / min(n, m) / case["epsilon"]
     size = max(1, min(repeats, int(_AT_ONCE * (20 if xp is not np else 1) / (count * (n + m + 3 * rows[0].shape[1])))))
     private = plain = gap = clear = seen = 0.0
@@ -78,7 +82,9 @@ def simulate(case: dict[str, Any], pools: Any, repeats: int, rng: np.random.Gene
         # the place of a record in the shuffled order decides its group
         weights = xp.where(order < n, 1 / n, -1 / m) if xp is np else xp.where(order < n, moved(1 / n), moved(-1 / m))
         weights[:, 0, :n], weights[:, 0, n:] = 1 / n, -1 / m
-        values = ((weights @ both) ** 2).sum(-1) ** 0.5
+        gaps = weights @ both
+        values = xp.abs(gaps).max(-1) if separate else (gaps**2).sum(-1) ** 0.5
+        values = values if xp is np or not separate else values.values
         noisy = values + sigma * noise
         rejected = (noisy[:, 1:] >= noisy[:, :1]).sum(-1) < rank
         private += float(rejected.sum())
@@ -103,7 +109,7 @@ def main(arguments: list[str] | None = None) -> None:
     for case in cases:
         found.append(case | simulate(case, pools, case["repeats"], rng, xp))
         print(found[-1], flush=True)
-    options.out.write_text(json.dumps(found), encoding="utf-8")
+        options.out.write_text(json.dumps(found), encoding="utf-8")
 
 
 if __name__ == "__main__":

@@ -28,8 +28,13 @@ from permutation_simulation import library, simulate
 import dpmanifolds as dpm
 from dpmanifolds.data import image_descriptors
 from dpmanifolds.domains import WholeSpace
+from dpmanifolds.sums.decision_noise import among_largest
 from dpmanifolds.sums.features import Kernel, kernel_of
-from dpmanifolds.sums.permutation import TwoSampleStatistic, among_largest, chosen_sums, draw_groups
+from dpmanifolds.sums.permutation import (
+    TwoSampleStatistic,
+    chosen_sums,
+    draw_groups,
+)
 from dpmanifolds.sums.total import read_records
 
 POOL = 20_000
@@ -55,6 +60,7 @@ def main(arguments: list[str] | None = None) -> None:
     parser.add_argument("table", choices=("level", "power", "reach", "real", "check", "figure"))
     parser.add_argument("data", nargs="?", type=Path, help="the folder of real data, for `real`")
     parser.add_argument("--repeats", type=int)
+    parser.add_argument("--only", default="", help="the cells whose names hold this, for `level` and `power`")
     parser.add_argument("--largest", type=int, default=500, help="leave larger groups out")
     parser.add_argument("--charts", type=Path, help="write what the simulation needs, and end")
     parser.add_argument("--found", type=Path, help="read what the simulation found elsewhere")
@@ -69,7 +75,10 @@ def main(arguments: list[str] | None = None) -> None:
         draw_figure(Path("docs/figures/tests-of-groups.png"), options.repeats or 200)
     else:
         cases, pools = (level_cases if options.table == "level" else power_cases)(options.repeats)
-        cases = [case for case in cases if case["n"] <= options.largest]
+        cases = sorted(
+            (case for case in cases if case["n"] <= options.largest and options.only in case["label"]),
+            key=lambda case: case["n"],
+        )
         if options.charts is not None:
             np.savez_compressed(options.charts, cases=json.dumps(cases), **pools)
             return
@@ -102,7 +111,7 @@ def level_cases(repeats: int | None) -> tuple[list[dict[str, Any]], dict[str, np
         rows = 0.5 * radius * rng.standard_normal((POOL, manifold.dim)) / math.sqrt(manifold.dim)
         rows[:, 0] += 0.3 * radius
         points = manifold.move(np.asarray(ball.center), rows)
-        kernels = {"gaussian": ball, "linear": ball}
+        kernels: dict[str, Any] = {"directions": ball, "gaussian": ball, "linear": ball}
         if manifold.ambient_dim:
             kernels["exponential"] = WholeSpace(manifold, center)
         for name, domain in kernels.items():
@@ -112,7 +121,8 @@ def level_cases(repeats: int | None) -> tuple[list[dict[str, Any]], dict[str, np
             if kernel.parts[0] is not None:
                 pools[f"{key} directions"] = kernel.parts[0]
             for n, epsilon, count in SETTINGS:
-                cases.append(case_of(key, key, n, epsilon, count, repeats or 10_000))
+                case = case_of(key, key, n, epsilon, count, repeats or 10_000)
+                cases.append(case | {"separate": kernel.is_separate})
     return cases, pools
 
 
@@ -124,13 +134,14 @@ def power_cases(repeats: int | None) -> tuple[list[dict[str, Any]], dict[str, np
         ball = dpm.Ball(dpm.Euclidean(dim), np.zeros(dim), width * math.sqrt(dim))
         pools[f"R^{dim}"] = rng.standard_normal((POOL, dim))
         shares = (0.5, 1.0, 1.5, 2.0) if width == 1.2 else (1.0,)
-        for name in ("gaussian", "linear"):
+        for name, even in (("directions", False), ("directions", True), ("gaussian", False), ("linear", False)):
             kernel = kernel_of(ball, name)
-            key = f"R^{dim}, {width}, {name}"
+            key = f"R^{dim}, {width}, {name}{', all axes alike' if even else ''}"
             if kernel.parts[0] is not None:
                 pools[f"{key} directions"] = kernel.parts[0]
             for share, epsilon in product(shares, (0.5, 1.0, 3.0)):
                 case = case_of(f"R^{dim}", key, 100, epsilon, 199, repeats or 2000)
+                case |= {"separate": kernel.is_separate, "even": even}
                 cases.append(case | {"shift": share * effect, "scale": 1 / ball.radius})
     return cases, pools
 
@@ -189,9 +200,10 @@ def print_check(repeats: int) -> None:
     cases, pools = power_cases(repeats)
     rng = np.random.default_rng(3)
     for case in [each for each in cases if each["epsilon"] == 1.0][:12:3]:
-        pool, name = pools[case["pool"]], case["label"].split(", ")[-1]
+        pool, name = pools[case["pool"]], case["label"].split(", ")[2]
         dim = pool.shape[1]
-        ball, shift = dpm.Ball(dpm.Euclidean(dim), np.zeros(dim), 1 / case["scale"]), case["shift"] * np.eye(dim)[0]
+        way = np.full(dim, 1 / math.sqrt(dim)) if case["even"] else np.eye(dim)[0]
+        ball, shift = dpm.Ball(dpm.Euclidean(dim), np.zeros(dim), 1 / case["scale"]), case["shift"] * way
         answers = []
         for _ in range(repeats):
             x, y = (pool[rng.integers(POOL, size=100)] for _ in range(2))

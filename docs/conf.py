@@ -7,9 +7,12 @@ import importlib
 import re
 import sys
 from pathlib import Path
+from typing import Any
 
 from docutils import nodes
 from docutils.statemachine import StringList
+from docutils.utils.math import MathError
+from docutils.utils.math.latex2mathml import tex2mathml
 from sphinx.application import Sphinx
 from sphinx.environment import BuildEnvironment
 from sphinx.util import logging
@@ -27,8 +30,11 @@ language = "en-GB"
 extensions = ["myst_parser", "sphinx.ext.autodoc", "sphinx.ext.autosummary"]
 source_suffix = {".md": "markdown"}
 exclude_patterns = ["figures", "planner", "_static"]
-myst_enable_extensions = ["deflist"]
+myst_enable_extensions = ["deflist", "dollarmath"]
+myst_dmath_double_inline = True
 myst_heading_anchors = 3
+# typed text stays as it is typed: --help, not an en dash and "help"
+smartquotes = False
 
 autodoc_member_order = "bysource"
 autodoc_typehints = "none"
@@ -37,6 +43,7 @@ autosummary_generate = False
 add_module_names = False
 python_use_unqualified_type_names = True
 
+html_math_renderer = "mathml"
 html_theme = "pydata_sphinx_theme"
 html_title = "dpmanifolds"
 html_static_path = ["_static"]
@@ -157,6 +164,15 @@ def translate(app: Sphinx, what: str, name: str, obj: object, options: object, l
     lines[:] = result
 
 
+def write_formula(writer: Any, node: nodes.math | nodes.math_block) -> None:
+    """A formula as MathML, which browsers draw without a script and without the network."""
+    try:
+        writer.body.append(tex2mathml(node.astext(), as_block=isinstance(node, nodes.math_block)))
+    except MathError as problem:
+        logger.warning("%s in the formula %s", problem, node.astext(), location=node)
+    raise nodes.SkipNode
+
+
 def planner(app: Sphinx, failure: Exception | None) -> None:
     """The planner page stands beside the documents."""
     if failure is None and app.builder.format == "html":
@@ -177,6 +193,7 @@ def setup(app: Sphinx) -> None:
     sys.path.insert(0, str(Path(__file__).resolve().parent))
     app.add_directive("public-names", PublicNames)
     app.add_directive("picture", Picture)
+    app.add_html_math_renderer("mathml", (write_formula, None), (write_formula, None))
     app.connect("autodoc-process-docstring", translate)
     app.connect("env-check-consistency", complete)
     app.connect("build-finished", planner)

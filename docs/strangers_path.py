@@ -139,7 +139,7 @@ A ledger holds what may be spent on a data set in all.""",
 )
 
 _HEAD = """\
-# A stranger's path
+# A first session on the command line, from install to a refused release
 
 From nothing to a release, and to one that is refused: typed into an empty directory, from the built package, by
 `make stranger`, which wrote this page. Released numbers are drawn anew each time; everything else stays as it is.

@@ -1,15 +1,17 @@
 """The page about the papers: `python -m papers.pages --out out/papers --write docs/papers.md`.
 
-Reads what a run of the studies left in a folder and writes it between the markers of the page: how many verdicts of
-each kind, at which size each study ran, the rows of each paper, and the best mechanism for each manifold. Figures are
-copied to `figures/` beside the page. What stands outside of the markers is written by people and stays; a number with a
-decimal point that stands there must also stand in a row, or the command names it and ends with status 1.
+Reads what a run of the studies left in a folder. Between the markers of the page go how many verdicts of each kind
+there are and the best mechanism for each manifold; the rows of each paper and the sizes of the runs go to tables
+(`tables/papers-….csv` beside the page), the figures to `figures/`. What stands outside of the markers is written by
+people and stays; a number with a decimal point that stands there must also stand in a table, or the command names it
+and ends with status 1.
 """
 
 from __future__ import annotations
 
 import argparse
 import csv
+import io
 import json
 import re
 import shutil
@@ -20,7 +22,7 @@ from typing import Any
 from dpmanifolds.errors import ArgumentError
 from papers._study import CONFIRMED, CORRECTED, NOT_REPRODUCIBLE, names
 
-__all__ = ["loose_numbers", "main", "written"]
+__all__ = ["loose_numbers", "main", "read_studies", "tables", "written"]
 
 PAPERS = {
     "Reimherr": "Reimherr, Bharath, Soto 2021 (Laplace)",
@@ -30,15 +32,20 @@ PAPERS = {
     "Utpala": "Utpala, Vepakomma, Miolane 2022 (tangent Gaussian)",
 }
 BEYOND = ("private-pca", "mammals")
-"""Studies that no paper has; their rows stay as they are where a folder does not hold them."""
+"""Studies that no paper has; their tables stay as they are where a folder does not hold them."""
 
-_LAST_SECTION_OF_PAPERS = "## Beyond the papers"
 _NUMBER = re.compile(r"(?<![\w.])\d+\.\d+(?!\w)")
 
 
 def _table(heading: Iterable[str], rows: Iterable[Iterable[str]]) -> str:
     lines = [list(heading), ["---"] * len(list(heading)), *(list(row) for row in rows)]
     return "".join("| " + " | ".join(cell.replace("|", "\\|") for cell in line) + " |\n" for line in lines)
+
+
+def _csv(heading: Iterable[str], rows: Iterable[Iterable[str]]) -> str:
+    text = io.StringIO()
+    csv.writer(text, lineterminator="\n").writerows([heading, *rows])
+    return text.getvalue()
 
 
 def _rows_of(paper: str, studies: dict[str, Any]) -> list[tuple[str, dict[str, Any]]]:
@@ -49,12 +56,9 @@ def _rows_of(paper: str, studies: dict[str, Any]) -> list[tuple[str, dict[str, A
 
 
 def _verdicts(paper: str, studies: dict[str, Any]) -> str:
-    heading = ("where", "the paper says", "we see", "verdict", "printed by")
-    rows = _rows_of(paper, studies)
     cut = len(paper) + 2
-    return _table(
-        heading, ((r["where"][cut:], r["says"], r["sees"], f"**{r['verdict']}**", f"`{name}`") for name, r in rows)
-    )
+    rows = ((r["where"][cut:], r["says"], r["sees"], r["verdict"], name) for name, r in _rows_of(paper, studies))
+    return _csv(("where", "the paper says", "we see", "verdict", "printed by"), rows)
 
 
 def _counts(studies: dict[str, Any]) -> str:
@@ -73,13 +77,13 @@ def _runs(studies: dict[str, Any]) -> str:
         kept = sum(check["low"] <= check["value"] <= check["high"] for check in checks)
         data = "real" if told["real_data"] else "synthetic"
         spent, share = f"{told['cpu_seconds']:g} s", f"{kept} of {len(checks)}" if checks else "–"
-        rows.append((f"`{name}`", told["size"], data, str(told["seed"]), spent, share))
-    return _table(("study", "size", "data, where it uses any", "seed", "CPU time", "checked numbers inside"), rows)
+        rows.append((name, told["size"], data, str(told["seed"]), spent, share))
+    return _csv(("study", "size", "data, where it uses any", "seed", "CPU time", "checked numbers inside"), rows)
 
 
 def _beyond(told: dict[str, Any]) -> str:
-    rows = ((row["where"], row["says"], row["sees"], f"**{row['verdict']}**") for row in told["claims"])
-    return _table(("where", "the claim", "we see", "verdict"), rows)
+    rows = ((row["where"], row["says"], row["sees"], row["verdict"]) for row in told["claims"])
+    return _csv(("where", "the claim", "we see", "verdict"), rows)
 
 
 def _choices(file: Path) -> str:
@@ -97,8 +101,8 @@ def _choices(file: Path) -> str:
     )
 
 
-def written(page: str, folder: Path) -> str:
-    """The page with everything between its markers replaced by what the folder holds."""
+def read_studies(folder: Path) -> dict[str, Any]:
+    """What a run left, by study."""
     studies = {
         name: json.loads((folder / f"{name}.json").read_text(encoding="utf-8"))
         for name in names()
@@ -107,9 +111,21 @@ def written(page: str, folder: Path) -> str:
     lacking = [name for name in names() if name not in studies and name not in BEYOND]
     if lacking:
         raise ArgumentError(f"out must hold a run of all studies; {folder} lacks {', '.join(lacking)}.")
-    blocks = {"counts": _counts(studies), "runs": _runs(studies), "choices": _choices(folder / "comparison.csv")}
-    blocks |= {f"rows of {paper}": _verdicts(paper, studies) for paper in PAPERS}
-    blocks |= {f"rows of {name}": _beyond(studies[name]) for name in BEYOND if name in studies}
+    return studies
+
+
+def tables(folder: Path) -> dict[str, str]:
+    """The text of each table, by the name of its file; none for a study of `BEYOND` that the folder does not hold."""
+    studies = read_studies(folder)
+    found = {"runs": _runs(studies)}
+    found |= {paper.lower(): _verdicts(paper, studies) for paper in PAPERS}
+    found |= {name: _beyond(studies[name]) for name in BEYOND if name in studies}
+    return {f"papers-{name}.csv": text for name, text in found.items()}
+
+
+def written(page: str, folder: Path) -> str:
+    """The page with everything between its markers replaced by what the folder holds."""
+    blocks = {"counts": _counts(read_studies(folder)), "choices": _choices(folder / "comparison.csv")}
     for mark, text in blocks.items():
         start, end = f"<!-- {mark} -->\n", f"<!-- end of {mark} -->"
         if page.count(start) != 1 or page.count(end) != 1:
@@ -119,17 +135,21 @@ def written(page: str, folder: Path) -> str:
     return page
 
 
-def loose_numbers(page: str) -> list[str]:
-    """Numbers with a decimal point that stand in the prose about the papers, but in no row of a table.
+def loose_numbers(page: str, rows: str = "") -> list[str]:
+    """Numbers with a decimal point that stand in the prose about the papers, but in no table of the page or of `rows`.
 
     >>> loose_numbers("It errs by 0.37 of 0.5.\\n\\n| where | we see |\\n| here | 0.37 |\\n")
     ['0.5']
     """
-    lines = page.partition(_LAST_SECTION_OF_PAPERS)[0].splitlines()
-    rows = " ".join(line for line in lines if line.startswith("|"))
+    lines = page.splitlines()
+    rows += " ".join(line for line in lines if line.startswith("|"))
     prose = " ".join(line for line in lines if not line.startswith("|") and not line.startswith("    "))
     known = set(_NUMBER.findall(rows))
     return [number for number in _NUMBER.findall(prose) if number not in known]
+
+
+def _read(path: Path) -> str:
+    return path.read_text(encoding="utf-8")
 
 
 def main(arguments: list[str] | None = None) -> None:
@@ -140,12 +160,15 @@ def main(arguments: list[str] | None = None) -> None:
     given = parser.parse_args(arguments)
     page = written(given.write.read_text(encoding="utf-8"), given.out)
     given.write.write_text(page, encoding="utf-8")
-    figures = given.write.parent / "figures"
-    figures.mkdir(exist_ok=True)
+    beside = given.write.parent
+    for folder in ("figures", "tables"):
+        (beside / folder).mkdir(exist_ok=True)
+    for name, text in tables(given.out).items():
+        (beside / "tables" / name).write_text(text, encoding="utf-8")
     for picture in (given.out / f"{name}.png" for name in names()):
         if picture.is_file():
-            shutil.copyfile(picture, figures / picture.name)
-    loose = loose_numbers(page)
+            shutil.copyfile(picture, beside / "figures" / picture.name)
+    loose = loose_numbers(page, "".join(map(_read, sorted((beside / "tables").glob("papers-*.csv")))))
     if loose:
         raise SystemExit(f"{given.write}: in the prose, but in no row: {', '.join(loose)}")
 

@@ -34,7 +34,7 @@ def room_of(path: Path) -> str:
 @cache
 def tree_of(path: Path) -> ast.Module:
     """What a file says, read once."""
-    return ast.parse(path.read_text())
+    return ast.parse(path.read_text(encoding="utf-8"))
 
 
 @dataclass(frozen=True)
@@ -166,7 +166,7 @@ def walk_of_a_mean() -> tuple[set[str], int]:
 
     import dpmanifolds as dpm
 
-    records = dpm.Sphere(2).random_point(100, rng=0)
+    records = dpm.Sphere(2).random_point(20, rng=0)
     ball = dpm.Ball(dpm.Sphere(2), np.array([0.0, 0.0, 1.0]), radius=0.5)
 
     def mean() -> None:

@@ -71,6 +71,16 @@ def test_the_strangers_path_shows_what_its_script_types():
     assert not re.search(r"/tmp|/home|/root|20\d\d-\d\d|Traceback", page)
 
 
+def test_words_are_counted_with_tables_and_code_but_for_the_gallery(tmp_path):
+    count_words = script("count_words").count_words
+    text = "# One two\n\n| three | four |\n\n```text\nfive six\n```\n"
+    for folder, words in (("guide", 12), ("gallery", 8)):
+        (tmp_path / folder).mkdir()
+        (tmp_path / folder / "page.md").write_text(text, encoding="utf-8")
+        assert count_words(tmp_path / folder / "page.md") == words
+    assert not {"api", "proofs"} & {name.split("/")[0] for name in script("count_words").count_pages()}
+
+
 def test_every_room_with_public_names_has_a_page_in_the_reference():
     listed = re.search(
         r"```\{toctree\}\n:maxdepth: 1\n\n(.*?)```", (DOCS / "api" / "index.md").read_text("utf-8"), re.S

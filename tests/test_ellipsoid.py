@@ -34,6 +34,7 @@ def some_ellipsoid(manifold, count=None) -> Ellipsoid:
     return Ellipsoid(manifold, manifold.random_point(rng=3), axes, basis)
 
 
+@pytest.mark.grid
 @pytest.mark.parametrize("manifold", SMOOTH, ids=repr)
 def test_clipping_moves_records_onto_the_body_and_leaves_the_others_alone(manifold, backend):
     body = some_ellipsoid(manifold)

@@ -12,6 +12,7 @@ from pathlib import Path
 import pytest
 
 import dpmanifolds
+from tests.house import tree_of
 
 PACKAGE = Path(dpmanifolds.__file__).parent
 
@@ -49,7 +50,7 @@ def room_of(path: Path) -> str:
 def imported_modules(path: Path) -> set[str]:
     """Every module that a file imports by its full name, lazily or not."""
     names = set()
-    for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
+    for node in ast.walk(tree_of(path)):
         if isinstance(node, ast.ImportFrom) and node.module:
             names.add(node.module)
         elif isinstance(node, ast.Import):
@@ -60,7 +61,7 @@ def imported_modules(path: Path) -> set[str]:
 def imported_rooms(path: Path) -> set[str]:
     """Rooms of this package that a file imports, lazily or not."""
     rooms = set()
-    for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
+    for node in ast.walk(tree_of(path)):
         if isinstance(node, ast.ImportFrom) and node.module and node.module.startswith("dpmanifolds."):
             rooms.add(node.module.split(".")[1])
         elif isinstance(node, ast.ImportFrom) and node.module == "dpmanifolds":
@@ -97,7 +98,7 @@ def can_import(module: str, name: str) -> bool:
 def names_defined_in(path: Path) -> set[str]:
     """Names of the functions, classes, imports and values at the top of a file."""
     names: set[str] = set()
-    for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
+    for node in ast.walk(tree_of(path)):
         if isinstance(node, ast.FunctionDef | ast.ClassDef):
             names.add(node.name)
         elif isinstance(node, ast.Name) and isinstance(node.ctx, ast.Store):
@@ -111,7 +112,7 @@ def names_defined_in(path: Path) -> set[str]:
 def test_what_stays_out_of_the_wheel_asks_for_names_that_exist(room):
     """Also where a function imports them, and in files that no test runs."""
     for path in sorted((PACKAGE.parents[1] / room).rglob("*.py")):
-        for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
+        for node in ast.walk(tree_of(path)):
             if isinstance(node, ast.ImportFrom) and (node.module or "").split(".")[0] in {"dpmanifolds", "papers"}:
                 for alias in node.names:
                     assert can_import(node.module, alias.name), f"{path}: {node.module} has no {alias.name}"

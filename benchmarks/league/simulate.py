@@ -85,7 +85,7 @@ def _refined(task: Task, request: Request, records: RecordSums, count: int, rng:
     planned = plan_rounds(request, task.n, 1, 1)
     (plan,), noise = planned.plans, planned.noise
     count = releases_for(task.dim, count, one=False)
-    bins = distance_bins(request, task.center, noise.unit)
+    bins = distance_bins(request, task.center, noise.unit, planned.look.edges)
     whole = records.total(bins).integers
     found: dict[float, tuple[Ball, int]] = {}
     for _ in range(count):

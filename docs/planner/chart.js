@@ -3,7 +3,7 @@
 
 const chart = (() => {
   const DASHES = { rounded: "", lattice: "2 4", idealized: "9 4" };
-  const MARGIN = { left: 58, right: 14, top: 10, bottom: 40 }, POINTS = 41;
+  const MARGIN = { left: 76, right: 14, top: 10, bottom: 40 }, POINTS = 41;
 
   const style = (index) => `stroke:var(--c${index});stroke-dasharray:${DASHES[planner.MECHANISMS[index][1]] || "none"}`;
 
@@ -18,7 +18,7 @@ const chart = (() => {
     return found;
   }
 
-  // view: {facts, budget, wanted, range: [low, high] of log10 of the budget}; onDrag(number) sets the budget.
+  // view: {facts, budget, wanted, unit, range: [low, high] of log10 of the budget}; onDrag(number) sets the budget.
   function draw(holder, view, onDrag) {
     const { facts, budget, wanted, range } = view, { money, short } = planner;
     const width = Math.max(holder.clientWidth, 260), height = Math.max(Math.min(width * 0.62, 380), 250);
@@ -30,8 +30,10 @@ const chart = (() => {
       });
     }
     const heights = curves.flat().map((point) => point[1]);
-    let top = Math.log10(facts.radius) + 0.35;
-    let bottom = Math.min(...heights, top - 1) - 0.1;
+    const found = planner.rows(facts, budget, false), taken = planner.pick(found, wanted);
+    // up to the radius, or to the choice where that is beyond it
+    let top = Math.max(Math.log10(facts.radius), taken ? Math.log10(taken.mean) : -Infinity) + 0.35;
+    const bottom = Math.min(...heights, top - 1) - 0.1;
     top = Math.max(Math.min(top, Math.max(...heights) + 0.2), bottom + 0.5);
     const x = (u) => MARGIN.left + ((u - range[0]) / (range[1] - range[0])) * (width - MARGIN.left - MARGIN.right);
     const y = (v) => MARGIN.top + ((top - v) / (top - bottom)) * (height - MARGIN.top - MARGIN.bottom);
@@ -46,9 +48,9 @@ const chart = (() => {
       parts.push(`<text x="${MARGIN.left - 7}" y="${y(v) + 4}" text-anchor="end">${text}</text>`);
     }
     parts.push(`<text x="${(width + MARGIN.left) / 2}" y="${height - 4}" text-anchor="middle">${money.LETTER[budget.kind]}</text>`);
+    parts.push(`<text transform="translate(13 ${(height - MARGIN.bottom) / 2}) rotate(-90)" text-anchor="middle">expected error (${view.unit})</text>`);
     const useless = Math.log10(facts.radius);
     if (useless < top) line("useless", MARGIN.left, y(useless), width - MARGIN.right, y(useless));
-    const found = planner.rows(facts, budget, false), taken = planner.pick(found, wanted);
     parts.push(`<clipPath id="inside"><rect x="${MARGIN.left}" y="${MARGIN.top}" width="${width - MARGIN.left - MARGIN.right}" height="${height - MARGIN.top - MARGIN.bottom}"/></clipPath><g clip-path="url(#inside)">`);
     curves.forEach((points, k) => {
       if (!points.length) return;

@@ -4,17 +4,18 @@
 const spaces = (() => {
   const logPower = (power, f) => (t) => (power === 0 ? 0 : power * Math.log(f(t)));
 
-  // What sizes a family has, with the largest that the page offers, and what it is for.
+  // What sizes a family has, with the largest that the page offers, a radius to begin with, and the unit of its distances.
   const FAMILIES = {
-    spd: { name: "Covariance matrices (SPD)", sizes: [["k", "Matrix size k", 1, 64, 3]], metrics: true },
-    sphere: { name: "Directions, compositions (sphere)", sizes: [["d", "Dimension d", 1, 500, 2]] },
-    hyperbolic: { name: "Trees and hierarchies (hyperbolic)", sizes: [["d", "Dimension d", 1, 500, 2]] },
-    shapes: { name: "Landmark shapes (planar)", sizes: [["k", "Landmarks k", 3, 500, 12]] },
-    euclidean: { name: "Vectors (Euclidean)", sizes: [["d", "Dimension d", 1, 2000, 5]] },
-    rotations: { name: "Rotations SO(n)", sizes: [["n", "Matrix size n", 2, 32, 3]] },
+    spd: { name: "Covariance matrices (SPD)", sizes: [["k", "Matrix size k", 1, 64, 3]], radius: 1.5, unit: "differences of logarithms", metrics: true },
+    sphere: { name: "Directions, compositions (sphere)", sizes: [["d", "Dimension d", 1, 500, 2]], radius: 0.5, unit: "radians" },
+    hyperbolic: { name: "Trees and hierarchies (hyperbolic)", sizes: [["d", "Dimension d", 1, 500, 2]], radius: 2, unit: "hyperbolic distance" },
+    shapes: { name: "Landmark shapes (planar)", sizes: [["k", "Landmarks k", 3, 500, 12]], radius: 0.2, unit: "radians" },
+    euclidean: { name: "Vectors (Euclidean)", sizes: [["d", "Dimension d", 1, 2000, 5]], radius: 1, unit: "units of the records" },
+    rotations: { name: "Rotations SO(n)", sizes: [["n", "Matrix size n", 2, 32, 3]], radius: 0.5, unit: "radians" },
     grassmann: {
       name: "Subspaces (Grassmann)",
       sizes: [["n", "Ambient dimension n", 2, 64, 5], ["p", "Subspace dimension p", 1, 63, 2]],
+      radius: 0.5, unit: "radians",
     },
   };
   // what logarithms by products report at most (manifolds._logarithms.largest_spread)

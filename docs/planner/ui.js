@@ -5,7 +5,7 @@
   const { money, short } = planner;
   const $ = (id) => document.getElementById(id);
   const state = {
-    family: "spd", sizes: { spd: [3] }, metric: "affine-invariant", n: 500, radius: 1.5,
+    family: "spd", sizes: { spd: [3] }, metric: "affine-invariant", n: 500, radius: 1.5, center: null,
     kind: "pure", amount: 1, delta: 1e-6, mechanism: "auto", weights: [1], spread: null,
   };
   const RANGES = { pure: [-2, 1], approx: [-2, 1], gaussian: [-2, 1], zcdp: [-4, 1] };
@@ -55,7 +55,10 @@
       if (then) then();
       update($(id));
     });
-    select("family", sizeFields);
+    select("family", () => {
+      state.radius = spaces.FAMILIES[state.family].radius;
+      sizeFields();
+    });
     select("metric");
     select("kind");
     select("mechanism");
@@ -148,8 +151,7 @@
       if (row === taken) line.className = "taken";
       return line;
     }));
-    const unit = { spd: "in the metric's units (differences of logarithms)", shapes: "in radians", sphere: "in radians", rotations: "in radians", grassmann: "in radians" };
-    $("table-help").textContent = `Errors are distances ${unit[state.family] || "in the units of the space"}, of noise before projection into ` +
+    $("table-help").textContent = `Errors are distances (${spaces.FAMILIES[state.family].unit}), of noise before projection into ` +
       "the ball. Rounded and lattice noise keep the promise down to the last bit that is shown; idealized noise keeps it in real numbers.";
   }
 
@@ -204,6 +206,7 @@
     $("radius-help").textContent = place.maxRadius === Infinity
       ? `${place.dim} dimensions; any radius has a unique mean here.`
       : `${place.dim} dimensions; below ${short(place.maxRadius, 5)} a mean is certain to be unique.`;
+    $("center-help").textContent = `Centre: ${snippets.center(place, state.center).words}.`;
     $("radius").setAttribute("aria-invalid", String(Boolean(facts.refusal)));
     [$("amount-slider").min, $("amount-slider").max] = RANGES[state.kind];
     $("amount-label").textContent = money.LETTER[state.kind];
@@ -227,7 +230,7 @@
       put("error-slider", Math.log10(taken.mean), from);
     }
     table(found, taken);
-    chart.draw($("chart"), { facts, budget: budget(), wanted: state.mechanism, range: RANGES[state.kind] }, (amount) => {
+    chart.draw($("chart"), { facts, budget: budget(), wanted: state.mechanism, range: RANGES[state.kind], unit: spaces.FAMILIES[state.family].unit }, (amount) => {
       state.amount = rounded(amount);
       update(null);
     });
@@ -246,8 +249,9 @@
       const reason = planner.rows(facts, budget(), false).find((row) => row.key === state.mechanism)?.reason;
       $("summary").textContent = `This noise is not available: ${reason || "no mechanism keeps the budget"}.`;
     } else {
-      const useless = taken.mean >= state.radius ? " Warning: the noise is larger than the ball: this release says little more than the public centre. " +
+      const useless = taken.mean >= state.radius ? " WARNING: the noise is larger than the ball: this release says little more than the public centre. " +
         "Use more records, a smaller ball or a larger budget." : "";
+      $("summary").classList.toggle("noisy", Boolean(useless));
       const [least, most] = [Math.min(...shared), Math.max(...shared)].map((x) => short(x));
       const several = !shared.length ? "" : ` Cut into ${shared.length} releases, each is off by ` +
         `${least === most ? least : `${least} to ${most}`}.`;
@@ -284,6 +288,9 @@
     for (const [key, values] of Object.entries(allowed)) if (values.includes(kept?.[key])) state[key] = kept[key];
     for (const key of ["n", "radius", "amount", "delta", "spread"]) if (kept?.[key] > 0 && kept[key] < 1e9) state[key] = Number(kept[key]);
     state.n = Math.max(1, Math.round(state.n));
+    if (typeof kept?.center?.of === "string" && Array.isArray(kept.center.numbers) && kept.center.numbers.every(Number.isFinite)) {
+      state.center = kept.center;
+    }
     if (!(state.delta < 0.5)) state.delta = 1e-6;
     const asked = spaces.FAMILIES[state.family].sizes, given = kept?.sizes?.[state.family];
     if (Array.isArray(given) && given.length === asked.length &&

@@ -15,6 +15,7 @@ __all__ = [
     "BudgetExceededError",
     "ConvergenceError",
     "DPManifoldsError",
+    "LargeDeltaWarning",
     "LedgerError",
     "NoiseExceedsDomainWarning",
     "NotAvailableError",
@@ -201,6 +202,26 @@ class NoiseExceedsDomainWarning(UserWarning):
 
     words = "the noise is larger than the ball: this release says little more than the public centre"
     """The same everywhere: Python, summary, report, command line and planner."""
+
+
+class LargeDeltaWarning(UserWarning):
+    """δ is not below 1/n: publishing one record in n, as it is, would keep such a promise.
+
+    It is said from public facts alone, before anything is spent.
+
+    >>> import warnings
+    >>> import numpy as np
+    >>> import dpmanifolds as dpm
+    >>> ball = dpm.Ball(dpm.SPD(2), np.eye(2), radius=2.0)
+    >>> with warnings.catch_warnings():
+    ...     warnings.simplefilter("error", dpm.LargeDeltaWarning)
+    ...     try:
+    ...         dpm.private_mean(dpm.SPD(2).random_point(200, rng=0), ball, dpm.ApproxDP(1.0, 0.1))
+    ...     except dpm.LargeDeltaWarning as warning:
+    ...         print(warning)
+    δ = 0.1 is not below 1/n = 0.005: publishing one record in n as it is would keep this promise. Choose δ far below
+    1/n, for instance 1e-6.
+    """
 
 
 _CALLERS = (__name__.partition(".")[0], "sklearn", "joblib")

@@ -47,7 +47,7 @@ SMOKE = [
 ]
 
 
-@pytest.mark.grid(at_most=2)
+@pytest.mark.grid(at_most=1)
 @pytest.mark.parametrize(("name", "numerics", "ball", "budget"), SMOKE)
 def test_a_small_audit_breaks_nothing_and_sees_half_the_noise(name, numerics, ball, budget):
     kind = {"numerics": numerics, "draws": 2500, "rng": 0}
@@ -100,7 +100,7 @@ def test_batched_draws_around_the_frechet_mean_are_releases_bit_for_bit(name):
         assert_same(batch[number], mechanism.release(pair.means[0], rng=source))
 
 
-@pytest.mark.grid(at_most=4)
+@pytest.mark.grid(at_most=2)
 @pytest.mark.parametrize("factor", [0.5, 2.0])
 @pytest.mark.parametrize(("name", "numerics"), WRAPPED)
 def test_the_noise_factor_is_the_factor_of_the_noise(name, numerics, factor):

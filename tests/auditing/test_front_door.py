@@ -67,7 +67,7 @@ def differences(call, ball, share):
                     yield f"{pair.description}: {told}"
 
 
-@pytest.mark.grid
+@pytest.mark.grid(at_most=6)
 @pytest.mark.parametrize("where", ["circle", "sphere", "hyperbolic", "spd"])
 @pytest.mark.parametrize("name", CALLS)
 def test_neighbours_with_the_same_noisy_sums_release_the_same_bits(name, where):
@@ -82,6 +82,7 @@ def test_all_hard_neighbours_with_the_same_noisy_sums_release_the_same_bits(name
     assert list(differences(CALLS[name], BALLS[where], 0.6)) == []
 
 
+@pytest.mark.grid(at_most=24)
 @pytest.mark.parametrize("row", DOORS, ids=lambda row: row.label)
 def test_the_neighbours_of_the_table_differ_in_their_noisy_sums_alone(row):
     assert row.find_difference(rng=0) is None

@@ -81,6 +81,7 @@ def shown(laws, draws, seed):
     return lower_bound(*scores, CLAIM).value
 
 
+@pytest.mark.grid(at_most=1)
 @pytest.mark.parametrize(
     ("bound", "loss"), [(published_sensitivity_of_mean_gradient, 1.25), (sensitivity_of_mean_gradient, 1.45)]
 )

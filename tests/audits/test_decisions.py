@@ -5,8 +5,8 @@ from __future__ import annotations
 import pytest
 
 from audits import decisions
-from audits.decisions import DECISIONS, weaker_noise
-from dpmanifolds.sums.permutation import DecisionNoise
+from audits.decisions import CAUGHT, DECISIONS, weaker_noise
+from dpmanifolds.sums.decision_noise import DecisionNoise
 
 
 @pytest.mark.parametrize("row", DECISIONS, ids=lambda row: f"{row.function} {row.budget!r}")
@@ -20,7 +20,7 @@ def test_far_too_little_noise_is_caught_by_few_draws():
 
 
 @pytest.mark.long
-@pytest.mark.parametrize("row", DECISIONS[:2], ids=lambda row: repr(row.budget))
+@pytest.mark.parametrize("row", CAUGHT, ids=lambda row: f"{row.function} {row.budget!r}")
 def test_thirty_per_cent_too_little_noise_is_caught(row):
     assert not row.audit(draws=8000, rng=2, confidence=1 - 1e-6).flagged
     assert row.audit(draws=8000, noise_factor=0.7, rng=3).flagged
@@ -33,13 +33,14 @@ def test_noise_is_made_weaker_only_meanwhile():
     assert DecisionNoise.add_to is usual
 
 
-def test_the_table_is_written_between_its_markers(tmp_path, monkeypatch, capsys):
+def test_the_row_is_written_beside_the_page_and_its_summary_between_the_markers(tmp_path, monkeypatch, capsys):
     monkeypatch.setattr(decisions, "DECISIONS", DECISIONS[:1])
     page = tmp_path / "page.md"
     page.write_text("a\n<!-- decision table -->\nSTALE\n<!-- end of decision table -->\nb\n", encoding="utf-8")
     decisions.main(["--draws", "200", "--write", str(page)])
     text = page.read_text(encoding="utf-8")
     assert "STALE" not in text
-    assert text.count("| private_two_sample_test, linear kernel |") == 1
+    assert text.count("| private_two_sample_test | 1 |") == 1
+    assert "private_two_sample_test, linear kernel" in (tmp_path / "tables" / "decision_table.csv").read_text("utf-8")
     assert text.endswith("<!-- end of decision table -->\nb\n")
     assert "private_two_sample_test" in capsys.readouterr().out

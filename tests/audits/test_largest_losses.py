@@ -61,6 +61,7 @@ def pairs(dim, radius, more):
             yield one, rest if more else np.vstack([rest, length * radius * turned])
 
 
+@pytest.mark.grid
 @pytest.mark.filterwarnings("ignore::dpmanifolds.errors.NoiseExceedsDomainWarning")
 @pytest.mark.parametrize("dim", [2, 4])
 @pytest.mark.parametrize("way", WAYS)

@@ -11,7 +11,11 @@ WAYS = [
     pytest.param({"parties": 3, "tolerated": 1}, id="coordinator and one other site"),
     pytest.param({"parties": 3, "tolerated": 1, "gone": 1}, id="one site is gone", marks=pytest.mark.long),
     pytest.param({"parties": 3, "tolerated": 0}, id="coordinator alone", marks=pytest.mark.long),
-    pytest.param({"parties": 3, "tolerated": 0, "transport": "plain"}, id="coordinator sees each answer"),
+    pytest.param(
+        {"parties": 3, "tolerated": 0, "transport": "plain"}, id="coordinator sees each answer", marks=pytest.mark.long
+    ),
+    pytest.param({"statistic": "descent"}, id="step of a descent", marks=pytest.mark.long),
+    pytest.param({"statistic": "two-sample test"}, id="block of a test", marks=pytest.mark.long),
 ]
 
 

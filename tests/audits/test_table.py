@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import csv
 from pathlib import Path
 
 import pytest
@@ -10,6 +11,11 @@ from audits import table
 from audits.precision_table import precision_lines
 
 PAGE = Path(__file__).parents[2] / "docs" / "audits.md"
+
+
+def read_rows(page, name):
+    with (page.parent / "tables" / f"{name}_table.csv").open(encoding="utf-8", newline="") as file:
+        return list(csv.DictReader(file))
 
 
 @pytest.fixture
@@ -24,21 +30,26 @@ def page(tmp_path):
     return path
 
 
-def test_the_tables_are_written_between_their_markers(page, monkeypatch, capsys):
-    monkeypatch.setattr(table, "precision_lines", lambda draws, python: [f"{draws} draws of low-order bits"])
+def test_rows_are_written_beside_the_page_and_summaries_between_its_markers(page, monkeypatch, capsys):
+    bits = ["| noise | verdict |", "|---|---|", "| ours | not separated |", "| NumPy: `x` | **separated** |"]
+    monkeypatch.setattr(table, "precision_lines", lambda draws, python: bits)
     monkeypatch.setattr(table, "ROWS", [row for row in table.ROWS if row.label.startswith("wrapped-laplace (lattice)")])
     monkeypatch.setattr(table, "DOORS", [row for row in table.DOORS if "one record more" in row.label])
     options = ["--draws", "400", "--jobs", "1", "--only", "on Sphere(1", "--write", str(page)]
     for _ in range(2):
         table.main(options)
         text = page.read_text(encoding="utf-8")
-        assert text.startswith("before\n<!-- audit table -->\n| mechanism |")
-        assert text.count("| wrapped-laplace | lattice | `Sphere(1, 1.0)` | 1 | ε = 1 |") == 1
-        assert "<!-- release table -->\n| release |" in text
-        assert text.count("| private_mean, one record more | with a record beyond the edge, and without |") == 1
+        assert text.startswith("before\n<!-- audit table -->\n| mechanism | rows |")
+        assert text.count("| wrapped-laplace | 1 |") == 1
+        assert text.count("| private_mean | 1 |") == 1
+        assert "| ours | 1 | 0 of 1 |\n| NumPy | 1 | 1 of 1 |" in text
         assert "STALE" not in text
-        assert "<!-- precision table -->\n400 draws of low-order bits\n<!-- end" in text
         assert text.endswith("after\n")
+        (row,) = read_rows(page, "audit")
+        assert (row["mechanism"], row["numerics"], row["manifold"]) == ("wrapped-laplace", "lattice", "Sphere(1, 1.0)")
+        assert [row["neighbours"] for row in read_rows(page, "release")] == [
+            "with a record beyond the edge, and without"
+        ]
     assert "wrapped-laplace" in capsys.readouterr().out
 
 
@@ -64,6 +75,7 @@ def test_every_public_release_has_rows_for_pure_and_gaussian_promises():
         "private_variance",
         "private_discriminant",
         "private_covariance",
+        "private_clipped_share",
         "private_mean_and_spread",
         "private_difference",
         "private_geodesic_regression",
@@ -83,18 +95,19 @@ def test_every_public_release_has_rows_for_pure_and_gaussian_promises():
     assert max(row.manifold.dim for row in table.DOORS) <= 3
 
 
-def test_the_page_shows_no_broken_promise():
-    """Every row of the committed page, as `make audit` wrote it."""
-    lines = [line for line in PAGE.read_text(encoding="utf-8").splitlines() if line.startswith("| ")]
-    rows = [[cell.strip() for cell in line.strip("|").split("|")] for line in lines]
-    audited = [row for row in rows if len(row) == 9 and row[0] not in ("mechanism", "release")]
-    assert len(audited) == len(table.ROWS) + len(table.DOORS)
-    for row in audited:
-        claimed, shown = float(row[4].split("=")[1]), float(row[5])
+def test_the_committed_tables_show_no_broken_promise():
+    """Every row, as `make audit` wrote it; the page has their summaries."""
+    audits, releases = (read_rows(PAGE, name) for name in ("audit", "release"))
+    assert (len(audits), len(releases)) == (len(table.ROWS), len(table.DOORS))
+    for row in (*audits, *releases):
+        claimed, shown = float(row["claimed"].split("=")[1]), float(row["shown at 95 %"])
         assert shown <= claimed
-        if row[0] != "k-norm-gradient":
+        if row.get("mechanism") != "k-norm-gradient":
             assert shown >= 0.6 * claimed
-            assert "caught" in row[7]
+            assert "(caught)" in row["shown with noise × 0.7"]
+    text = PAGE.read_text(encoding="utf-8")
+    for name in {row["mechanism"] for row in audits} | {row["release"].partition(",")[0] for row in releases}:
+        assert f"\n| {name} | " in text
 
 
 @pytest.mark.long

@@ -24,6 +24,7 @@ BUDGET = dpm.ApproxDP(1.0, 1e-6)
 pytestmark = pytest.mark.usefixtures("quick_pages")
 
 
+@pytest.mark.grid(at_most=1)
 @pytest.mark.parametrize("statistic", ["mean", "median", "variance"])
 def test_a_file_of_names_is_the_argument_of_python(folder, typed, statistic):
     outcome = done(typed(f"{statistic} {SPHERE} --epsilon 1 --delta 1e-6 --group-by persons.txt"))

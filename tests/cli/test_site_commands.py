@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -129,3 +130,39 @@ def test_the_answer_to_a_round_of_a_secure_sum_is_told_to_stay(tables, typed):
     outcome = typed(answer_line("north", more="--known south"))
     assert outcome.exit_code == 0, outcome.stderr
     assert "stays here" in outcome.stdout
+
+
+class KilledError(BaseException):
+    """Nothing catches it, like kill −9; what is on the disk stays."""
+
+
+@pytest.mark.parametrize(("file", "rounds"), [("coordinator.json", 1), ("release", 1), ("round-2.json", 2)])
+def test_a_coordinator_that_is_killed_before_a_file_is_written_does_it_again(file, rounds, tables, typed, monkeypatch):
+    """`combine` of one round that ends with the release, or with another round: the same call leads to the same."""
+    typed(OPEN + (" --refine 1" if rounds == 2 else ""))
+    for name in ("north", "south"):
+        assert typed(answer_line(name)).exit_code == 0
+    before = (tables / "study/coordinator.json").read_text()
+    replace, mkdir = Path.replace, Path.mkdir
+
+    def killed(call):
+        def stop(path, *given, **named):
+            if path.name.startswith(file):
+                raise KilledError
+            return call(path, *given, **named)
+
+        return stop
+
+    with monkeypatch.context() as patch:
+        patch.setattr(Path, "replace", killed(replace))
+        patch.setattr(Path, "mkdir", killed(mkdir))
+        with pytest.raises(KilledError):
+            typed("site combine study north-1.json south-1.json")
+    assert (tables / "study/coordinator.json").read_text() == before
+    again = typed("site combine study north-1.json south-1.json")
+    assert again.exit_code == 0, again.stderr
+    coordinator = dpm.Coordinator.from_json((tables / "study/coordinator.json").read_text())
+    if rounds == 1:
+        assert load_release("study/release") == coordinator.release
+    else:
+        assert dpm.Round.from_json((tables / "study/round-2.json").read_text()) == coordinator.round

@@ -173,21 +173,21 @@ def page_text(found: dict[str, str]) -> str:
     rows = []
     for use in WRONG_USES:
         message = found[use.name].removeprefix("error: ").replace("|", "\\|").replace("*", "\\*")
-        rows.append(f"| {use.name} | `dpmanifolds {use.command}` | {message} | {use.code} |")
+        rows.append(f"| {use.name} | {message} |")
     return _HEAD + "\n".join(rows) + "\n"
 
 
-_HEAD = """# Wrong uses, and what you see
+_HEAD = """# Error messages of the command line, and what to do
 
 Every message says what was given, what is allowed and what to do, in one line on the standard error, without a
 traceback. Exit codes: 0 done, 2 wrong use, 3 refused by a ledger, 1 anything else. Messages about records say which
 rule failed, never a value, an index or a count. The Python functions raise such messages as
 `dpmanifolds.DPManifoldsError`.
 
-This page is written by `python -m tests.cli.wrong_uses` and compared with the program by the tests.
+Written by `python -m tests.cli.wrong_uses`, which has the commands; the tests compare it with the program.
 
-| what was done | command | what you see | exit code |
-|---|---|---|---|
+| what was done | what you see |
+|---|---|
 """
 
 

@@ -58,7 +58,7 @@ def test_frozen_diameters_at_the_usual_floor():
     assert math.ceil(DescriptorDomain(3).diameter * 1e4) / 1e4 == 43.9905
 
 
-@pytest.mark.grid(at_most=4)
+@pytest.mark.grid(at_most=2)
 @pytest.mark.parametrize("eta", ETAS)
 @pytest.mark.parametrize("channels", [1, 3])
 def test_no_two_points_are_farther_apart_than_the_diameter(channels, eta):

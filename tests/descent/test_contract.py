@@ -116,7 +116,7 @@ def fits(loss, whole, clip):
     return bool(np.all(np.sum(whole * whole, axis=0) <= 4**exponent))
 
 
-@pytest.mark.grid
+@pytest.mark.grid(at_most=6)
 @every_loss
 def test_replacing_other_records_changes_no_integer(loss, w, records, others, clip):
     rng = np.random.default_rng(1)
@@ -138,7 +138,7 @@ def test_replacing_other_records_changes_no_integer(loss, w, records, others, cl
         assert np.array_equal(integers_at(loss, w, company, clip)[:, kept], there[:, kept])
 
 
-@pytest.mark.grid
+@pytest.mark.grid(at_most=6)
 @thorough("every", 3, 1)
 @every_loss
 def test_records_have_the_same_integers_alone_and_in_any_place(loss, w, records, others, clip, every):

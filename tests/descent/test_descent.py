@@ -99,7 +99,7 @@ def test_the_noise_is_calibrated_so_that_the_error_is_the_predicted_one():
 def test_leading_eigenvectors_subspaces_and_covariances_are_found():
     rng = np.random.default_rng(0)
     scales = np.array([3.0, 2.5, 1.0, 0.5, 0.2])
-    vectors = rng.standard_normal((20_000, 5)) * scales / 8
+    vectors = rng.standard_normal((8_000, 5)) * scales / 8
     large = GaussianDP(50.0)
     tilted = Sphere(4).project(np.ones(5))
     first = run(EigenvectorLoss(5, 1.0), vectors, Sphere(4), start=tilted, steps=80, step_size=2.0, budget=large, rng=0)
@@ -140,6 +140,7 @@ def test_the_result_holds_nothing_that_was_not_noised():
     assert not result.reproducible
 
 
+@pytest.mark.grid(at_most=2)
 @pytest.mark.parametrize("output", ["last", "random", "average", "weighted-average"])
 def test_a_seed_repeats_a_run_and_marks_it(output):
     one, two = (run(rng=7, output=output) for _ in range(2))

@@ -28,7 +28,7 @@ def contaminated(ball, n, seed):
     return ball.clip(space.exp(ball.center, space.from_coordinates(ball.center, coordinates)))
 
 
-@pytest.mark.grid
+@pytest.mark.grid(at_most=1)
 @pytest.mark.parametrize("budget", [BUDGET, PureDP(1.0), GaussianDP(0.25)], ids=repr)
 @pytest.mark.parametrize("ball", BALLS, ids=repr)
 def test_with_a_fifth_of_outliers_it_beats_even_the_mean_without_noise(ball, budget):

@@ -59,6 +59,7 @@ CASES = {
 }
 
 
+@pytest.mark.grid(at_most=4)
 @pytest.mark.parametrize("name", CASES)
 def test_it_is_written_to_json_and_read_again(name):
     release = CASES[name]()

@@ -39,7 +39,7 @@ def run(loss, records, **options):
     return private_descent(loss, records, loss.manifold, **given)
 
 
-@pytest.mark.grid
+@pytest.mark.grid(at_most=2)
 @pytest.mark.parametrize("source", SOURCES)
 @pytest.mark.parametrize("name", SPACES)
 @pytest.mark.parametrize(

@@ -9,6 +9,7 @@ from sklearn.datasets import load_digits
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import FunctionTransformer
 
+import dpmanifolds as dpm
 from dpmanifolds import ApproxDP, ArgumentError, GaussianDP, NotOnManifoldError, PureDP
 from dpmanifolds.estimators.pca import PrivatePCA
 
@@ -21,6 +22,7 @@ def captured(components, X):
     return np.sum((X @ components.T) ** 2) / np.sum(X**2)
 
 
+@pytest.mark.grid(at_most=3)
 @pytest.mark.parametrize("solver", ["covariance", "descent"])
 @pytest.mark.parametrize("budget", [BUDGET, GaussianDP(0.5), PureDP(5.0)], ids=repr)
 def test_the_main_plane_is_found_within_the_budget(solver, budget):
@@ -52,6 +54,7 @@ def test_auto_decides_from_public_numbers():
     assert chosen(64, solver="descent", steps=1) == "descent"
 
 
+@pytest.mark.grid(at_most=1)
 @pytest.mark.parametrize("budget", [ApproxDP(0.1, 1e-6), BUDGET, PureDP(10.0)], ids=repr)
 def test_auto_is_not_worse_than_descent_on_digits(budget):
     runs = {
@@ -68,7 +71,8 @@ def test_variances_are_told_by_the_covariance_alone():
 
 def test_it_follows_the_manners_of_scikit_learn():
     pca = clone(PrivatePCA(2, BUDGET, radius=8.0, center=np.ones(6), random_state=0))
-    scores = make_pipeline(FunctionTransformer(), pca).fit_transform(TABLE)
+    with pytest.warns(dpm.UnprotectedModelWarning, match="PrivatePCA"):
+        scores = make_pipeline(FunctionTransformer(), pca).fit_transform(TABLE)
     assert scores.shape == (4000, 2)
     assert np.allclose(pca.transform(pca.inverse_transform(scores[:5])), scores[:5])
     assert pca.get_feature_names_out().tolist() == ["privatepca0", "privatepca1"]

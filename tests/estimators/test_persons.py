@@ -29,6 +29,7 @@ def table(persons=40, width=4, seed=0):
     return rng.standard_normal((len(names), width)) * np.linspace(3, 0.3, width), names
 
 
+@pytest.mark.grid(at_most=2)
 @pytest.mark.parametrize("solver", ["covariance", "descent"])
 @pytest.mark.parametrize("budget", [dpm.PureDP(3.0), dpm.ApproxDP(3.0, 1e-6)], ids=["pure", "approximate"])
 def test_persons_of_one_record_each_change_nothing(solver, budget):

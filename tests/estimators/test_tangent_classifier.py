@@ -51,6 +51,7 @@ def test_the_public_part_does_not_look_at_private_records():
     assert sums[0].sigma == sums[1].sigma
 
 
+@pytest.mark.grid(at_most=1)
 @pytest.mark.parametrize("filters", [4, "auto", None])
 def test_filters_are_common_spatial_patterns_of_public_subjects(filters):
     points, labels = subject(10, 200)

@@ -21,6 +21,7 @@ def stretched(count: int, spread: tuple[float, ...] = (0.8, 0.3, 0.1), seed: int
     return SPACE.exp(np.eye(2), SPACE.from_coordinates(np.eye(2), draws))
 
 
+@pytest.mark.grid(at_most=2)
 @pytest.mark.parametrize(
     "budget", [dpm.PureDP(1.0), dpm.GaussianDP(0.7), dpm.ApproxDP(1.0, 1e-6), dpm.ZeroConcentratedDP(0.5)], ids=repr
 )

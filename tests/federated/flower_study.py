@@ -1,8 +1,10 @@
 """A study through Flower's simulation, compared with the same study in one process.
 
     python -m tests.federated.flower_study 64 [every]
+    python -m tests.federated.flower_study 8 secagg
 
-Sites whose number is a multiple of the second argument refuse the round: they are gone.
+Sites whose number is a multiple of the second argument refuse the round: they are gone. With "secagg" answers are added
+up by SecAgg+.
 """
 
 from __future__ import annotations
@@ -19,9 +21,10 @@ import numpy as np
 
 from dpmanifolds import SPD, Ball, GaussianDP, RoundRefusedError, Site, SitePolicy, Study, run_study
 from dpmanifolds.federated.flower_engine import client_app, server_app
+from dpmanifolds.federated.secagg_engine import SECAGG_MODULUS, secagg_client_app, secagg_server_app
 
 
-def main(sites, every=0):
+def main(sites, every=0, secret=False):
     from flwr.simulation import run_simulation
 
     names = [f"site {number}" for number in range(sites)]
@@ -33,9 +36,10 @@ def main(sites, every=0):
         GaussianDP(1.0),
         n=10 * sites,
         sites=names,
-        transport="plain",
-        tolerated=min(len(gone), max(1, sites // 2) - 1),
+        tolerated=1 if secret else min(len(gone), max(1, sites // 2) - 1),
+        **({"modulus": SECAGG_MODULUS} if secret else {"transport": "plain"}),
     )
+    server, client = (secagg_server_app, secagg_client_app) if secret else (server_app, client_app)
     parts = np.split(SPD(3).random_point(10 * sites, rng=0), sites)
 
     def find_site(context):
@@ -47,8 +51,8 @@ def main(sites, every=0):
     start = time.perf_counter()
     try:
         run_simulation(
-            server_app(study, made.append, timeout=120.0),
-            client_app(find_site),
+            server(study, made.append, timeout=120.0),
+            client(find_site),
             num_supernodes=sites,
             backend_config={"client_resources": {"num_cpus": 1, "num_gpus": 0.0}},
         )
@@ -64,4 +68,4 @@ def main(sites, every=0):
 
 
 if __name__ == "__main__":
-    main(*map(int, sys.argv[1:]))
+    main(int(sys.argv[1]), secret=True) if "secagg" in sys.argv else main(*map(int, sys.argv[1:]))

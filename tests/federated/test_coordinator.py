@@ -128,14 +128,24 @@ def test_a_secret_number_of_records_is_in_no_message_and_in_no_release():
     assert not re.search(r"(?<![\w.])173(?![\w.])", told)
 
 
-def test_a_transcript_holds_no_digits_of_a_record():
+@pytest.mark.parametrize(
+    "options",
+    [
+        {"refine": 1, "n": 40},
+        {"statistic": "median", "n": 40},
+        {"statistic": "tangent PCA", "n": 40},
+        {"statistic": "two-sample test", "n": [20, 20], "classes": [0, 1], "blocks": 4},
+    ],
+    ids=str,
+)
+def test_a_transcript_holds_no_digits_of_a_record(options):
     """What the coordinator holds is the study, the rounds and the sums: no six digits of any record are in it."""
     points = records(FLAT, 40)
-    coordinator = Coordinator(study(n=40, refine=1, name="pilot"))
+    coordinator = Coordinator(study(name="pilot", budget=GaussianDP(0.5), **options))
     told = ""
     while coordinator.round is not None:
         asked = coordinator.round
-        coordinator.finish(sum_in_process(asked, split_sites(points)))
+        coordinator.finish(sum_in_process(asked, split_sites(points, labels=np.arange(10) % 2)))
         told += asked.to_json()
     told += coordinator.to_json()
     for number in np.abs(points).ravel():

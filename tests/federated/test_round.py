@@ -224,7 +224,7 @@ def _rounds(wanted):
         ({"refine": 1, "statistic": "variance"}, "refine"),
         ({"steps": 0}, "steps"),
         ({"statistic": "class means", "classes": ["a", "b"], "n": [10]}, "n "),
-        ({"modulus": 2**33}, "modulus"),
+        ({"modulus": 2**20}, "modulus"),
     ],
     ids=str,
 )

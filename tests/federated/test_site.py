@@ -167,6 +167,19 @@ def test_rounds_for_others_and_about_classes_without_labels_are_refused():
         Site("north", records(FLAT, 5)).answer("round")
 
 
+def test_whoever_asks_does_not_say_alone_what_neighbours_differ_in(ledger, silent):
+    asked, points = Coordinator(study(n=10, unit="person")).round, records(FLAT, 12)
+    with pytest.raises(RoundRefusedError, match="for each person"):
+        Site("north", points).answer(asked)
+    assert not silent
+    Site("north", points, SitePolicy(unit="person")).answer(asked)
+    Site("north", points, group_by=np.arange(12) // 3).answer(asked)
+    # the account of the ledger is one of records
+    with pytest.raises(ArgumentError, match="one 'record' at a time"):
+        Site("north", points, ledger=ledger, dataset="patients").answer(asked)
+    assert len(silent) == 2
+
+
 def test_a_site_pays_before_it_draws(ledger, monkeypatch):
     seen = []
     monkeypatch.setattr(
@@ -298,9 +311,9 @@ def test_of_threads_that_answer_without_a_ledger_one_draws():
     barrier, made = Barrier(4), []
     alone = site._sum
 
-    def sum_together(round_, part):
+    def sum_together(*given):
         barrier.wait()
-        return alone(round_, part)
+        return alone(*given)
 
     site._sum = sum_together
 

@@ -43,6 +43,7 @@ def angles_of(law: RootSystemLaw, seed: int = 0, count: int = COUNT) -> np.ndarr
     return law._angles(law.sample_coordinates(count, np.random.default_rng(seed)))
 
 
+@pytest.mark.grid(at_most=6)
 @pytest.mark.parametrize("manifold", [*RANK_ONE, *RANK_TWO, *HIGHER], ids=repr)
 def test_roots_give_the_jacobian_of_the_manifold_and_its_radial_bound(manifold):
     roots = manifold.root_system
@@ -69,6 +70,7 @@ def test_only_rotations_and_subspaces_have_roots_here():
         compact_laplace(Sphere(2), 0.1)
 
 
+@pytest.mark.grid(at_most=4)
 @LAWS
 @pytest.mark.parametrize("manifold", RANK_ONE, ids=repr)
 def test_rank_one_distance_and_direction(make, manifold):
@@ -115,6 +117,7 @@ def test_rank_two_distance_follows_its_law_and_wrong_scales_are_seen(make, manif
     check_distance_law(lambda scale: make(manifold, scale), sigma)
 
 
+@pytest.mark.grid(at_most=4)
 @pytest.mark.parametrize("manifold", [*RANK_ONE, *RANK_TWO], ids=repr)
 def test_wide_laws_have_the_volume_as_normalizer(manifold):
     for make in (laplace_law, gaussian_law):
@@ -154,7 +157,7 @@ def test_largest_angle_matches_quadrature_on_so_5(make):
     assert stats.kstest(np.minimum(1.1 * largest, math.pi), lambda x: np.interp(x, edges, cdf)).pvalue < FALSE_ALARM
 
 
-@pytest.mark.grid
+@pytest.mark.grid(at_most=1)
 @LAWS
 @pytest.mark.parametrize("manifold", [SpecialOrthogonal(5), SpecialOrthogonal(6), Grassmann(6, 3)], ids=repr)
 def test_near_and_uniform_proposals_give_the_same_law(make, manifold):
@@ -169,7 +172,7 @@ def test_near_and_uniform_proposals_give_the_same_law(make, manifold):
     assert stats.ks_2samp(*(np.linalg.norm(each, axis=1) for each in seen)).pvalue > FALSE_ALARM
 
 
-@pytest.mark.grid
+@pytest.mark.grid(at_most=1)
 @LAWS
 @pytest.mark.parametrize("manifold", HIGHER, ids=repr)
 def test_higher_rank_matches_weighted_uniform_points(make, manifold):

@@ -54,6 +54,7 @@ def test_laplace_radius_is_gamma_and_gaussian_coordinates_are_normal():
         assert stats.kstest(column, stats.norm(scale=0.5).cdf).pvalue > FALSE_ALARM
 
 
+@pytest.mark.grid(at_most=3)
 @RIEMANNIAN
 @pytest.mark.parametrize("metric", METRICS)
 @pytest.mark.parametrize("k", [2, 5])

@@ -115,6 +115,7 @@ def test_where_the_mean_jacobian_is_known():
     assert log_no_meeting(3, np.array([1e12])) == pytest.approx([0.0], abs=1e-15)
 
 
+@pytest.mark.grid(at_most=2)
 @pytest.mark.parametrize("k", [2, 3, 5, 10, 20])
 def test_envelopes_lie_above_the_jacobian(k):
     """On random spectra, and on the two extremal shapes: two clusters and equal spacing."""
@@ -330,7 +331,7 @@ def test_normalizer_of_the_gaussian_matches_the_integral_over_distances():
         assert law.log_normalizer == pytest.approx(by_distance, rel=1e-11, abs=1e-11)
 
 
-@pytest.mark.grid(at_most=2)
+@pytest.mark.grid(at_most=1)
 @pytest.mark.parametrize(("k", "share"), [(2, 0.5), (3, 0.9), (5, 0.3), (10, 0.7)])
 def test_normalizer_of_the_laplace_law_matches_the_mixture_of_gaussians(k, share):
     """∫ (2πv)^{d/2} f(v)·e^{−v/2σ²}/(σ√(2πv)) dv, by adaptive quadrature in log v."""
@@ -367,6 +368,7 @@ def test_normalizer_and_moments_match_high_precision_for_k_2():
     assert law.distance_moment(0) == pytest.approx(1, rel=1e-12)
 
 
+@pytest.mark.grid(at_most=1)
 @pytest.mark.parametrize("law", [SPDLaplace(SPD(3), 0.6), SPDGaussian(SPD(10), 0.7)])
 def test_moments_quantiles_and_distribution_agree(law):
     radius = distances(law)
@@ -419,7 +421,7 @@ def test_what_cannot_be_drawn_in_reasonable_time_is_refused_before_drawing():
         gaussian_law(SPD(3), 1e10)
 
 
-@pytest.mark.grid
+@pytest.mark.grid(at_most=1)
 @pytest.mark.parametrize("k", [2, 5, 20])
 @pytest.mark.parametrize("sigma", [1e-100, 1e-12, 1e-4])
 def test_tiny_scales_are_flat(k, sigma):

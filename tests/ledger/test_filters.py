@@ -35,6 +35,7 @@ def test_the_limit_of_a_filter_implies_the_total(total, name):
     assert limit.as_approx(total.delta).epsilon <= total.epsilon * (1 + 1e-11)
 
 
+@pytest.mark.grid(at_most=1)
 @pytest.mark.parametrize("total", TOTALS[:3], ids=str)
 def test_a_limit_is_nearly_the_largest_that_implies_the_total(total):
     for name, larger in [

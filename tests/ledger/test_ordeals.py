@@ -92,7 +92,7 @@ def fork_and_spend(ledger):
 
 @posix
 def test_a_small_torture_is_survived(folder):
-    command = ["-m", "tests.ledger.torture", "--processes=3", "--spends=30", "--kills=10", "--pages=100"]
+    command = ["-m", "tests.ledger.torture", "--processes=2", "--spends=20", "--kills=5", "--pages=100"]
     command += ["--folder", str(folder), "--seed=1"]
     done = subprocess.run([sys.executable, *command], cwd=ROOT, capture_output=True, text=True, check=False)
     assert done.returncode == 0, done.stdout + done.stderr

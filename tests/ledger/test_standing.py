@@ -52,6 +52,7 @@ def transcripts(standing, menu, rng, p=1.0, q=1.0, depth=DEPTH):
     yield p, q, standing
 
 
+@pytest.mark.grid(at_most=1)
 @pytest.mark.parametrize("name", ["renyi", "zcdp", "gaussian"])
 def test_adaptive_analysts_stay_within_epsilon_and_delta(name):
     total = ApproxDP(1.0, 0.02)

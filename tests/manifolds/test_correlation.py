@@ -38,6 +38,7 @@ def test_distance_is_that_of_logarithms_off_their_diagonal_in_50_digits(k):
         assert float(space.dist(a, b)) == pytest.approx(float(expected), rel=1e-12)
 
 
+@pytest.mark.grid(at_most=1)
 @pytest.mark.parametrize(("k", "size"), [(3, 1.0), (4, 3.0), (5, 0.1)])
 def test_the_matrix_of_coordinates_is_that_of_the_plain_fixed_point_in_50_digits(k, size):
     space = dpm.Correlation(k)

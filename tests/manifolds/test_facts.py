@@ -151,7 +151,7 @@ REFUSED: list[tuple[Callable[[], Any], tuple[str, ...]]] = [
     (lambda: Hyperbolic(2, 1.0), ("curvature must be finite and below 0", "got 1.0")),
     (lambda: Hyperbolic(2, math.nan), ("curvature must be finite and below 0", "got nan")),
     (lambda: SPD(0), ("k must be at least 1", "got 0")),
-    (lambda: SPD(3, "riemann"), (*METRICS, "got 'riemann'")),
+    (lambda: SPD(3, "wasserstein"), (*METRICS, "'riemann'", "'logeuclid'", "'logchol'", "got 'wasserstein'")),
     (lambda: PlanarShapes(2), ("k must be at least 3", "got 2")),
     (lambda: PlanarShapes(9, 3), ("plane", "got dimension=3", "project to a plane")),
     (lambda: Grassmann(1, 1), ("n must be at least 2", "got 1")),

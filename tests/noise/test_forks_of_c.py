@@ -29,7 +29,7 @@ records, points = dpm.SPD(2).random_point(60, rng=0), flat.clip(dpm.Sphere(2).ra
 zeros, square = np.zeros(3, dtype=np.int64), np.zeros((3, 3), dtype=object)
 loss, approx = FrechetMeanLoss(ball), dpm.ApproxDP(1.0, 1e-6)
 plans = {
-    kind: plan_descent(n=4000, clip_norm=1.0, budget=approx, steps=2, batch_size=400, sampling=kind)
+    kind: plan_descent(n=4000, clip_norm=1.0, sigma=1.0, steps=2, batch_size=400, sampling=kind)
     for kind in ("poisson", "without-replacement")
 }
 

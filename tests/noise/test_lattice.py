@@ -22,7 +22,7 @@ NUMERICS = Path(__file__).parents[2] / "docs" / "proofs" / "numerics.md"
 BUDGETS = [(0.1, 1e-5), (1.0, 1e-5), (1.0, 1e-6), (4.0, 1e-6), (10.0, 1e-9)]
 
 
-@pytest.mark.grid
+@pytest.mark.grid(at_most=2)
 @pytest.mark.parametrize("rng", [None, 5], ids=["OpenDP", "reference"])
 @pytest.mark.parametrize(("kind", "power"), [(LatticeGaussian, 2), (LatticeLaplace, 1)])
 @pytest.mark.parametrize("scale", [0.7, 1.3, 3.7])
@@ -38,7 +38,7 @@ def test_draws_have_the_discrete_law(kind, power, scale, rng):
         assert fit(draws, *discrete_cells(200, wrong * scale, power)) < CERTAIN
 
 
-@pytest.mark.grid(at_most=2)
+@pytest.mark.grid(at_most=1)
 @pytest.mark.parametrize("rng", [None, 5], ids=["OpenDP", "reference"])
 @pytest.mark.parametrize(("kind", "law"), [(LatticeGaussian, stats.norm), (LatticeLaplace, stats.laplace)])
 def test_on_a_fine_lattice_draws_look_continuous(kind, law, rng):

@@ -33,18 +33,18 @@ def test_the_precision_at_which_it_starts_changes_nothing(start):
 
 
 def test_the_law_is_that_of_two_wishart_matrices():
-    """n = 3000 draws: variances of both kinds of entries within 5 standard errors; 30 % more or less scale is seen.
+    """n = 1200 draws: variances of both kinds of entries within 5 standard errors; 30 % more or less scale is seen.
 
     Off the diagonal s²(d+1)/2, on it s²(d+1). A kurtosis below 9 bounds the relative error of a variance by √(8/n) =
-    0.052: 0.26 at 5 errors, a false-alarm rate below 1e−6; scale ±30 % moves variances by a half and more.
+    0.082: 0.41 at 5 errors, a false-alarm rate below 1e−6; scale ±30 % moves variances by a half and more.
     """
-    dim, draws, rng = 3, 3000, np.random.default_rng(5)
+    dim, draws, rng = 3, 1200, np.random.default_rng(5)
     noise = WishartDifference(dim, 2.0**20)
     zero = np.zeros((dim, dim), dtype=np.int64)
     found = np.stack([noise.release(zero, rng=rng) for _ in range(draws)]).astype(float) / 2.0**20
     assert np.array_equal(found, found.swapaxes(1, 2))
-    assert np.mean(found[:, 0, 1] ** 2) == pytest.approx((dim + 1) / 2, rel=0.26)
-    assert np.mean(found[:, 2, 2] ** 2) == pytest.approx(dim + 1, rel=0.26)
+    assert np.mean(found[:, 0, 1] ** 2) == pytest.approx((dim + 1) / 2, rel=0.41)
+    assert np.mean(found[:, 2, 2] ** 2) == pytest.approx(dim + 1, rel=0.41)
     assert noise.spread == pytest.approx(2.0**20 * math.sqrt(2))
 
 

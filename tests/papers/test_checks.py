@@ -100,6 +100,7 @@ def test_a_run_writes_its_checks_its_size_and_its_cost(tmp_path, monkeypatch):
     assert told["claims"][0]["checks"] == [{"number": "the share", "value": 0.5, "low": 0.4, "high": 0.6, "proven": ""}]
 
 
+@pytest.mark.grid(at_most=1)
 @pytest.mark.parametrize(
     ("target", "factor", "row"),
     [

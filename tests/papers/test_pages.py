@@ -10,10 +10,11 @@ from dpmanifolds import ArgumentError
 from papers import names
 from papers._checks import inside
 from papers._study import Numbers, Result, claim, not_reproducible
-from papers.pages import BEYOND, PAPERS, loose_numbers, main, written
+from papers.pages import BEYOND, PAPERS, loose_numbers, main, tables, written
 
 PAGE = Path(__file__).parents[2] / "docs" / "papers.md"
-MARKS = ["counts", "runs", "choices", *(f"rows of {one}" for one in (*PAPERS, *BEYOND))]
+MARKS = ["counts", "choices"]
+TABLES = ["runs", *(one.lower() for one in PAPERS), *BEYOND]
 
 
 @pytest.fixture
@@ -38,29 +39,35 @@ def page_of(marks):
     )
 
 
-def test_rows_counts_and_sizes_stand_between_their_markers_and_the_rest_is_kept(folder):
+def test_counts_stand_between_their_markers_and_rows_in_tables(folder):
     page = written(page_of(MARKS), folder)
     assert "stale" not in page
     assert page.count("and kept") == len(MARKS)
-    assert "| section 1 | a\\|b in soto-1 | 0.37 | **confirmed** | `soto-1` |" in page
     assert f"| {PAPERS['Han']} | {len(names())} | 0 | {len(names())} |" in page
-    assert "| `soto-1` | quick | real | 0 | 1.5 s | 0 of 1 |" in page
     assert "| S² | wrapped Laplace, rounded: 0.25 |" in page
     assert written(page, folder) == page
+    found = tables(folder)
+    assert list(found) == [f"papers-{name}.csv" for name in TABLES]
+    assert "\nsection 1,a|b in soto-1,0.37,confirmed,soto-1\n" in found["papers-soto.csv"]
+    assert "\nsoto-1,quick,real,0,1.5 s,0 of 1\n" in found["papers-runs.csv"]
 
 
-def test_a_study_beyond_the_papers_may_be_missing_and_its_rows_stay(folder):
+def test_a_study_beyond_the_papers_may_be_missing_and_its_table_stays(folder, tmp_path):
     (folder / "mammals.json").unlink()
-    page = written(page_of(MARKS), folder)
-    assert "<!-- rows of mammals -->\nstale\n" in page
+    page = tmp_path / "papers.md"
+    page.write_text(page_of(MARKS), encoding="utf-8")
+    (tmp_path / "tables").mkdir()
+    (tmp_path / "tables" / "papers-mammals.csv").write_text("kept", encoding="utf-8")
+    main(["--out", str(folder), "--write", str(page)])
+    assert (tmp_path / "tables" / "papers-mammals.csv").read_text(encoding="utf-8") == "kept"
     (folder / "soto-1.json").unlink()
     with pytest.raises(ArgumentError, match="lacks soto-1"):
-        written(page, folder)
+        tables(folder)
 
 
 def test_a_page_without_a_marker_is_refused(folder):
-    with pytest.raises(ArgumentError, match="rows of Han"):
-        written(page_of([mark for mark in MARKS if mark != "rows of Han"]), folder)
+    with pytest.raises(ArgumentError, match="choices"):
+        written(page_of(["counts"]), folder)
 
 
 def test_the_command_writes_page_and_figures_and_refuses_numbers_that_no_row_has(folder, tmp_path):
@@ -73,11 +80,13 @@ def test_the_command_writes_page_and_figures_and_refuses_numbers_that_no_row_has
         main(["--out", str(folder), "--write", str(page)])
 
 
-def test_the_page_of_the_project_has_all_markers_and_no_loose_number():
+def test_the_page_of_the_project_has_its_markers_and_tables_and_no_loose_number():
     page = PAGE.read_text(encoding="utf-8")
     for mark in MARKS:
         assert page.count(f"<!-- {mark} -->") == page.count(f"<!-- end of {mark} -->") == 1, mark
-    assert loose_numbers(page) == []
+    files = [PAGE.parent / "tables" / f"papers-{name}.csv" for name in TABLES]
+    assert all(f"tables/{file.name}" in page for file in files)
+    assert loose_numbers(page, "".join(file.read_text(encoding="utf-8") for file in files)) == []
 
 
 def test_every_figure_of_the_page_is_there():

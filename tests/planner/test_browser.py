@@ -129,6 +129,47 @@ def test_too_large_a_radius_is_refused_in_words(opened):
     assert "below 1.5708 a mean is certain to be unique" in page.locator("#radius-help").inner_text()
 
 
+def test_a_metric_is_asked_for_where_there_are_several(opened):
+    page = opened()
+    for family in page.locator("#family option").evaluate_all("found => found.map((one) => one.value)"):
+        page.select_option("#family", family)
+        assert page.locator("#metric-field").is_visible() == (family == "spd")
+        # every family opens with a radius at which there is something to see
+        assert page.locator("#refusal").is_hidden()
+        assert page.locator("#chart .curve.taken").count() == 1
+        assert "expected error (" in page.locator("#chart svg").text_content()
+
+
+@pytest.mark.parametrize(("manifold", "n", "radius"), [("hyperbolic:2", 500, 14.0), ("spd:28", 60, 8.0)])
+def test_the_choice_is_in_the_picture_however_large_its_error(opened, manifold, n, radius):
+    page = opened(manifold=manifold, n=n, radius=radius)
+    inside = page.evaluate(
+        """() => { const mark = document.querySelector("#chart .mark").getBBox(), curve =
+            document.querySelector("#chart .curve.taken").getAttribute("points").split(" ")
+                .map((p) => p.split(",").map(Number));
+            const x = mark.x + mark.width / 2, y = mark.y + mark.height / 2;
+            return Math.min(...curve.map((p) => Math.hypot(p[0] - x, p[1] - y))); }"""
+    )
+    assert inside < 25
+
+
+def test_noise_beyond_the_ball_is_said_in_the_words_of_the_package(opened):
+    page = opened(manifold="spd:28", n=60, radius=8.0)
+    assert f"WARNING: {dpm.NoiseExceedsDomainWarning.words}" in page.locator("#summary").inner_text()
+    page.fill("#n", "100000000")
+    assert "WARNING" not in page.locator("#summary").inner_text()
+
+
+def test_the_centre_of_the_plan_is_in_the_lines_to_paste(opened):
+    ball = dpm.Ball.from_eigenvalues(dpm.SPD(3), 1e-4, 3e-3)
+    page = opened(manifold="spd:3", n=500, radius=ball.radius, center=ball.center)
+    scale = repr(float(ball.center[0, 0]))
+    assert f'--center "{scale}*I" --radius {ball.radius!r}' in page.locator("#command").inner_text()
+    assert f"{scale} * np.eye(3)" in page.locator("#python").inner_text()
+    page.reload()
+    assert scale in page.locator("#command").inner_text()
+
+
 def test_several_releases_share_the_budget(opened):
     page = opened(budget=dpm.GaussianDP(1.0))
     one = mean_error(page)

@@ -218,6 +218,7 @@ def test_the_riemannian_laplace_agrees_where_the_page_offers_it():
             assert told["radius90"] == pytest.approx(row.error.radius_90, rel=1e-6), key
 
 
+@pytest.mark.grid(at_most=1)
 @pytest.mark.parametrize("key", ["sphere:2", "hyperbolic:2", "shapes:12"])
 def test_the_k_norm_gradient_agrees_with_draws(key):
     """20 000 draws of a fixed seed: the mean is within 4 % but for a chance far below 1e−6 (it is a fixed number)."""
@@ -258,6 +259,7 @@ def test_a_shared_budget_is_cut_as_the_library_cuts_it():
     assert [part["mu"] for part in uneven[0]] == pytest.approx([0.6, 0.8])
 
 
+@pytest.mark.grid(at_most=1)
 @pytest.mark.parametrize(("n", "spread"), [(500, 0.5), (20, 0.013), (100_000, 2.0)])
 def test_the_sampling_error_is_told_in_the_words_of_the_plan(n, spread):
     found = dpm.plan(dpm.Ball(dpm.SPD(3), np.eye(3), 1.5), n, dpm.PureDP(1.0), spread=spread)

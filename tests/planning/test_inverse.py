@@ -44,7 +44,7 @@ def error_of(domain: Any, n: int, budget: Budget, measure: str = "mean") -> floa
     return float(getattr(error, measure))
 
 
-@pytest.mark.grid
+@pytest.mark.grid(at_most=3)
 @pytest.mark.parametrize("domain", DOMAINS)
 @pytest.mark.parametrize(("kind", "kept"), KINDS)
 def test_the_budget_is_the_smallest_that_reaches_the_error(domain: Ball, kind: type[Budget], kept: Any) -> None:

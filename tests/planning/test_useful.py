@@ -38,6 +38,7 @@ def mechanism_of(name: str, dim: int, n: int) -> Mechanism:
     return calibrate(name, mean_facts(unit_ball(dim), n), BUDGETS[name], "rounded")
 
 
+@pytest.mark.grid(at_most=1)
 @pytest.mark.parametrize("dim", [1, 6])
 def test_the_ratio_is_that_of_noise_and_of_means_of_n_records(dim: int) -> None:
     """2000 samples of n records; five standard errors of both, and 1 %."""
@@ -63,7 +64,7 @@ def test_privacy_error_equals_sampling_error_at_the_n_that_is_told(ball: Ball, b
     assert plan(ball, told - 1, budget, spread=0.2).best().over_sampling > 1 - 1e-9
 
 
-@pytest.mark.grid(at_most=4)
+@pytest.mark.grid(at_most=2)
 @pytest.mark.parametrize("name", BUDGETS)
 @pytest.mark.parametrize(("dim", "n"), [(1, 5), (2, 40), (6, 20), (21, 60), (21, 1000)])
 @pytest.mark.parametrize("offset", [0.05, 0.3, 0.9])
@@ -75,6 +76,7 @@ def test_releases_err_as_the_quadrature_says(name: str, dim: int, n: int, offset
     assert abs(found.mean() - expected) <= 0.01 * expected + 5 * found.std() / np.sqrt(DRAWS)
 
 
+@pytest.mark.grid
 @pytest.mark.parametrize("name", BUDGETS)
 @pytest.mark.parametrize(("dim", "n"), [(3, 100), (21, 400)])
 def test_the_centre_is_better_within_the_distance_that_is_told_and_worse_beyond(name: str, dim: int, n: int) -> None:
@@ -86,6 +88,7 @@ def test_the_centre_is_better_within_the_distance_that_is_told_and_worse_beyond(
         assert sign * (found.mean() - offset) > 5 * found.std() / np.sqrt(DRAWS)
 
 
+@pytest.mark.grid(at_most=1)
 @pytest.mark.parametrize("name", BUDGETS)
 def test_the_private_mean_beats_the_centre_from_the_n_that_is_told(name: str) -> None:
     """At twice and at half of that number, by more than five standard errors."""

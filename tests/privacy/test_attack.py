@@ -151,7 +151,7 @@ def assert_unbroken(ratios):
     assert np.all(ratios <= 1 + 1e-7)
 
 
-@pytest.mark.grid
+@pytest.mark.grid(at_most=5)
 @thorough(("starts", "steps"), (4, 6), (6, 8))
 @pytest.mark.parametrize(("manifold", "radius"), SPACES, ids=repr)
 def test_no_search_moves_a_statistic_beyond_its_bound(manifold, radius, starts, steps):

@@ -204,7 +204,7 @@ def test_delta_agrees_with_likelihood_ratios(manifold, sigma, delta):
         assert abs(profile.delta(epsilon) - estimate) < radius
 
 
-@pytest.mark.grid
+@pytest.mark.grid(at_most=1)
 @pytest.mark.parametrize(("manifold", "sigma", "delta"), CURVED, ids=repr)
 def test_profile_is_below_the_gaussian_profile_of_mu_and_not_of_a_smaller_one(manifold, sigma, delta):
     profile = RiemannianGaussianProfile(manifold, sigma, delta)
@@ -281,7 +281,7 @@ def test_the_supremum_leaves_zero_between_sensitivities_2_8_and_3(dim, excess):
     assert 0.5 * excess < largest(3.0) < 1.2 * excess
 
 
-@pytest.mark.grid
+@pytest.mark.grid(at_most=1)
 @pytest.mark.parametrize("space", [Sphere(1), Sphere(2), Sphere(7), Hyperbolic(2), Hyperbolic(5)], ids=repr)
 def test_mu_grows_with_the_sensitivity_and_falls_with_sigma(space):
     by_sensitivity = [gaussian_dp_mu(space, 0.6, delta) for delta in np.linspace(0.05, 3.0, 12)]

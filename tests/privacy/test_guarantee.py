@@ -60,7 +60,7 @@ def test_a_profile_does_not_increase_and_is_convex_in_exp_epsilon(name):
     assert np.min(np.diff(delta, 2)) >= -1e-9
 
 
-@pytest.mark.grid
+@pytest.mark.grid(at_most=6)
 @pytest.mark.parametrize("name", ALL)
 @pytest.mark.parametrize("delta", [0.05, 1e-4, 2e-6])
 def test_epsilon_inverts_delta_to_the_safe_side(name, delta):

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from contextlib import suppress
+
 import numpy as np
 import pytest
 
@@ -9,7 +11,7 @@ from dpmanifolds.sums.contribution import TangentContribution
 from tests.redteam import neighbours
 
 
-@pytest.mark.grid(at_most=2)
+@pytest.mark.grid(at_most=1)
 @pytest.mark.parametrize("seed", range(12))
 def test_no_fault_is_found(seed):
     assert neighbours.attack(seed) == []
@@ -37,10 +39,9 @@ def test_a_record_that_decides_whether_there_is_a_release_is_found(monkeypatch):
         return whole, broken
 
     monkeypatch.setattr(TangentContribution, "__call__", fragile)
-    found = []
-    for seed in range(12):
-        try:
-            found += neighbours.attack(seed)
-        except ArithmeticError:
-            continue
-    assert any("ends in" in fault for fault in found)
+
+    def is_found(seed):
+        with suppress(ArithmeticError):
+            return any("ends in" in fault for fault in neighbours.attack(seed))
+
+    assert any(map(is_found, range(12)))

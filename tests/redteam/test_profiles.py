@@ -24,14 +24,14 @@ B6 = [
 ]
 
 
-@thorough("comparisons", 60, 120)
+@thorough("comparisons", 30, 120)
 def test_no_promise_is_below_the_truth(comparisons):
     report = run(comparisons, seed=1)
     assert report.below == []
     assert sum(report.counts.values()) == comparisons + len(ADVERSARIAL)
 
 
-@thorough("comparisons", 2, 3)
+@thorough("comparisons", 1, 3)
 @pytest.mark.parametrize("name", KINDS)
 def test_no_promise_of_any_kind_is_below_the_truth(name, comparisons):
     report = Report()

@@ -37,6 +37,7 @@ def errors(points, domain, count=10, **options):
     return np.mean([np.linalg.norm(each.value - truth) for each in made])
 
 
+@pytest.mark.grid(at_most=2)
 @pytest.mark.parametrize("budget", BUDGETS, ids=repr)
 def test_all_stages_together_are_within_the_budget(budget):
     made = release(budget)

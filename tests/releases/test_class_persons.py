@@ -74,10 +74,11 @@ def test_all_classes_together_keep_the_budget(budget: Any, most: int, private: b
 def test_noise_grows_with_the_root_of_the_classes_for_gaussian_and_with_their_number_for_pure_promises() -> None:
     for budget, factor in ((GaussianDP(1.0), np.sqrt(3)), (PureDP(1.0), 3.0)):
         joint = released(study(), budget).releases[0]
-        alone = dpm.private_mean(np.zeros((30, 2)), PLANE, budget, rng=0)
+        alone = dpm.private_mean(np.zeros((30, 2)), PLANE, budget, refine=0, rng=0)
         assert joint.sigma == pytest.approx(factor * alone.sigma, rel=1e-9)
 
 
+@pytest.mark.grid(at_most=1)
 @pytest.mark.parametrize("private", [False, True])
 def test_no_person_moves_the_sums_farther_than_the_noise_is_made_for(private: bool) -> None:
     """Fifty persons that are replaced at random, and the worst: from one end to the other in all classes.

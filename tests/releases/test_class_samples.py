@@ -31,6 +31,7 @@ def means(budget, points=None, labels=None, **given):
     return private_class_means(points, labels, BALL, budget, **options)
 
 
+@pytest.mark.grid(at_most=4)
 @pytest.mark.parametrize("private", [False, True])
 @pytest.mark.parametrize(
     "budget", [dpm.GaussianDP(1.0), dpm.PureDP(1.0), dpm.ApproxDP(1.0, 1e-6), dpm.ZeroConcentratedDP(0.5)]
@@ -60,6 +61,7 @@ def test_it_errs_less_than_the_ball_and_than_public_records_alone():
     assert shaped < alone
 
 
+@pytest.mark.grid(at_most=2)
 @pytest.mark.parametrize("budget", [dpm.GaussianDP(1.0), dpm.PureDP(1.0)])
 @pytest.mark.parametrize("changed", ["value", "label", "both"])
 def test_one_record_moves_the_sums_of_two_bodies_by_no_more_than_is_charged(changed, budget):

@@ -19,7 +19,7 @@ def covered(region_of, truth, count):
     return sum(bool(region_of().contains(truth)) for _ in range(count))
 
 
-@pytest.mark.grid(at_most=2)
+@pytest.mark.grid(at_most=1)
 @pytest.mark.parametrize("space", SPACES, ids=repr)
 @pytest.mark.parametrize(
     ("mechanism", "numerics"), [("auto", "safe"), ("auto", "lattice"), ("riemannian-laplace", "idealized")]

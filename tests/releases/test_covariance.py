@@ -112,7 +112,7 @@ def test_the_noise_that_is_smaller_off_the_diagonal_is_taken(budget, dim, mechan
     assert bool(SPD(dim).belongs(release.value))
 
 
-@pytest.mark.grid
+@pytest.mark.grid(at_most=2)
 @pytest.mark.parametrize("dim", [1, 2, 3, 20])
 @pytest.mark.parametrize("n", [1, 2, 30])
 @pytest.mark.parametrize("budget", [GaussianDP(0.1), PureDP(0.1), ApproxDP(0.5, 1e-9)], ids=repr)
@@ -142,29 +142,28 @@ def test_scale_and_step_are_told_in_the_units_of_the_records():
     assert joint.sigma == pytest.approx(9 * 1.25 * math.sqrt(2) / 500 / 2.0, rel=1e-6)
 
 
-@pytest.mark.grid(at_most=1)
 @pytest.mark.parametrize(
-    ("budget", "dim", "off_diagonal"),
+    ("budget", "dim", "off_diagonal", "releases"),
     [
-        (GaussianDP(1.0), 3, 1.0),
-        (PureDP(1.0), 2, 2.0),
-        (PureDP(1.0), 4, math.sqrt(10)),
+        pytest.param(GaussianDP(1.0), 3, 1.0, 300, id="gaussian"),
+        pytest.param(PureDP(1.0), 2, 2.0, 1200, id="laplace", marks=pytest.mark.long),
+        pytest.param(PureDP(1.0), 4, math.sqrt(10), 1200, id="wishart", marks=pytest.mark.long),
     ],
-    ids=["gaussian", "laplace", "wishart"],
 )
-def test_noise_has_its_known_deviation_off_the_diagonal_and_root_two_of_it_on_it(budget, dim, off_diagonal):
-    """In units of C²/n: 1/μ; √2·√((D+1)/2)/ε with D = 3; √(2(d+1))/ε. 1200 releases of one table.
+def test_noise_has_its_known_deviation_off_the_diagonal_and_root_two_of_it_on_it(budget, dim, off_diagonal, releases):
+    """In units of C²/n: 1/μ; √2·√((D+1)/2)/ε with D = 3; √(2(d+1))/ε. Many releases of one table.
 
-    Kurtosis is below 9 for each of them, so that a mean of 1200 squares, of entries that are uncorrelated in their
-    squares or nearly so, has a relative error of at most √(8/1200) = 0.082: 5 of them are 0.41, at a false-alarm rate
-    below 1e−6; noise that is 30 % smaller has 0.49 of the square, and 0.51 is missing.
+    Kurtosis is 3 of Gaussian noise and below 9 of the others, so that a mean of 300 or of 1200 squares, of entries that
+    are uncorrelated in their squares or nearly so, has a relative error of at most √(2/300) = √(8/1200) = 0.082: 5 of
+    them are 0.41, at a false-alarm rate below 1e−6; noise that is 30 % smaller has 0.49 of the square, and 0.51 is
+    missing.
     """
     table, rng = vectors(50, dim, seed=5), np.random.default_rng(7)
     exact = clipped_moment(table, 2.0)
     gaps = np.stack(
         [
             from_upper_triangle(private_covariance(table, 2.0, budget, rng=rng, **ONE).coordinates, dim) - exact
-            for _ in range(1200)
+            for _ in range(releases)
         ]
     ) / (4.0 / 50)
     above, diagonal = np.mean(gaps[:, 0, 1] ** 2), np.mean(gaps[:, 1, 1] ** 2)
@@ -177,17 +176,17 @@ def test_noise_has_its_known_deviation_off_the_diagonal_and_root_two_of_it_on_it
 
 def test_the_mean_that_comes_along_has_the_noise_of_the_theorem():
     """κ = r/2 and L² = r² + κ²: a number of the mean has the deviation L²/(nμκ), one of the squares L²/(nμ) off the
-    diagonal. 300 releases of 3 numbers each: 900 squares are within 0.25 of 1 at a false-alarm rate of 1e−6; with 30 %
+    diagonal. 150 releases of 3 numbers each: 450 squares are within 0.35 of 1 at a false-alarm rate of 1e−6; with 30 %
     less noise they are at 0.49."""
     table, rng = vectors(50, 3, seed=5), np.random.default_rng(8)
     found = np.stack(
-        [private_covariance(table, 2.0, GaussianDP(1.0), method="one-shot", rng=rng).coordinates for _ in range(300)]
+        [private_covariance(table, 2.0, GaussianDP(1.0), method="one-shot", rng=rng).coordinates for _ in range(150)]
     )
     unit = 4.0 * 1.25 / 50
     means = (found[:, 6:] - table.mean(axis=0)) / (unit / 1.0)
     above = (found[:, 3:6] - upper_triangle(table.T @ table / 50)[3:]) / (unit * math.sqrt(2))
     for gaps in (means, above):
-        assert np.mean(gaps**2) == pytest.approx(1.0, abs=0.25)
+        assert np.mean(gaps**2) == pytest.approx(1.0, abs=0.35)
 
 
 def test_streams_and_arrays_give_the_same_release(tmp_path):

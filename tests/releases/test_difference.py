@@ -8,7 +8,8 @@ import pytest
 import dpmanifolds as dpm
 from dpmanifolds import GaussianDP, NotOnManifoldError, PureDP
 from dpmanifolds.auditing.front_door import overheard_noise
-from dpmanifolds.releases.difference import carry_difference, difference_derivatives, length_interval
+from dpmanifolds.releases.difference import carry_difference, difference_derivatives
+from dpmanifolds.releases.length import SeenErrors, length_interval
 from tests.selection import thorough
 
 PLANE = dpm.Euclidean(2)
@@ -74,11 +75,11 @@ def test_derivatives_of_the_difference_are_those_of_the_distance(space, center):
 
 
 def test_the_interval_of_a_long_vector_is_normal_and_that_of_a_short_one_begins_at_zero():
-    errors = np.random.default_rng(0).standard_normal((200_000, 3)) * 0.1
-    low, high = length_interval(np.array([2.0, 0.0, 0.0]), errors, 0.95)
+    errors = SeenErrors.of(np.random.default_rng(0).standard_normal((200_000, 3)) * 0.1, np.eye(3)[0])
+    low, high = length_interval(2.0, errors, 0.95)
     # |ℓu + e| ≈ ℓ + e₁ + (e₂² + e₃²)/2ℓ
     assert (low, high) == pytest.approx((2 - 0.196 - 0.005, 2 + 0.196 - 0.005), abs=0.003)
-    low, high = length_interval(np.array([0.02, 0.0, 0.0]), errors, 0.95)
+    low, high = length_interval(0.02, errors, 0.95)
     assert low == 0.0
     assert 0.1 < high < 0.35
 
@@ -164,3 +165,47 @@ def test_means_too_far_apart_for_floating_point_are_saved_and_show_no_difference
     for each in untold:
         assert each.zero_inside
         assert dpm.Difference.from_json(each.to_json()).first == each.first
+
+
+@pytest.mark.parametrize("ask", [dpm.private_difference, dpm.private_two_sample_test])
+def test_one_object_as_both_groups_is_refused_before_anything_is_drawn(ask):
+    x, rng = groups()[0], np.random.default_rng(0)
+    before = rng.bit_generator.state
+    with pytest.raises(dpm.ArgumentError, match=r"^y is x itself"):
+        ask(x, x, BALL, GaussianDP(1.0), rng=rng)
+    assert rng.bit_generator.state == before
+    shared = dpm.private_difference(x, x, BALL, GaussianDP(1.0), disjoint=False, rng=rng)
+    assert shared.guarantee.unit == "record"
+
+
+def test_one_person_in_two_spellings_is_refused():
+    x, y = groups(9, 9)
+    names = ["ann", "ann ", *"bcdefgh"]
+    others = [f"other {name}" for name in "bcdefghij"]
+    for ask in (
+        lambda: dpm.private_mean_and_spread(x, BALL, GaussianDP(1.0), group_by=names),
+        lambda: dpm.private_geodesic_regression(
+            x, np.arange(9.0), BALL, GaussianDP(1.0), covariate_bounds=(0, 9), group_by=names
+        ),
+        lambda: dpm.private_difference(x, y, BALL, GaussianDP(1.0), group_by=(names, others)),
+    ):
+        with pytest.raises(dpm.ArgumentError, match="group_by spells a name in two ways"):
+            ask()
+    with pytest.raises(dpm.ArgumentError, match="group_by names somebody in both groups"):
+        dpm.private_difference(x, y, BALL, GaussianDP(1.0), group_by=(["ann", *others[1:]], ["ann ", *"bcdefghi"]))
+
+
+@pytest.mark.filterwarnings("ignore::dpmanifolds.NoiseExceedsDomainWarning")
+def test_a_person_with_a_record_given_twice_counts_once():
+    x, y = groups(40, 30)
+    twice = np.concatenate([x, x])
+    names = [f"x{i}" for i in range(40)]
+    once = dpm.private_mean_and_spread(x, BALL, GaussianDP(1.0), group_by=names, rng=0)
+    made = dpm.private_mean_and_spread(twice, BALL, GaussianDP(1.0), group_by=names + names, rng=0)
+    assert (made.n, made.guarantee.unit) == (40, "person")
+    # the same noise; a person's mean square is rounded to a finer lattice than a record's
+    np.testing.assert_allclose(made.coordinates, once.coordinates, atol=1e-6)
+    found = dpm.private_difference(
+        twice, y, BALL, GaussianDP(1.0), group_by=(names + names, [f"y{i}" for i in range(30)]), rng=0
+    )
+    assert (found.first.n, found.guarantee.unit) == (40, "person within group")

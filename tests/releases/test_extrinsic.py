@@ -158,6 +158,7 @@ def test_the_planner_says_where_it_stands_in():
         assert ("stands in" in str(dpm.plan(ball, 700, budget, steps="auto"))) == taken
 
 
+@pytest.mark.grid(at_most=2)
 @every_space
 def test_any_noise_leads_to_a_point_and_back_from_json(space):
     center = space.random_point(rng=1)

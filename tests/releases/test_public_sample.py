@@ -93,6 +93,7 @@ def test_the_sum_knows_no_order_of_the_records():
     assert np.array_equal(whole, turned)
 
 
+@pytest.mark.grid(at_most=1)
 @pytest.mark.parametrize(("budget", "marginal"), [(MU, stats.norm.cdf), (PureDP(1.0), None)], ids=["gaussian", "pure"])
 def test_noise_has_the_shape_of_the_ellipsoid(budget, marginal):
     """3,000 releases at 1e−6: whitened noise is isotropic with the promised scale, 0.7 and 1.3 of it are rejected."""
@@ -151,6 +152,7 @@ def test_a_sample_is_held_against_the_radius_that_would_be_paid_for_without_it()
         assert len({each.public is None for each in both}) == 1
 
 
+@pytest.mark.grid(at_most=1)
 @pytest.mark.parametrize("manifold", [SPD(3), Sphere(5), PlanarShapes(6)], ids=repr)
 def test_on_curved_spaces_the_release_comes_to_the_frechet_mean(manifold):
     """With much budget and many records what is left is far below the distance between the two means."""

@@ -44,7 +44,7 @@ def records_at(ball, distance, n=24):
     return ball.manifold.move(host(ball.center), np.concatenate([half, -half]))
 
 
-@pytest.mark.grid
+@pytest.mark.grid(at_most=4)
 @pytest.mark.parametrize("ball", BALLS)
 def test_one_step_errs_as_in_a_flat_ball_of_the_same_radius(ball):
     manifold = ball.manifold
@@ -60,7 +60,7 @@ def test_one_step_errs_as_in_a_flat_ball_of_the_same_radius(ball):
     assert np.mean(ratios) == pytest.approx(1.0, abs=0.03)
 
 
-@pytest.mark.grid
+@pytest.mark.grid(at_most=4)
 @pytest.mark.parametrize("budget", [PureDP(0.5), GaussianDP(50.0)], ids=["much noise", "little noise"])
 @pytest.mark.parametrize("ball", BALLS)
 @pytest.mark.filterwarnings("ignore:the noise is larger than the ball")

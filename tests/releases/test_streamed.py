@@ -27,7 +27,7 @@ SOME_SPACES = ("log-euclidean", "log-cholesky", "affine-invariant-5", "sphere", 
 SOME_SOURCES = ("memory map", "chunked file", "small blocks", "function")
 
 
-@pytest.mark.grid
+@pytest.mark.grid(at_most=3)
 @pytest.mark.parametrize("source", SOME_SOURCES)
 @pytest.mark.parametrize("name", SOME_SPACES)
 @pytest.mark.parametrize("entry", ENTRIES)

@@ -33,7 +33,7 @@ def depends(points, covariates, **options) -> Decision:
     return dpm.private_independence_test(points, covariates, PLANE, PureDP(1.0), **options)
 
 
-@pytest.mark.parametrize("kernel", ["auto", "gaussian", "linear"])
+@pytest.mark.parametrize("kernel", ["auto", "directions", "gaussian", "linear"])
 @pytest.mark.parametrize(
     "budget", [PureDP(1.0), dpm.ApproxDP(1.0, 1e-6), dpm.GaussianDP(1.0), dpm.ZeroConcentratedDP(0.5)]
 )
@@ -43,10 +43,11 @@ def test_a_large_difference_is_found_and_none_is_not(kernel, budget):
     assert not compared(x[:150], x[150:], budget=budget, kernel=kernel, rng=3).rejected
 
 
-def test_a_difference_in_spread_is_found_by_the_gaussian_kernel_and_not_by_the_linear_one():
+def test_a_difference_in_spread_is_found_by_all_kernels_but_the_linear_one():
     rng = np.random.default_rng(1)
     x, y = 0.3 * rng.normal(size=(600, 2)), 1.5 * rng.normal(size=(600, 2))
     assert compared(x, y, budget=PureDP(3.0)).rejected
+    assert compared(x, y, budget=PureDP(3.0), kernel="gaussian").rejected
     assert not compared(x, y, budget=PureDP(3.0), kernel="linear").rejected
 
 

@@ -47,4 +47,4 @@ def example(name: str) -> dpm.Release:
         return dpm.private_variance(points, ball, dpm.PureDP(1.0), rng=1)
     if name == "median":
         return dpm.private_median(points, ball, dpm.ApproxDP(1.0, 1e-6), rng=1)
-    return dpm.private_mean(points, ball, dpm.PureDP(1.0), rng=1)
+    return dpm.private_mean(points, ball, dpm.PureDP(1.0), refine=0, rng=1)

@@ -13,7 +13,6 @@ import pytest
 
 import dpmanifolds as dpm
 from dpmanifolds.show import load_release, report_html, save_release, write_report
-from dpmanifolds.show.plots.release import reach_of
 from tests.show.examples import NAMES, example
 
 VOID = {"meta", "path", "use", "br", "rect"}
@@ -71,7 +70,7 @@ def test_the_page_says_what_the_summary_says():
     for fact in (
         "The private mean of 300 records",
         "at most 69.7 % after seeing this release",
-        str(release.expected_error),
+        release.error_statement,
         release.clipping_statement,
         release.numerics_statement,
         release.theorem,
@@ -80,8 +79,60 @@ def test_the_page_says_what_the_summary_says():
         "@software{dpmanifolds",
     ):
         assert escape(fact) in page
-    reach = reach_of(dpm.confidence_region(release, 0.9))
-    assert f"within {reach:.4g} of the released one" in page
+
+
+def test_one_page_gives_one_figure_for_ninety_percent(no_figure):
+    """Whatever the value was shrunk by: the card and the text say the same."""
+    for name in ("spd3", "sphere2", "shapes", "variance", "map"):
+        release = example(name)
+        page = re.sub(r"<details>.*</details>", "", report_html(release), flags=re.DOTALL)
+        assert set(re.findall(r"within ([\d.e-]+) in 90 %", page)) == {f"{release.expected_error.radius_90:.4g}"}
+        assert "90 %, " not in page
+
+
+@pytest.mark.parametrize(
+    ("name", "words"),
+    [
+        (
+            "spd3",
+            r"4 % of the radius of the domain, or 1\.\d % in mean diffusivity and 0\.01\d in fractional anisotropy",
+        ),
+        ("spd5", r"10 % of the radius of the domain, or 3\.\d % in a variance"),
+        ("sphere2", r"1\.3 % of the radius of the domain, or 0\.463 degrees"),
+        ("shapes", r"8 % of the radius of the domain, or 1\.6 % of the size \(Procrustes distance\)"),
+        ("map of directions", r"in one of 3 copies 0\.669 degrees"),
+        ("variance", r"[\d.]+ % of the value"),
+    ],
+)
+def test_errors_are_told_in_percent_and_in_the_units_of_those_who_use_them(name, words, no_figure):
+    release = example(name)
+    for text in (release.summary(), report_html(release)):
+        assert re.search(f"The average is .*{words}", text)
+
+
+def test_what_is_counted_is_what_is_protected(no_figure):
+    """60 persons with three records each are 60 persons, on every page."""
+    ball = dpm.Ball(dpm.Euclidean(2), np.zeros(2), 1.0)
+    release = dpm.private_mean(np.zeros((180, 2)), ball, dpm.PureDP(1.0), group_by=np.repeat(np.arange(60), 3))
+    for text in (release.summary(), report_html(release)):
+        assert "mean of 60 persons" in text
+        assert "60 records" not in text
+
+
+@pytest.mark.parametrize("adjacency", ["replace-one", "add-remove-one"])
+def test_terms_of_the_trade_are_explained_where_they_stand(adjacency, no_figure):
+    more = {} if adjacency == "replace-one" else {"adjacency": adjacency, "n_guess": 300}
+    ball = dpm.Ball(dpm.Euclidean(2), np.zeros(2), 1.0)
+    release = dpm.private_mean(np.zeros((300, 2)), ball, dpm.PureDP(1.0), **more)
+    for text in (release.summary(), report_html(release)):
+        assert all(
+            said.startswith(": neighbours differ in one record, ")
+            for said in re.findall(f"{adjacency}([^&].{{40}})", text)
+        )
+        assert release.guarantee.neighbours in text
+        assert re.search(r"how far one record can move the answer before noise", text)
+        assert "theorem B1 (proven in docs/proofs)" in text
+        assert not re.search(r"\[P|\bS1w\b", text)
 
 
 def test_a_seeded_release_is_marked_and_others_are_not(no_figure):

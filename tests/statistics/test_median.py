@@ -29,7 +29,7 @@ def subgradient(manifold, point, records) -> float:
     return max(0.0, float(np.linalg.norm(pull)) - float(np.mean(~away)))
 
 
-@pytest.mark.grid
+@pytest.mark.grid(at_most=7)
 @pytest.mark.parametrize("manifold", SMOOTH, ids=repr)
 def test_the_subgradient_vanishes_at_the_median(manifold, backend):
     records = cloud(manifold, 41, usual_radius(manifold))

@@ -121,6 +121,7 @@ def test_the_body_of_a_cap_is_as_wide_as_the_cap():
         assert (body.radius, body.offset) == (1.0, None)
 
 
+@pytest.mark.grid(at_most=2)
 @every_space
 def test_two_records_are_at_most_as_far_apart_as_the_noise_is_made_for(space):
     """In exact integers, of hard records too, and of means of persons."""
@@ -174,6 +175,7 @@ def test_the_sensitivity_of_records_anywhere_is_the_diameter_of_the_manifold(spa
     assert float(facts.at_center) == pytest.approx(diameter / 50, rel=1e-6)
 
 
+@pytest.mark.grid(at_most=2)
 @every_space
 def test_integers_of_a_record_do_not_depend_on_the_others(space):
     for body in bodies(space):
@@ -217,6 +219,7 @@ def test_which_body_is_taken():
         assert isinstance(rule, AmbientContribution)
 
 
+@pytest.mark.grid(at_most=1)
 @every_space
 def test_the_planned_error_is_that_of_noise_on_records_at_the_centre(space):
     """2,000 draws at most, of both; their means differ by less than 12 % with a failure rate below 1e−6."""

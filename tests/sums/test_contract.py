@@ -128,7 +128,7 @@ def test_integers_do_not_depend_on_the_other_records(manifold):
         assert np.array_equal(seen[1], np.where(keep, one[1], other[1]))
 
 
-@pytest.mark.grid
+@pytest.mark.grid(at_most=7)
 @thorough("sizes", (3, 17, COUNT - 1), (1, 3, 17, COUNT - 1))
 @pytest.mark.parametrize("manifold", MANIFOLDS, ids=repr)
 def test_integers_are_the_same_alone_first_last_and_in_any_cut(manifold, sizes):
@@ -147,7 +147,7 @@ def test_integers_are_the_same_alone_first_last_and_in_any_cut(manifold, sizes):
             assert np.array_equal(np.concatenate(parts, axis=1), together)
 
 
-@pytest.mark.grid
+@pytest.mark.grid(at_most=7)
 @pytest.mark.parametrize("manifold", MANIFOLDS, ids=repr)
 def test_integers_are_the_same_in_short_and_in_long_tiles(manifold):
     records = records_of(manifold)
@@ -191,7 +191,7 @@ def test_every_library_gives_the_integers_that_numpy_gives(manifold, dtype, back
         assert np.array_equal(found[1], expected[1])
 
 
-@pytest.mark.grid
+@pytest.mark.grid(at_most=4)
 @pytest.mark.parametrize("manifold", MANIFOLDS[::4], ids=repr)
 def test_sums_are_the_same_however_records_come(manifold):
     records = records_of(manifold, 300)

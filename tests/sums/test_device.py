@@ -78,6 +78,7 @@ def test_a_record_has_the_same_integers_in_any_company_place_and_cut(metric, bac
         assert breaches(on_library(pull_at(k, metric, exponent=30), backend.array), k, 30) == []
 
 
+@pytest.mark.grid(at_most=1)
 @pytest.mark.parametrize("backend", ["array_api_strict", "torch", "jax"], indirect=True)
 @pytest.mark.parametrize("metric", METRICS)
 @pytest.mark.usefixtures("everywhere")
@@ -99,6 +100,7 @@ def test_sums_are_those_of_the_integers_and_rules_those_of_the_host(metric, back
             assert (whole[:, at] == own[:, None]).all()
 
 
+@pytest.mark.grid(at_most=1)
 @pytest.mark.parametrize("k", [2, 3])
 def test_very_large_and_very_small_records_have_their_logarithms(k):
     usual = hard_records(k)["usual"]

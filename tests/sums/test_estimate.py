@@ -48,7 +48,7 @@ def mean_errors(shares: np.ndarray, size: float, dim: int, gaussian: bool, guess
     return np.mean(np.hypot(factors * along - shares[:, None], factors * across), axis=1)
 
 
-@pytest.mark.grid(at_most=5)
+@pytest.mark.grid(at_most=2)
 @LAWS
 @pytest.mark.parametrize("dim", [1, 2, 3, 6, 45, 1000, 1_000_000])
 def test_it_is_the_posterior_mean_to_a_millionth_of_the_noise(dim, gaussian):

@@ -32,15 +32,16 @@ BALLS = [
     dpm.Ellipsoid(dpm.Sphere(2), [0.0, 0.0, 1.0], axes=[0.8, 0.2]),
 ]
 EMBEDDED = [dpm.Sphere(2), dpm.PlanarShapes(5), dpm.Grassmann(4, 2), dpm.SpecialOrthogonal(3)]
-CASES = [(domain, kernel) for domain in BALLS for kernel in ("gaussian", "linear")]
+CASES = [(domain, kernel) for domain in BALLS for kernel in ("directions", "gaussian", "linear")]
 CASES += [(WholeSpace(each, each.random_point(rng=3)), "exponential") for each in EMBEDDED]
 CASES += [(domain, "exponential") for domain in BALLS[4:9:2]]
 
 
-def lengths(whole: np.ndarray, signed: bool) -> bool:
+def lengths(whole: np.ndarray, kernel: str) -> bool:
     """The body, in Python's integers."""
     for column in whole.T.tolist():
-        square = sum(z * z for z in column)
+        square = max(z * z for z in column) if kernel == "directions" else sum(z * z for z in column)
+        signed = kernel in ("directions", "linear")
         if (2 * square > 4**EXPONENT) if signed else (square > 4**EXPONENT or min(column) < 0):
             return False
     return True
@@ -58,7 +59,7 @@ def test_integers_of_a_record_lie_in_the_body_and_depend_on_that_record_alone(do
     whole, broken = integers_of(rule, points, 9)
     assert not broken.any()
     assert whole.shape == (rule.dim, 9)
-    assert lengths(whole, kernel == "linear")
+    assert lengths(whole, kernel)
     if isinstance(points, tuple):
         other, alone = (tuple(part[order] for part in points) for order in (np.roll(np.arange(9), 4), [2]))
     else:
@@ -67,7 +68,7 @@ def test_integers_of_a_record_lie_in_the_body_and_depend_on_that_record_alone(do
     np.testing.assert_array_equal(integers_of(rule, alone, 9)[0][:, 0], whole[:, 2])
 
 
-@pytest.mark.parametrize("kernel", ["gaussian", "linear"])
+@pytest.mark.parametrize("kernel", ["directions", "gaussian", "linear"])
 @pytest.mark.parametrize("bad", [np.nan, np.inf, -np.inf, 1e300, 1e-320, 0.0])
 def test_hard_records_stay_in_the_body_and_move_no_other(kernel, bad):
     domain = dpm.Ball(dpm.Euclidean(3), np.zeros(3), radius=2.0)
@@ -76,7 +77,7 @@ def test_hard_records_stay_in_the_body_and_move_no_other(kernel, bad):
     whole, _ = integers_of(rule, points, 7)
     points[3] = bad
     hard, broken = integers_of(rule, points, 7)
-    assert lengths(hard, kernel == "linear")
+    assert lengths(hard, kernel)
     assert bool(broken[3]) == (not np.isfinite(bad))
     assert np.isfinite(bad) or not hard[:, 3].any()
     np.testing.assert_array_equal(np.delete(hard, 3, axis=1), np.delete(whole, 3, axis=1))
@@ -103,11 +104,27 @@ def test_any_two_vectors_of_the_body_are_at_most_root_two_apart():
 def test_features_stand_for_the_gaussian_kernel(dim):
     domain = dpm.Ball(dpm.Euclidean(dim), np.zeros(dim), radius=1.0)
     points = np.random.default_rng(2).normal(size=(40, dim)) / np.sqrt(dim) / 2
-    whole, _ = integers_of(kernel_of(domain, bandwidth=0.8, pairs=6000).contribution(EXPONENT), points)
+    whole, _ = integers_of(kernel_of(domain, "gaussian", 0.8, pairs=6000).contribution(EXPONENT), points)
     gram = (whole.T @ whole) / 4.0**EXPONENT
     chart = points / np.maximum(1, np.linalg.norm(points, axis=1, keepdims=True))
     expected = np.exp(-np.sum((chart[:, None] - chart) ** 2, axis=-1) / (2 * 0.8**2))
     np.testing.assert_allclose(gram, expected, atol=0.05)
+
+
+def test_directions_are_cut_projections_each_of_its_own():
+    """Against the formula: axes first; a = c·u/h cut to [−1, 1], and 1 − 2|a| for the first half."""
+    domain = dpm.Ball(dpm.Euclidean(3), np.zeros(3), radius=2.0)
+    points = np.array([[0.1, -0.3, 0.0], [5.0, 0.0, 0.0]])
+    kernel = kernel_of(domain, "directions", 0.5, pairs=8)
+    whole, _ = integers_of(kernel.contribution(EXPONENT), points)
+    found = np.sqrt(2) * whole.T / 2.0**EXPONENT
+    chart = np.array([[0.1, -0.3, 0.0], [2.0, 0.0, 0.0]])
+    np.testing.assert_allclose(found[:, :3], np.clip(chart / 0.5, -1, 1), atol=1e-4)
+    np.testing.assert_allclose(found[:, 16:], 1 - 2 * np.abs(found[:, :8]), atol=1e-4)
+    assert found.shape == (2, 24)
+    assert kernel.sizes == (1,) * 24
+    directions = kernel.parts[0]
+    np.testing.assert_allclose(np.linalg.norm(directions, axis=0) * 0.5 / 2.0, 1.0)
 
 
 def test_features_on_a_whole_sphere_stand_for_the_exponential_kernel():
@@ -121,7 +138,7 @@ def test_features_on_a_whole_sphere_stand_for_the_exponential_kernel():
 def test_kernels_without_proof_are_refused():
     domain = dpm.Ball(dpm.Sphere(2), [0.0, 0.0, 1.0], radius=1.0)
     for wrong in ("geodesic", "laplace", 3, None, lambda x, y: 1.0):
-        with pytest.raises(dpm.ArgumentError, match="kernel must be one of auto, gaussian"):
+        with pytest.raises(dpm.ArgumentError, match="kernel must be one of auto, directions"):
             kernel_of(domain, wrong)
     with pytest.raises(dpm.NotAvailableError, match="no embedding"):
         kernel_of(dpm.Ball(dpm.SPD(2), np.eye(2), radius=1.0), "exponential")

@@ -81,6 +81,7 @@ def promised(mechanism):
     return float(facts.in_distance) / sigma, guarantee.as_pure().epsilon
 
 
+@pytest.mark.grid(at_most=5)
 @pytest.mark.parametrize("where", LARGE)
 @pytest.mark.parametrize("budget", BUDGETS)
 def test_large_manifolds_pay_too(budget, where):

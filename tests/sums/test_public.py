@@ -74,7 +74,7 @@ def test_many_directions_of_one_length_are_one_entry_with_a_count():
     assert spelled.noise == counted.noise
 
 
-@pytest.mark.grid
+@pytest.mark.grid(at_most=1)
 @pytest.mark.parametrize("law", [gaussian_noise, laplace_noise])
 @pytest.mark.parametrize("count", [20, 100])
 def test_the_predicted_error_is_the_error_of_fresh_samples_and_records(law, count):

@@ -73,6 +73,7 @@ def test_no_square_leaves_64_bits_whatever_the_radius_is(radius):
     assert all(sum(each * each for each in column) <= 4**30 for column in whole.T)
 
 
+@pytest.mark.grid(at_most=1)
 @pytest.mark.parametrize("q", [1, 2])
 def test_climbing_finds_no_wider_pair(q):
     """From many pairs of records uphill, in the real numbers that the integers stand for."""

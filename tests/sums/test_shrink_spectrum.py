@@ -74,6 +74,7 @@ def test_it_is_positive_keeps_the_trace_and_turns_with_its_argument(dim, wishart
     assert np.all(np.isfinite(shrink_spectrum(np.zeros((dim, dim)), noise)))
 
 
+@pytest.mark.grid(at_most=5)
 @pytest.mark.parametrize("spectrum", SPECTRA)
 @pytest.mark.parametrize("dim", [2, 5, 20, 80])
 def test_it_errs_less_than_cutting_eigenvalues_at_zero(dim, spectrum):

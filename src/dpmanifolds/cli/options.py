@@ -86,6 +86,13 @@ class Place:
     bounds: Annotated[
         Path | None, "Of euclidean: a file with two rows, the lower and the upper bound of each column."
     ] = None
+    typical: Annotated[
+        str | None,
+        "A common kind of data and its unit, from public knowledge, instead of centre and radius: "
+        "diffusion-tensor:mm2/s diffusion-tensor:um2/ms eeg:uV2 eeg:V2 correlation composition; landmark-shape goes "
+        "with --center.",
+        {"metavar": "KIND:UNIT"},
+    ] = None
     positive_orthant: Annotated[bool, "Of sphere: square roots of compositions."] = False
     reference: Annotated[
         Path | None,

@@ -1,4 +1,4 @@
-"""`dpmanifolds demo | report | info`."""
+"""`dpmanifolds demo | sample | validate | report | info`."""
 
 from __future__ import annotations
 
@@ -10,6 +10,7 @@ from typing import Annotated, Any
 import typer
 
 from dpmanifolds.cli._app import app
+from dpmanifolds.cli.options import NO_ACCOUNT, USUAL, Accounting, Place, Records, takes
 
 _EXTRAS = {
     "matplotlib": "figures",
@@ -72,6 +73,56 @@ def report(
 
 
 @app.command(rich_help_panel="Learn")
+def sample(
+    file: Annotated[Path, typer.Argument(help="The table to write, such as tensors.csv.", show_default=False)],
+    n: Annotated[int, typer.Option(help="How many tensors.")] = 500,
+    seed: Annotated[int, typer.Option(help="Of the simulation.")] = 0,
+) -> None:
+    """A table of simulated diffusion tensors in mm²/s, to try the other commands on.
+
+    [bold]Example[/bold]
+
+    dpmanifolds sample tensors.csv
+    """
+    import numpy as np
+
+    from dpmanifolds._validate import positive_integer
+    from dpmanifolds.data import simulate_tensors
+    from dpmanifolds.data._tables import columns_from_matrices
+    from dpmanifolds.errors import ArgumentError
+
+    rows = columns_from_matrices(simulate_tensors(positive_integer("n", n), rng=seed), "upper")
+    try:
+        with file.open("x", encoding="utf-8") as stream:
+            np.savetxt(stream, rows, fmt="%.6e", delimiter=",", header="xx,xy,xz,yy,yz,zz", comments="")
+    except FileExistsError:
+        raise ArgumentError(f"{str(file)!r} exists; name another file.") from None
+    typer.echo(f"{file}: {n} simulated diffusion tensors in mm²/s, xx,xy,xz,yy,yz,zz in each row")
+
+
+@app.command(rich_help_panel="Plan and check")
+@takes
+def validate(records: Records, place: Place, accounting: Accounting = NO_ACCOUNT) -> None:
+    """How many records lie inside, at the edge and outside of the ball, and what unit they look like: NOT private.
+
+    For the custodian alone. Choosing a ball by what this says is a leak: with --ledger the ball is entered before the
+    look, and a release in another is marked. The private way: clipped.
+
+    [bold]Example[/bold]
+
+    dpmanifolds validate tensors.csv --layout upper --manifold spd:3 --typical diffusion-tensor:mm2/s
+    """
+    from dpmanifolds.cli.records import ball_from, load
+    from dpmanifolds.cli.spend import account_of
+    from dpmanifolds.domains import validate as check
+
+    account = account_of(accounting, USUAL)
+    loaded = load(records, place)
+    ball = ball_from(place, loaded.manifold)
+    typer.echo(str(check(loaded.points[:], ball, ledger=account["ledger"], dataset=account["dataset"])))
+
+
+@app.command(rich_help_panel="Learn")
 def info(
     file: Annotated[
         Path | None, typer.Argument(help="A release.json to explain, or a file of records whose shape to tell.")
@@ -85,6 +136,12 @@ def info(
 
         typer.echo(load_release(file).summary())
     else:
+        if file.suffix.lower() in (".csv", ".tsv"):
+            from dpmanifolds.data._files import checked_path
+            from dpmanifolds.data._tables import describe_table
+
+            for line in describe_table(checked_path(file, _LARGEST), _LARGEST):
+                typer.echo(line)
         for name, shape in _shapes(file).items():
             typer.echo(f"{name}: {' × '.join(map(str, shape))}")
 
@@ -131,6 +188,7 @@ def _shapes(path: Path) -> dict[str, Any]:
     from dpmanifolds.data import read_nifti, read_points
     from dpmanifolds.data._array_files import is_store, zarr_shapes
     from dpmanifolds.data._files import checked_path, decoding
+    from dpmanifolds.data._tables import table_shape
 
     if is_store(path):
         return zarr_shapes(path)
@@ -141,4 +199,6 @@ def _shapes(path: Path) -> dict[str, Any]:
         return {name: read_points(found, key=name).shape for name in names}
     if found.name.lower().endswith((".nii", ".nii.gz")):
         return {found.name: read_nifti(found).shape}
+    if found.suffix.lower() in (".csv", ".tsv"):
+        return {found.name: table_shape(found, _LARGEST)}
     return {found.name: read_points(found).shape}

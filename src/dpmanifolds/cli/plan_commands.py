@@ -124,7 +124,10 @@ def plan(
             metric=place.metric,
             n=n,
             radius=ball.radius,
-            budget=budgets[0] if budgets else None,
+            budget=budgets[0] if budgets else planned.budgets[0] if error else None,
+            center=ball.center,
+            releases=releases,
+            spread=spread,
         )
 
 

@@ -19,7 +19,7 @@ from dpmanifolds.data._tables import columns_from_matrices
 from dpmanifolds.data.readers import as_records, open_store, table_columns
 from dpmanifolds.domains import Ball
 from dpmanifolds.errors import ArgumentError, NotOnManifoldError
-from dpmanifolds.manifolds import SPD, Manifold, PlanarShapes, Power, manifold_from_name
+from dpmanifolds.manifolds import Manifold, PlanarShapes, Power, manifold_from_name
 from dpmanifolds.manifolds.spd import SPDBase
 from dpmanifolds.privacy.budget import Budget, budget_of
 from dpmanifolds.records.persons import Persons, persons_of
@@ -165,7 +165,7 @@ def _tensors(records: Records, place: Place) -> Loaded:
     # a ball of maps lets one voxel lie √m times as far from its centre: too ill-conditioned for the curved metric
     usual = "log-euclidean" if len(records.files) > 1 else None
     manifold = manifold_from_name(place.manifold or "spd:3", place.metric or usual)
-    if manifold.point_shape != (3, 3) or not isinstance(manifold, SPDBase):
+    if manifold.point_shape != (3, 3) or not manifold.has_units:
         raise ArgumentError(f"NIfTI files hold 3×3 tensors: --manifold spd:3, or leave it out; got {manifold!r}.")
     if records.layout is None:
         raise ArgumentError(
@@ -187,7 +187,7 @@ def _tensors(records: Records, place: Place) -> Loaded:
             "tensor maps of several persons must lie in one space: the same number of voxels and the same affine. "
             "Register them to a template first."
         )
-    space = Power(SPD(3, metric=manifold.metric), len(images[0]))
+    space = Power(manifold, len(images[0]))
     one_each = (1,) * len(images)
     return Loaded(np.stack(images), space, "person", one_each, volume=_volume(records, mask, affines[0]))
 
@@ -269,7 +269,7 @@ def sample_from(path: Path | None, records: Records, place: Place, manifold: Man
 
 
 def ball_from(place: Place, manifold: Manifold) -> Ball:
-    """The public ball that the options describe, in exactly one of five ways.
+    """The public ball that the options describe, in exactly one of six ways.
 
     On a map of m copies, the centre and the radius are those of one copy: the ball of the map has √m times the radius.
     """
@@ -279,6 +279,7 @@ def ball_from(place: Place, manifold: Manifold) -> Ball:
         "--bounds": place.bounds is not None,
         "--positive-orthant": place.positive_orthant,
         "--reference": place.reference is not None,
+        "--typical": place.typical is not None,
     }
     given = [name for name, taken in ways.items() if taken]
     if len(given) != 1:
@@ -287,7 +288,7 @@ def ball_from(place: Place, manifold: Manifold) -> Ball:
         raise ArgumentError(
             f"give the public ball in one way of {listed}; {told} given. Choose it without the records."
         )
-    if place.center is not None and place.radius is None:
+    if place.center is not None and place.radius is None and place.typical is None:
         raise ArgumentError(f"--center goes with --radius; {given[0]} brings its own centre. Leave one of them out.")
     if place.reference is not None or manifold.single is manifold:
         return _ball_of_one(place, manifold)
@@ -304,6 +305,10 @@ def _ball_of_one(place: Place, manifold: Manifold) -> Ball:
         if table.ndim != 2 or len(table) != 2:
             raise ArgumentError(f"--bounds must be a file of two rows, lower and upper; it has shape {table.shape}.")
         return Ball.from_bounds(manifold, *table)
+    if place.typical is not None:
+        kind, _, unit = place.typical.partition(":")
+        center = None if place.center is None else _center_from(place.center, manifold)
+        return Ball.typical(manifold, kind, unit=unit or None, center=center)
     if place.positive_orthant:
         return Ball.positive_orthant(manifold)
     if place.reference is not None:
@@ -338,13 +343,17 @@ def _center_from(text: str | None, manifold: Manifold) -> Any:
             raise ArgumentError(f"--center {text!r} is a matrix; {manifold!r} has no such points.")
         return float(multiple[1]) * np.asarray(natural)
     if re.fullmatch(rf"\s*{_NUMBER}(\s*,\s*{_NUMBER})*\s*", text):
-        return manifold.typed_point(np.array([float(number) for number in text.split(",")]))
+        return _in_shape(manifold.typed_point(np.array([float(number) for number in text.split(",")])), manifold)
     if not Path(text).is_file():
         raise ArgumentError(
             f'--center must be identity, origin, a multiple such as "4.5e-4*I", numbers such as "0,0,1", or a file; '
             f"got {text!r}."
         )
-    array = read_points(text)
+    return _in_shape(read_points(text), manifold)
+
+
+def _in_shape(array: np.ndarray, manifold: Manifold) -> np.ndarray:
+    """Numbers as a record has them, where there are as many."""
     shape = manifold.record_shapes[-1]
     return array.reshape(shape) if array.dtype.kind != "c" and array.size == math.prod(shape) else array.squeeze()
 

@@ -11,7 +11,7 @@ import typer
 from dpmanifolds.cli._app import app
 from dpmanifolds.cli.options import NO_ACCOUNT, USUAL, Accounting, Budgeting, Place, Records, Saving, takes
 
-__all__ = ["descend", "mean", "median", "pca", "variance"]
+__all__ = ["clipped", "descend", "mean", "median", "pca", "variance"]
 
 _MECHANISM = "Mechanism"
 _State = Annotated[
@@ -186,6 +186,29 @@ def variance(
     job = prepare(records, place, budgeting, accounting, saving)
     remark = f"a number from 0 to {job.ball.radius**2:.4g}, the square of the radius"
     _release(job, "variance", private_variance, "Computing the variance", remark=remark)
+
+
+@app.command(rich_help_panel="Release")
+@takes
+def clipped(
+    records: Records,
+    place: Place,
+    budgeting: Budgeting,
+    accounting: Accounting = NO_ACCOUNT,
+    saving: Saving = USUAL,
+) -> None:
+    """The private share of records that the ball clips: whether ball and unit are right, for a small ε.
+
+    [bold]Example[/bold]
+
+    dpmanifolds clipped tensors.csv --layout upper --manifold spd:3 --eigenvalues 1e-4 3e-3 --epsilon 0.1
+    """
+    from dpmanifolds.cli.spend import prepare
+    from dpmanifolds.releases import private_clipped_share
+
+    job = prepare(records, place, budgeting, accounting, saving)
+    remark = "a number from 0, no record is clipped, to 1, all are"
+    _release(job, "share of clipped records", private_clipped_share, "Counting", remark=remark)
 
 
 @app.command(rich_help_panel="Release")

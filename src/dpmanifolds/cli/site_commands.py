@@ -43,7 +43,10 @@ def _write(path: Path, text: str, *, overwrite: bool = False) -> None:
     if path.exists() and not overwrite:
         raise ArgumentError(f"{str(path)!r} exists. Name another file.")
     path.parent.mkdir(parents=True, exist_ok=True)
-    path.write_text(text, encoding="utf-8")
+    # as a whole or not at all, whenever the process ends
+    new = path.with_name(path.name + ".new")
+    new.write_text(text, encoding="utf-8")
+    new.replace(path)
 
 
 def _key(path: Path | None) -> bytes | None:
@@ -61,7 +64,9 @@ def open_study(
     n_guess: Annotated[
         int | None, typer.Option(help="Instead of --n: a public guess; the number itself is protected.")
     ] = None,
-    statistic: Annotated[str, typer.Option(help="mean, variance, covariance or second moment.")] = "mean",
+    statistic: Annotated[
+        str, typer.Option(help="mean, median, variance, covariance, second moment or tangent PCA.")
+    ] = "mean",
     tolerated: Annotated[int, typer.Option(help="Sites that may be gone, or side with the coordinator.")] = 0,
     refine: Annotated[int, typer.Option(help="Rounds that pay for a smaller ball first.")] = 0,
     engine: Annotated[str, typer.Option(help="none, or mpyc.")] = "none",
@@ -99,11 +104,11 @@ def open_study(
     _write_round(folder, coordinator)
 
 
-def _write_round(folder: Path, coordinator: Coordinator) -> None:
+def _write_round(folder: Path, coordinator: Coordinator, *, overwrite: bool = False) -> None:
     asked = coordinator.round
     assert asked is not None
     path = folder / f"round-{asked.number}.json"
-    _write(path, asked.to_json(indent=1))
+    _write(path, asked.to_json(indent=1), overwrite=overwrite)
     typer.echo(str(path))
 
 
@@ -203,13 +208,14 @@ def combine(
             raise ArgumentError("hand over one file: the sum that the engine made.")
         given = read_sum(_read(files[0]), asked)
     release = coordinator.finish(given)
-    _write(folder / "coordinator.json", coordinator.to_json(indent=1), overwrite=True)
+    # what follows from the answers first: if this ends before the last line, the same call does it again
     if release is None:
-        _write_round(folder, coordinator)
-        return
-    assert isinstance(release, Release)
-    paths = save_release(release, folder / "release", overwrite=True)
-    typer.echo(f"{paths['json']}: {release.sites}")
+        _write_round(folder, coordinator, overwrite=True)
+    else:
+        assert isinstance(release, Release)
+        paths = save_release(release, folder / "release", overwrite=True)
+        typer.echo(f"{paths['json']}: {release.sites}")
+    _write(folder / "coordinator.json", coordinator.to_json(indent=1), overwrite=True)
 
 
 @commands.command()

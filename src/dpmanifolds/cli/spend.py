@@ -94,7 +94,7 @@ def asked_budget(budgeting: Budgeting, saving: Saving) -> Budgeting:
 
 def _asked_place(place: Place, saving: Saving) -> Place:
     """With the radius from the person at the terminal where no ball was given."""
-    ways = (place.radius, place.eigenvalues, place.bounds, place.reference)
+    ways = (place.radius, place.eigenvalues, place.bounds, place.reference, place.typical)
     if all(way is None for way in ways) and not place.positive_orthant and _can_ask(saving):
         words = "Radius of the public ball, from knowledge and not from the records"
         return replace(place, radius=typer.prompt(words, type=float, err=True))
@@ -156,15 +156,15 @@ def confirm(job: Job, what: str, *, plan: Plan | None = None, remarks: Sequence[
 
 def _show_job(job: Job, what: str, plan: Plan | None, remarks: Sequence[str]) -> None:
     console, terms = aside(), job.terms
-    guess = percent(guess_of(Guarantee((job.budget.term,))))
+    promise = Guarantee((job.budget.term,), unit=terms["unit"])
     say(console, f"About to release the private {what} of {job.counted}", style="bold")
     rows = [
         ("records", job.loaded.manifold.words),
         ("domain", repr(job.ball)),
-        ("budget", f"{job.budget.in_words()}, replace-one, neighbours differ in one {terms['unit']}"),
+        ("budget", f"{job.budget.in_words()}, {promise.neighbours}"),
         (
             "attacker",
-            f"guesses right in at most {guess} of cases (50 % by a coin)",
+            f"guesses right in at most {percent(guess_of(promise))} of cases (50 % by a coin)",
         ),
     ]
     if terms["ledger"] is not None:
@@ -207,7 +207,7 @@ def finish(job: Job, release: Release, *, remarks: Sequence[str] = ()) -> None:
     console = result()
     say(console, f"Released: the private {release.statistic} of {job.counted}", style="bold green")
     rows = [("spent", release.spent.in_words()), ("mechanism", f"{release.mechanism} ({release.numerics})")]
-    rows.append(("error", str(release.expected_error or "it depends on the records, and is not stated")))
+    rows.append(("error", release.error_statement))
     if release.noise_warning:
         rows.append(("warning", release.noise_warning))
     value = _short(release.value)

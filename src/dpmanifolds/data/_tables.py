@@ -20,6 +20,7 @@ import math
 import re
 import warnings
 from collections.abc import Sequence
+from itertools import pairwise
 from pathlib import Path
 from typing import Any
 
@@ -29,6 +30,7 @@ from dpmanifolds._validate import choice
 from dpmanifolds.data._files import check_size, decoding, need, read_all
 from dpmanifolds.errors import ArgumentError
 
+_ID = re.compile(r"(?i)(.*[_ -])?(id|nr|no|index|subject|person|patient|participant|record|case|unnamed: 0)|")
 _TABLE = "a table of numbers, the same number in every row and none missing"
 
 
@@ -42,9 +44,12 @@ def read_text_table(path: Path, header: str, columns: Sequence[str] | None, limi
         names = _heading(path, text)
         has_names = header == "yes" or (header == "auto" and not all(map(_is_number, names)))
         places = None if columns is None else chosen_columns(path, names if has_names else [], columns)
+        _refuse_text(path, text, has_names, places)
+        delimiter = _delimiter(path, text)
         table: np.ndarray = np.loadtxt(
             io.StringIO(text),
-            delimiter=_delimiter(path),
+            delimiter=delimiter,
+            converters=_with_comma if delimiter == ";" else None,
             comments=None,
             ndmin=2,
             skiprows=int(has_names),
@@ -66,7 +71,7 @@ def read_text_labels(path: Path, column: str, limit: int) -> np.ndarray:
     with decoding(path, "a table"):
         text = _text(path, limit)
         (place,) = chosen_columns(path, text_columns(path, limit), [column])
-        rows = list(csv.reader(io.StringIO(text), delimiter=_delimiter(path)))[1:]
+        rows = list(csv.reader(io.StringIO(text), delimiter=_delimiter(path, text)))[1:]
         return np.array([row[place].strip() if place < len(row) else "" for row in rows if row], dtype=np.str_)
 
 
@@ -87,19 +92,85 @@ def _text(path: Path, limit: int) -> str:
     return read_all(path, limit).decode("utf-8-sig").lstrip()
 
 
-def _delimiter(path: Path) -> str:
-    return "\t" if path.suffix.lower() == ".tsv" else ","
+def _delimiter(path: Path, text: str) -> str:
+    """By the first line: semicolons or tabs where a .csv file has more of them than commas."""
+    if path.suffix.lower() == ".tsv":
+        return "\t"
+    return max(",;\t", key=text.split("\n", 1)[0].count)
+
+
+def _with_comma(cell: str) -> float:
+    """A number with a decimal point or, as tables with semicolons may have it, a decimal comma."""
+    return float(cell.replace(",", "."))
+
+
+def _cells(path: Path, text: str, lines: int) -> list[list[str]]:
+    """Of the first lines."""
+    reader = csv.reader(text.split("\n", lines)[:lines], delimiter=_delimiter(path, text))
+    return [[cell.strip() for cell in row] for row in reader if row]
 
 
 def _heading(path: Path, text: str) -> list[str]:
     """The cells of the first line."""
-    first = next(csv.reader([text.split("\n", 1)[0]], delimiter=_delimiter(path)), [""])
-    return [cell.strip() for cell in first]
+    return next(iter(_cells(path, text, 1)), [""])
+
+
+def _refuse_text(path: Path, text: str, has_names: bool, places: Sequence[int] | None) -> None:
+    """A column of names or IDs among the numbers: say how to leave it out."""
+    rows = _cells(path, text, 2)
+    if not has_names or len(rows) < 2 or len(rows[0]) != len(rows[1]):
+        return
+    read = range(len(rows[0])) if places is None else places
+    words = [rows[0][place] for place in read if rows[1][place] and not _is_number(rows[1][place])]
+    if words and len(words) < len(read):
+        raise ArgumentError(
+            f"{path.name} has words in {'column' if len(words) == 1 else 'columns'} {', '.join(map(repr, words))}, and "
+            "every cell must be a number. Name those to read in columns=[…]; names of persons go to group_by."
+        )
+
+
+def describe_table(path: Path, limit: int) -> list[str]:
+    """What a text table looks like, for its custodian: columns, which hold words, and which look like IDs."""
+    with decoding(path, "a table"):
+        text = _text(path, limit)
+    rows = _cells(path, text, text.count("\n") + 1)
+    names = [] if all(map(_is_number, rows[0])) else rows.pop(0)
+    width = len(names or rows[0])
+    labels = names or [str(place + 1) for place in range(width)]
+    columns = {label: [row[place] if place < len(row) else "" for row in rows] for place, label in enumerate(labels)}
+    words = [label for label, cells in columns.items() if not all(map(_is_number, filter(None, cells)))]
+    numbers = [label for label in labels if label not in words]
+    ids = [label for label in numbers if _looks_like_ids(label, columns[label])]
+    found = [f"columns: {', '.join(labels)}" if names else f"no line of names, {width} columns"]
+    if words:
+        found.append(f"words, not numbers, in: {', '.join(words)}")
+    if ids:
+        found.append(f"looks like IDs: {', '.join(ids)}")
+    if (words or ids) and names:
+        kept = ",".join(label for label in numbers if label not in ids)
+        found.append(f'to read the others: --columns "{kept}"; where a person has several rows: --group-by COLUMN')
+    return found
+
+
+def table_shape(path: Path, limit: int) -> tuple[int, int]:
+    """Rows and columns, words and IDs included."""
+    with decoding(path, "a table"):
+        text = _text(path, limit)
+    rows = _cells(path, text, text.count("\n") + 1)
+    return len(rows) - int(not all(map(_is_number, rows[0]))), len(rows[0])
+
+
+def _looks_like_ids(label: str, cells: Sequence[str]) -> bool:
+    """By its name; or whole numbers, one after the other, of a column without a name."""
+    if _ID.fullmatch(label):
+        return True
+    numbers = [_with_comma(cell) if cell and _is_number(cell) else math.nan for cell in cells]
+    return len(numbers) > 2 and all(b - a == 1 for a, b in pairwise(numbers))
 
 
 def _is_number(cell: str) -> bool:
     try:
-        float(cell)
+        _with_comma(cell)
     except ValueError:
         return False
     return True
@@ -212,7 +283,7 @@ def matrices_from_columns(columns: np.ndarray, layout: str, size: int | None = N
         raise ArgumentError(
             f"layout={layout!r} needs {wanted} of columns"
             + (f" for matrices of size {size}" if size is not None else "")
-            + f"; the file has {given}."
+            + f"; the file has {given}. Leave IDs and the like out: columns=[…]."
         )
     if layout == "full":
         return columns.reshape(count, k, k)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 
@@ -42,6 +42,8 @@ class DescriptorDomain(Domain):
     """
 
     manifold: SPDLogEuclidean
+    kind: ClassVar[str] = "descriptors"
+    written: ClassVar[tuple[str, ...]] = ("channels", "eta")
 
     def __init__(self, channels: int = 1, eta: float = 1e-6) -> None:
         self.channels = channels

@@ -40,6 +40,7 @@ from dpmanifolds.ledger import Ledger, Reservation
 from dpmanifolds.ledger.records import canonical
 from dpmanifolds.ledger.runs import NewRun, PaidRun, find_run
 from dpmanifolds.privacy import Guarantee
+from dpmanifolds.privacy.budget import note_spending
 
 _SCHEMA = 2
 
@@ -172,6 +173,8 @@ class Charge:
                 reproducible=self.reproducible,
                 **options,
             )
+        if not self.reproducible:
+            note_spending(self.dataset, self.guarantee)
 
     def digest(self, start: dict[str, Any]) -> str:
         """One text for all settings and the points that the run starts from."""

@@ -199,8 +199,11 @@ class NoisyGradient:
 
     def private(self, w: Any, total: ExactSum) -> np.ndarray:
         """The noisy gradient at w: the sum of integers and rounded noise, then functions of it alone."""
-        noisy = self.noise.add_to(total, self.plan.law, self.sigma_steps) * (self.length / 2.0**self.exponent)
-        mean = np.asarray(noisy / self.plan.divisor)
+        return self.read(w, self.noise.add_to(total, self.plan.law, self.sigma_steps))
+
+    def read(self, w: Any, noisy: np.ndarray) -> np.ndarray:
+        """The gradient that noisy integers stand for."""
+        mean = np.asarray(noisy * (self.length / 2.0**self.exponent) / self.plan.divisor)
         if isinstance(self.loss, OuterLoss):
             return self.loss.coordinates(w, mean.reshape(self.loss.shape))
         anchor = self.loss.anchor(w)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 
@@ -12,6 +12,7 @@ from dpmanifolds._arrays import Array, eps, is_numpy, namespace, to_numpy
 from dpmanifolds._points import choose_points, has_parts, like_parts
 from dpmanifolds._validate import number_between, positive_number, shown
 from dpmanifolds.domains.domain import Domain, check_center, check_reach, check_sample, mean_of_sample
+from dpmanifolds.domains.typical import find_typical
 from dpmanifolds.errors import ArgumentError
 from dpmanifolds.manifolds import Euclidean, Manifold, Sphere
 from dpmanifolds.manifolds.base import check_manifold
@@ -36,6 +37,8 @@ class Ball(Domain):
     manifold: Manifold
     center: Array
     radius: float
+    kind: ClassVar[str] = "ball"
+    written: ClassVar[tuple[str, ...]] = ("center", "radius", "manifold")
 
     def __post_init__(self) -> None:
         center = check_center(self.manifold, self.center)
@@ -124,6 +127,32 @@ class Ball(Domain):
         distances = np.sort(to_numpy(manifold.dist(center, points)))
         reach = distances[max(math.ceil(coverage * distances.size), 1) - 1]
         return cls(manifold, center, float(reach) * (1 + margin))
+
+    @classmethod
+    def typical(cls, manifold: Manifold, kind: str, *, unit: str | None = None, center: Any = None) -> Ball:
+        """The ball for a common kind of data, from public knowledge (`domains.typical`, with sources).
+
+        "diffusion-tensor" in "mm²/s" or "µm²/ms" (also typed mm2/s, um2/ms), "eeg" covariances in "µV²" or "V²",
+        "correlation" matrices shrunk by 0.1, "landmark-shape" around your public template `center`, "composition".
+
+        >>> from dpmanifolds import SPD
+        >>> Ball.typical(SPD(3), "diffusion-tensor", unit="mm²/s")
+        Ball(SPD(3, metric='affine-invariant'), radius=2.94552)
+        """
+        check_manifold(manifold)
+        found = find_typical(kind, unit)
+        if (center is None) == (found.radius is not None):
+            told = "needs center=, your public template" if center is None else "brings its own centre"
+            raise ArgumentError(f"{kind} {told}.", argument="kind")
+        if found.radius is not None:
+            return cls(manifold, center, found.radius)
+        if found.eigenvalues is None:
+            return cls.positive_orthant(manifold)
+        low, high = found.eigenvalues
+        # the trace of a k×k correlation matrix is k
+        return cls.from_eigenvalues(
+            manifold, low, low + (1 - low) * manifold.point_shape[-1] if high == math.inf else high
+        )
 
     @classmethod
     def positive_orthant(cls, manifold: Manifold) -> Ball:

@@ -2,15 +2,16 @@
 
 from __future__ import annotations
 
+import hashlib
 import math
 from abc import ABC, abstractmethod
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 
 from dpmanifolds._arrays import Array, to_numpy
-from dpmanifolds._points import map_parts
+from dpmanifolds._points import leaves, map_parts, on_host
 from dpmanifolds._validate import hide_records, shown
 from dpmanifolds.domains.axes import Axes
 from dpmanifolds.errors import ArgumentError, NotOnManifoldError, RadiusTooLargeError
@@ -37,8 +38,25 @@ class Domain(ABC):
     largest_condition: float = math.inf
     """The largest condition number of a matrix of the domain, where one is known beyond what the radius implies."""
 
+    kind: ClassVar[str] = ""
+    """What it is called where it is written down; empty: it is not."""
+
+    written: ClassVar[tuple[str, ...]] = ()
+    """The arguments that make it again."""
+
     body: Axes | None = None
     """What it looks like in tangent coordinates at the centre, in units of the radius; None for a ball."""
+
+    @property
+    def fingerprint(self) -> str:
+        """SHA-256 of all that tells this domain from another, in hexadecimal: public, as the domain is."""
+        digest = hashlib.sha256(f"{type(self).__name__} {self.manifold!r}".encode())
+        shape = () if self.body is None else vars(self.body).values()
+        for part in (self.center, self.radius, *shape):
+            for leaf in () if part is None else leaves(on_host(part)):
+                array = np.ascontiguousarray(leaf)
+                digest.update(f"{array.dtype.str} {array.shape}".encode() + array.tobytes())
+        return digest.hexdigest()
 
     @property
     def has_unique_mean(self) -> bool:
@@ -72,6 +90,8 @@ class WholeSpace(Domain):
     manifold: Manifold
     center: Array
     radius = math.inf
+    kind: ClassVar[str] = "all"
+    written: ClassVar[tuple[str, ...]] = ("center", "manifold")
 
     def __repr__(self) -> str:
         return f"all of {self.manifold!r}"

@@ -15,7 +15,7 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 
@@ -63,6 +63,8 @@ class Ellipsoid(Domain):
     radius: float = field(init=False)
     """The longest semi-axis."""
     body: Axes = field(init=False, repr=False)
+    kind: ClassVar[str] = "ellipsoid"
+    written: ClassVar[tuple[str, ...]] = ("center", "source", "axes", "basis", "manifold")
 
     def __post_init__(self) -> None:
         center = check_center(self.manifold, self.center)

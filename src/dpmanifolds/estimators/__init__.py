@@ -1,6 +1,6 @@
 """Private statistics with scikit-learn's interface, for pipelines, grids and people who know it."""
 
-from dpmanifolds.estimators._base import UnprotectedModelWarning, UnprotectedScoreWarning
+from dpmanifolds.estimators._base import RefitSpendsWarning, UnprotectedModelWarning, UnprotectedScoreWarning
 from dpmanifolds.estimators.congruence import Congruence
 from dpmanifolds.estimators.kmeans import PrivateKMeans
 from dpmanifolds.estimators.logistic import PrivateLogisticRegression
@@ -22,6 +22,7 @@ __all__ = [
     "PrivateTangentClassifier",
     "PrivateTangentPCA",
     "PrivateTangentSpace",
+    "RefitSpendsWarning",
     "UnprotectedModelWarning",
     "UnprotectedScoreWarning",
 ]

@@ -27,12 +27,23 @@ class Congruence(TransformerMixin, BaseEstimator):  # type: ignore[misc]
     Nothing is learned from the records that pass through, so it spends nothing; the filters must not come from them.
     `from_public` makes common spatial patterns of public subjects.
 
+    Parameters
+    ----------
+    filters : array (k, channels)
+        W, from public knowledge.
+
+    Examples
+    --------
+
     >>> import numpy as np
     >>> import dpmanifolds as dpm
     >>> X, y = dpm.SPD(6).random_point(60, rng=0), np.repeat([0, 1], 30)
     >>> dpm.Congruence.from_public([(X, y)], count=4).transform(X).shape
     (60, 4, 4)
     """
+
+    protects_training = True
+    """Nothing is learned."""
 
     def __init__(self, filters: Any) -> None:
         self.filters = filters

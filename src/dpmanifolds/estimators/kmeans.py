@@ -8,18 +8,19 @@
 >>> len(set(model.predict(np.stack([0.1 * np.eye(2), 10 * np.eye(2)])).tolist()))
 2
 """
-# ruff: noqa: N803
+# ruff: noqa: N803, N806
 
 from __future__ import annotations
 
 from typing import Any, Self
 
 import numpy as np
+from sklearn.utils.metadata_routing import UNUSED
 
 from dpmanifolds._arrays import Array, to_numpy
 from dpmanifolds._points import records_at
 from dpmanifolds.domains import Ball
-from dpmanifolds.estimators._base import PrivateTransformer
+from dpmanifolds.estimators._base import PrivateTransformer, keep_weighted
 from dpmanifolds.privacy import Budget
 from dpmanifolds.releases.clusters import Clusters, private_kmeans
 
@@ -28,11 +29,24 @@ class PrivateKMeans(PrivateTransformer):
     """Centres of `n_clusters` clusters of records in a public ball, and noisy numbers of records in them.
 
     A few rounds of Lloyd's algorithm, each of which releases a noisy sum and count for every cluster
-    (docs/proofs/regression.md, section 6). It starts from public `centers`, or from ones that suit records spread
-    evenly over the ball; one start, as every further one would cost as much. There is no `labels_`: which cluster a
-    record is in is that record's secret. `predict` and `transform` say something about the records they are given: they
-    are for new records, or for their owners. Each `fit` spends the budget once.
+    (docs/proofs/regression.md, section 6). There is no `labels_`: which cluster a record is in is that record's secret.
+    `predict` and `transform` say something about the records they are given: they are for new records, or for their
+    owners. Each `fit` spends the budget once.
 
+    Parameters
+    ----------
+    n_clusters : int
+        How many clusters.
+    <domain, budget>
+    centers : array (n_clusters, *point_shape), default=None
+        Public points to start from; None takes ones that suit records spread evenly over the ball. There is one start,
+        as every further one would cost as much.
+    rounds : int or str, default="auto"
+        Of Lloyd's algorithm; they share the budget.
+    <mechanism, numerics, shared>
+
+    Examples
+    --------
     >>> import numpy as np
     >>> import dpmanifolds as dpm
     >>> north = np.array([0.0, 0.0, 1.0])
@@ -44,6 +58,7 @@ class PrivateKMeans(PrivateTransformer):
     ((3, 3), (3,), True)
     """
 
+    __metadata_request__fit = {"groups": UNUSED}  # noqa: RUF012
     n_clusters: int
     domain: Ball
     centers: Any
@@ -57,12 +72,13 @@ class PrivateKMeans(PrivateTransformer):
     clusters_: Clusters
     """The releases behind them."""
     n_iter_: int
+    """Rounds."""
 
     def __init__(
         self,
         n_clusters: int,
-        domain: Ball,
-        budget: Budget,
+        domain: Ball | None = None,
+        budget: Budget | None = None,
         *,
         centers: Any = None,
         rounds: int | str = "auto",
@@ -76,8 +92,10 @@ class PrivateKMeans(PrivateTransformer):
     ) -> None:
         self._store(locals())
 
-    def fit(self, X: Any, y: Any = None) -> Self:
-        """Release the centres of X (n, *point_shape). `y` is not used."""
+    def fit(self, X: Any, y: Any = None, *, sample_weight: Any = None) -> Self:
+        """Release the centres of X (n, *point_shape). `y` is not used; of public weights 0 drops a record."""
+        self._begin(X, None, None)
+        (X,) = keep_weighted(sample_weight, X)
         self.clusters_ = private_kmeans(
             X,
             self.n_clusters,
@@ -89,7 +107,7 @@ class PrivateKMeans(PrivateTransformer):
             numerics=self.numerics,
             **self._terms(),
         )
-        self.manifold_ = self.domain.manifold
+        self._live_on(self.domain.manifold)
         self.guarantee_ = self.clusters_.guarantee
         self.cluster_centers_, self.counts_ = self.clusters_.centers, self.clusters_.counts
         self.n_iter_ = len(self.clusters_.releases) // self.n_clusters
@@ -99,7 +117,7 @@ class PrivateKMeans(PrivateTransformer):
     def transform(self, X: Any) -> np.ndarray:
         """The distance of each record to each centre (n, clusters)."""
         points = self._points(X)
-        centers = [records_at(self.cluster_centers_, k) for k in range(self.n_clusters)]
+        centers = [records_at(self.cluster_centers_, k) for k in range(self._n_features_out)]
         return np.stack([to_numpy(self.manifold_.dist(center, points)) for center in centers], axis=1)
 
     def predict(self, X: Any) -> np.ndarray:

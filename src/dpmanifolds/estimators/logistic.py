@@ -9,7 +9,7 @@
 >>> model.fit(X, np.repeat(["a", "b"], 1000)).predict([[2.0, 0.0], [-2.0, 0.0]]).tolist()
 ['a', 'b']
 """
-# ruff: noqa: N803
+# ruff: noqa: N803, N806
 
 from __future__ import annotations
 
@@ -19,13 +19,14 @@ from dataclasses import replace
 from typing import Any, Self
 
 import numpy as np
+from sklearn.utils.validation import check_is_fitted
 
 from dpmanifolds._points import count_records, cut_tile, host, leaves, on_host
 from dpmanifolds._validate import hide_records, positive_integer
 from dpmanifolds.descent.losses import LogisticLoss
 from dpmanifolds.domains import Ball, Domain
 from dpmanifolds.errors import ArgumentError
-from dpmanifolds.estimators._base import PrivateClassifier
+from dpmanifolds.estimators._base import PrivateClassifier, keep_weighted, row_of_labels
 from dpmanifolds.privacy import Budget, affordable_epsilon, affordable_mu
 from dpmanifolds.privacy.budget import checked_budget
 from dpmanifolds.records.persons import persons_of
@@ -48,13 +49,22 @@ class PrivateLogisticRegression(PrivateClassifier):
     integers on its own, and the promise is the exact composition of the steps. Two classes have one vector of weights,
     more have one each (softmax), with intercepts.
 
-    Everything but the records is public: `steps` (by default 12, or 4 under a pure budget), step sizes (1/L, L a bound
-    on the curvature of the loss), `penalty` λ of (λ/2)|w − w₀|², and `initial`, weights w₀ to start from and to be
-    pulled to: a pair (coef, intercept) as scikit-learn's models have them, learned on public records. By default
-    λ = 5ν², ν the deviation of one noisy mean gradient that gets the whole budget: what is best where records fill the
-    ball and each coordinate changes the odds of a class by a factor of e. `classes` must be listed, as the labels that
-    occur are private.
+    Parameters
+    ----------
+    <domain, budget>
+    classes : list
+        The labels, as those that occur are private.
+    initial : pair (coef, intercept), default=None
+        Public weights w₀ to start from and to be pulled to, as scikit-learn's models have them.
+    penalty : float or "auto"
+        λ of (λ/2)|w − w₀|². By default λ = 5ν², ν the deviation of one noisy mean gradient that gets the whole budget:
+        what is best where records fill the ball and each coordinate changes the odds of a class by a factor of e.
+    steps : int, default=None
+        Of 1/L each, L a bound on the curvature of the loss: 12, or 4 under a pure budget.
+    <on_invalid, unit, random_state, state, ledger, dataset>
 
+    Examples
+    --------
     >>> import numpy as np
     >>> import dpmanifolds as dpm
     >>> X = np.concatenate([dpm.SPD(2).random_point(600, rng=0), 3 * dpm.SPD(2).random_point(600, rng=1)])
@@ -69,16 +79,17 @@ class PrivateLogisticRegression(PrivateClassifier):
     penalty: float | str
     steps: int | None
     state: str | os.PathLike[str] | None
-    classes_: np.ndarray
     coef_: np.ndarray
     """Weights of coordinates at the centre (1, dim), or (classes, dim) for more than two classes."""
     intercept_: np.ndarray
+    """One for each row of weights."""
     release_: Release
+    """The release behind the fit."""
 
     def __init__(
         self,
-        domain: Ball,
-        budget: Budget,
+        domain: Ball | None = None,
+        budget: Budget | None = None,
         *,
         classes: Sequence[Any],
         initial: tuple[Any, Any] | None = None,
@@ -93,11 +104,14 @@ class PrivateLogisticRegression(PrivateClassifier):
     ) -> None:
         self._store(locals())
 
-    def fit(self, X: Any, y: Any, *, group_by: Any = None) -> Self:
+    def fit(self, X: Any, y: Any, *, group_by: Any = None, groups: Any = None, sample_weight: Any = None) -> Self:
         """Release weights for records X (n, *point_shape) with labels y (n,).
 
-        `group_by` names a person for each record: the mean of a person's gradients is then one term.
+        `group_by`, or `groups`, names a person for each record: the mean of a person's gradients is then one term. Of
+        public weights 0 drops a record, all others must be equal.
         """
+        group_by = self._begin(X, group_by, groups)
+        X, y, group_by = keep_weighted(sample_weight, X, row_of_labels(self, y), group_by)
         checked_budget(self.budget)
         domain = check_domain(self.domain, ball_for="logistic regression")
         names = np.unique(np.asarray(self.classes)).tolist()
@@ -122,7 +136,8 @@ class PrivateLogisticRegression(PrivateClassifier):
             **self._terms(),
         )
         weights = np.asarray(self.release_.value).reshape(loss.rows, loss.features + 1)
-        self.manifold_ = domain.manifold
+        self._live_on(domain.manifold)
+        self._ball = domain
         self.classes_ = np.asarray(names)
         self.coef_, self.intercept_ = weights[:, :-1], weights[:, -1] * loss.constant
         self.guarantee_ = self.release_.guarantee
@@ -154,8 +169,9 @@ class PrivateLogisticRegression(PrivateClassifier):
 
     def transform(self, X: Any) -> np.ndarray:
         """Scores as columns (n, 1), or (n, classes)."""
-        rows = np.asarray(self.manifold_.log_coordinates(host(self.domain.center), self._points(X)))
-        return np.asarray(_shorten(rows, self.domain.radius) @ self.coef_.T + self.intercept_)
+        check_is_fitted(self)
+        rows = np.asarray(self.manifold_.log_coordinates(host(self._ball.center), self._points(X)))
+        return np.asarray(_shorten(rows, self._ball.radius) @ self.coef_.T + self.intercept_)
 
     def predict_proba(self, X: Any) -> np.ndarray:
         """The probability of each class (n, classes)."""
@@ -167,6 +183,7 @@ class PrivateLogisticRegression(PrivateClassifier):
 
     def predict(self, X: Any) -> np.ndarray:
         """The most probable class of each record."""
+        check_is_fitted(self)
         return np.asarray(self.classes_[np.argmax(self.predict_proba(X), axis=1)])
 
 

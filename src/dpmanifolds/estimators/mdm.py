@@ -10,7 +10,7 @@
 >>> model.predict(np.stack([np.eye(2), 4 * np.eye(2)])).tolist()
 ['small', 'large']
 """
-# ruff: noqa: N803
+# ruff: noqa: N803, N806
 
 from __future__ import annotations
 
@@ -18,33 +18,48 @@ from collections.abc import Sequence
 from typing import Any, Self
 
 import numpy as np
+from joblib import Parallel, delayed
 from scipy import special
+from sklearn.utils.validation import check_is_fitted
 
 from dpmanifolds._arrays import Array
 from dpmanifolds.domains import Domain
-from dpmanifolds.estimators._base import PrivateClassifier
+from dpmanifolds.estimators._base import PrivateClassifier, keep_weighted, manifold_for, row_of_labels
 from dpmanifolds.privacy import Budget
 from dpmanifolds.releases import ClassMeans, private_class_means
+from dpmanifolds.releases.statistic import check_domain
 
 
 class PrivateMDM(PrivateClassifier):
     """Minimum distance to the private mean of each class: `private_class_means` behind scikit-learn's interface.
 
-    With public labels each class spends the whole budget, and neighbours differ in one "record within class";
-    `private_labels=True` protects labels too and needs `classes`. Where persons have several records each (`group_by`),
-    `classes_per_person` is a public number of classes that one of them may have, often all. `public_sample`, a pair
-    (points, labels) of public records like those of each class, gives noise their shape and means to fall back on;
-    public subjects who differ as a whole from the private one are no such records (`PrivateTangentClassifier` allows
-    for that). Whatever is computed from
-    the fitted means is free, but `predict`, `predict_proba` and `transform` say something about the records they are
-    given: they are for new records, or for their owners.
+    Whatever is computed from the fitted means is free, but `predict`, `predict_proba` and `transform` say something
+    about the records they are given: they are for new records, or for their owners. Every fit spends the budget again,
+    so that `cross_val_score` with k folds makes k releases (`RefitSpendsWarning`), and the scores themselves have no
+    noise and no promise (`UnprotectedScoreWarning`): choose parameters on public or simulated records.
 
-    Model selection: every fit spends the budget again, so that `cross_val_score` with k folds makes k releases, and
-    the scores themselves have no noise and no promise. Choose parameters on public or simulated records. `score` on
-    any records warns with `UnprotectedScoreWarning`; where they are public, filter that class out:
+    Parameters
+    ----------
+    <domain, budget>
+    private_labels : bool, default=False
+        By default labels are public, each class spends the whole budget, and neighbours differ in one "record within
+        class". True protects labels too, and needs `classes`.
+    classes : list, default=None
+        The labels; None takes those that occur, where they are public.
+    classes_per_person : int, default=1
+        A public number of classes that one person may have records of, where there are names of persons.
+    <mechanism, numerics>
+    public_sample : pair (points, labels), default=None
+        Public records like those of each class: noise gets their shape. Public subjects who differ as a whole from the
+        private one are no such records (`PrivateTangentClassifier` allows for that).
+    metric : str or dict, default=None
+        pyRiemann's way to name metrics: {"mean": …, "distance": …}. Means have that of the domain; None measures by it.
+    n_jobs : int, default=None
+        Threads for the distances of `transform`.
+    <shared>
 
-        warnings.filterwarnings("ignore", category=UnprotectedScoreWarning)
-
+    Examples
+    --------
     >>> import numpy as np
     >>> import dpmanifolds as dpm
     >>> X = np.concatenate([dpm.SPD(2).random_point(300, rng=0), 5 * dpm.SPD(2).random_point(300, rng=1)])
@@ -60,7 +75,8 @@ class PrivateMDM(PrivateClassifier):
     mechanism: str
     numerics: str
     public_sample: tuple[Any, Any] | None
-    classes_: np.ndarray
+    metric: Any
+    n_jobs: int | None
     means_: Array
     """The private means (classes, *point_shape)."""
     class_means_: ClassMeans
@@ -68,8 +84,8 @@ class PrivateMDM(PrivateClassifier):
 
     def __init__(
         self,
-        domain: Domain,
-        budget: Budget,
+        domain: Domain | None = None,
+        budget: Budget | None = None,
         *,
         private_labels: bool = False,
         classes: Sequence[Any] | None = None,
@@ -77,6 +93,8 @@ class PrivateMDM(PrivateClassifier):
         mechanism: str = "auto",
         numerics: str = "safe",
         public_sample: tuple[Any, Any] | None = None,
+        metric: Any = None,
+        n_jobs: int | None = None,
         on_invalid: str = "raise",
         unit: str | None = None,
         random_state: Any = None,
@@ -85,12 +103,20 @@ class PrivateMDM(PrivateClassifier):
     ) -> None:
         self._store(locals())
 
-    def fit(self, X: Any, y: Any, *, group_by: Any = None) -> Self:
+    def fit(self, X: Any, y: Any, *, group_by: Any = None, groups: Any = None, sample_weight: Any = None) -> Self:
         """Release the mean of each class of X (n, *point_shape) with labels y (n,).
 
-        `group_by` names a person for each record; a person's records have labels of at most `classes_per_person`
-        classes, which share the budget.
+        Parameters
+        ----------
+        group_by : list or array (n,), default=None
+            A name of a person for each record, whose labels are of at most `classes_per_person` classes; `groups` is
+            the same under the name that splitters have.
+        sample_weight : array (n,), default=None
+            Public weights: 0 drops a record, all others must be equal.
         """
+        group_by = self._begin(X, group_by, groups)
+        seen_by = manifold_for("distance", check_domain(self.domain).manifold, self.metric)
+        X, y, group_by = keep_weighted(sample_weight, X, row_of_labels(self, y), group_by)
         self.class_means_ = private_class_means(
             X,
             y,
@@ -106,7 +132,8 @@ class PrivateMDM(PrivateClassifier):
             group_by=group_by,
             **self._terms(),
         )
-        self.manifold_ = self.domain.manifold
+        self._live_on(self.domain.manifold)
+        self._seen_by = seen_by
         self.classes_ = np.asarray(self.class_means_.classes)
         self.means_ = self.class_means_.means
         self.guarantee_ = self.class_means_.guarantee
@@ -122,10 +149,12 @@ class PrivateMDM(PrivateClassifier):
         """The distance of each record to each class mean (n, classes)."""
         points = self._points(X)
         means = [release.value for release in self.class_means_.releases]
-        return np.stack([self.manifold_.dist(mean, points) for mean in means], axis=1)
+        measure = delayed(self._seen_by.dist)
+        return np.stack(Parallel(self.n_jobs, prefer="threads")(measure(mean, points) for mean in means), axis=1)
 
     def predict(self, X: Any) -> np.ndarray:
         """The class of the nearest mean."""
+        check_is_fitted(self)
         nearest: np.ndarray = self.classes_[np.argmin(self.transform(X), axis=1)]
         return nearest
 

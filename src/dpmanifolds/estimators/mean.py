@@ -1,5 +1,5 @@
 """The private Fréchet mean and median as scikit-learn estimators, and tangent coordinates at a private mean."""
-# ruff: noqa: N803
+# ruff: noqa: N803, N806
 
 from __future__ import annotations
 
@@ -11,9 +11,10 @@ from sklearn.utils.validation import check_is_fitted
 
 from dpmanifolds._arrays import Array
 from dpmanifolds.domains import Ball, Domain
-from dpmanifolds.estimators._base import PrivateEstimator, PrivateTransformer, rows_of
+from dpmanifolds.estimators._base import PrivateEstimator, PrivateTransformer, keep_weighted, manifold_for, rows_of
 from dpmanifolds.privacy import Budget
 from dpmanifolds.releases import Release, private_mean, private_median
+from dpmanifolds.releases.statistic import check_domain
 
 __all__ = ["PrivateFrechetMean", "PrivateFrechetMedian", "PrivateTangentSpace"]
 
@@ -22,11 +23,12 @@ class _OneRelease(PrivateEstimator):
     """An estimator whose fit is one release."""
 
     release_: Release
+    """The release behind the fit."""
 
     def _learn(self, release: Release) -> Any:
         """Keep a release, and hand back its value."""
         self.release_ = release
-        self.manifold_ = release.manifold
+        self._live_on(release.manifold)
         self.guarantee_ = release.guarantee
         return release.value
 
@@ -34,11 +36,19 @@ class _OneRelease(PrivateEstimator):
 class PrivateFrechetMean(_OneRelease):
     """The Fréchet mean of the records, clipped to a public domain, within a budget: `private_mean`.
 
-    Each `fit` is one release and spends the budget once. `random_state` is for tests and teaching: None draws from
-    the secure source, and only such fits are taken by a `ledger` (a path, or a `Ledger`, which can be cloned too).
-    `public_sample`, points (m, *point_shape) that are public and like the records, gives noise the shape of their
-    spread and a mean to fall back on, as in `private_mean`; it must not be taken from the records.
+    Each `fit` is one release and spends the budget once.
 
+    Parameters
+    ----------
+    <domain, budget, mechanism, numerics>
+    refine : int or str, default="auto"
+        Whether to pay for a smaller ball first, as in `private_mean`.
+    public_sample : array (m, *point_shape), default=None
+        Public points like the records, not taken from them: noise gets the shape of their spread.
+    <shared>
+
+    Examples
+    --------
     >>> import numpy as np
     >>> import dpmanifolds as dpm
     >>> ball = dpm.Ball(dpm.SPD(2), np.eye(2), radius=2.0)
@@ -52,11 +62,12 @@ class PrivateFrechetMean(_OneRelease):
     refine: int | str
     public_sample: Any
     mean_: Array
+    """The private mean."""
 
     def __init__(
         self,
-        domain: Domain,
-        budget: Budget,
+        domain: Domain | None = None,
+        budget: Budget | None = None,
         *,
         mechanism: str = "auto",
         numerics: str = "safe",
@@ -70,8 +81,20 @@ class PrivateFrechetMean(_OneRelease):
     ) -> None:
         self._store(locals())
 
-    def fit(self, X: Any, y: Any = None, *, group_by: Any = None) -> Self:
-        """Release the mean of X (n, *point_shape); `group_by` names a person for each record. `y` is not used."""
+    def fit(
+        self, X: Any, y: Any = None, *, group_by: Any = None, groups: Any = None, sample_weight: Any = None
+    ) -> Self:
+        """Release the mean of X (n, *point_shape). `y` is not used.
+
+        Parameters
+        ----------
+        group_by : list or array (n,), default=None
+            A name of a person for each record; `groups` is the same under the name that splitters have.
+        sample_weight : array (n,), default=None
+            Public weights: 0 drops a record, all others must be equal.
+        """
+        group_by = self._begin(X, group_by, groups)
+        X, group_by = keep_weighted(sample_weight, X, group_by)
         release = private_mean(
             X,
             self.domain,
@@ -91,9 +114,17 @@ class PrivateFrechetMedian(_OneRelease):
     """The Fréchet median of the records, clipped to a public ball, within a budget: `private_median`.
 
     It costs more noise than the mean on well-behaved records and less trust in them: outliers pull no harder than
-    others. `steps` of the descent is a public number, by default chosen from public facts; with `state`, a path, it
-    goes on after a crash (`private_descent`). Parameters and attributes are otherwise those of `PrivateFrechetMean`.
+    others.
 
+    Parameters
+    ----------
+    <domain, budget>
+    steps : int, default=None
+        Of the descent: a public number; None chooses it from public facts.
+    <on_invalid, unit, random_state, state, ledger, dataset>
+
+    Examples
+    --------
     >>> import numpy as np
     >>> import dpmanifolds as dpm
     >>> ball = dpm.Ball(dpm.SPD(2), np.eye(2), radius=2.0)
@@ -106,11 +137,12 @@ class PrivateFrechetMedian(_OneRelease):
     steps: int | None
     state: str | os.PathLike[str] | None
     median_: Array
+    """The private median."""
 
     def __init__(
         self,
-        domain: Ball,
-        budget: Budget,
+        domain: Ball | None = None,
+        budget: Budget | None = None,
         *,
         steps: int | None = None,
         on_invalid: str = "raise",
@@ -122,8 +154,9 @@ class PrivateFrechetMedian(_OneRelease):
     ) -> None:
         self._store(locals())
 
-    def fit(self, X: Any, y: Any = None, *, group_by: Any = None) -> Self:
-        """Release the median of X (n, *point_shape); `group_by` names a person for each record. `y` is not used."""
+    def fit(self, X: Any, y: Any = None, *, group_by: Any = None, groups: Any = None) -> Self:
+        """Release the median of X (n, *point_shape); `group_by`, or `groups`, names a person for each record."""
+        group_by = self._begin(X, group_by, groups)
         release = private_median(
             X, self.domain, self.budget, steps=self.steps, group_by=group_by, state=self.state, **self._terms()
         )
@@ -136,11 +169,22 @@ class PrivateTangentSpace(PrivateTransformer, PrivateFrechetMean):
 
     The promise covers the reference point alone. The coordinates of a record are that record in other numbers: a
     model fitted to the coordinates of private records is not private unless its own training is, and `fit_transform`,
-    which a pipeline calls, says so (`UnprotectedModelWarning`): `PrivateTangentClassifier` and `PrivateMDM` protect the
-    training too. For records that are public, or whose owners gave consent, any model of scikit-learn can follow;
-    `PrivateLogisticRegression` on `Euclidean(dim)` protects its own training. `public_sample` as in
-    `PrivateFrechetMean`.
+    which a pipeline calls, says so (`UnprotectedModelWarning`). `PrivateLogisticRegression` on `Euclidean(dim)` may
+    follow: its training is private. `PrivateTangentClassifier` and `PrivateMDM` take the records themselves.
 
+    Parameters
+    ----------
+    <domain, budget, mechanism, numerics>
+    refine : int or str, default="auto"
+        Whether to pay for a smaller ball first, as in `private_mean`.
+    public_sample : array (m, *point_shape), default=None
+        Public points like the records, not taken from them: noise gets the shape of their spread.
+    metric : str or dict, default=None
+        pyRiemann's way to name metrics: {"mean": …, "map": …}. The mean has that of the domain; None maps by it, too.
+    <shared>
+
+    Examples
+    --------
     >>> import numpy as np
     >>> import dpmanifolds as dpm
     >>> X = dpm.SPD(3).random_point(500, rng=0)
@@ -150,10 +194,33 @@ class PrivateTangentSpace(PrivateTransformer, PrivateFrechetMean):
     ((3, 3), (500, 6))
     """
 
-    def fit(self, X: Any, y: Any = None, *, group_by: Any = None) -> Self:
-        """Release the mean of X (n, *point_shape); `group_by` names a person for each record. `y` is not used."""
-        super().fit(X, group_by=group_by)
-        self._n_features_out = self.manifold_.dim
+    metric: Any
+
+    def __init__(
+        self,
+        domain: Domain | None = None,
+        budget: Budget | None = None,
+        *,
+        mechanism: str = "auto",
+        numerics: str = "safe",
+        refine: int | str = "auto",
+        public_sample: Any = None,
+        metric: Any = None,
+        on_invalid: str = "raise",
+        unit: str | None = None,
+        random_state: Any = None,
+        ledger: Any = None,
+        dataset: str | None = None,
+    ) -> None:
+        self._store(locals())
+
+    def fit(
+        self, X: Any, y: Any = None, *, group_by: Any = None, groups: Any = None, sample_weight: Any = None
+    ) -> Self:
+        """Release the mean of X (n, *point_shape); see `PrivateFrechetMean.fit`."""
+        seen_by = manifold_for("map", check_domain(self.domain).manifold, self.metric)
+        super().fit(X, group_by=group_by, groups=groups, sample_weight=sample_weight)
+        self._seen_by, self._n_features_out = seen_by, seen_by.dim
         return self
 
     @property
@@ -164,9 +231,9 @@ class PrivateTangentSpace(PrivateTransformer, PrivateFrechetMean):
     def transform(self, X: Any) -> np.ndarray:
         """log of each record at the reference, in orthonormal coordinates (n, dim)."""
         points = self._points(X)
-        return np.asarray(self.manifold_.log_coordinates(self.mean_, points))
+        return np.asarray(self._seen_by.log_coordinates(self.mean_, points))
 
     def inverse_transform(self, X: Any) -> Array:
         """The points with these coordinates: exp at the reference."""
         check_is_fitted(self)
-        return self.manifold_.move(self.mean_, rows_of(X, self.manifold_.dim))
+        return self._seen_by.move(self.mean_, rows_of(X, self._seen_by.dim))

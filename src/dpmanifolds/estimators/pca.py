@@ -22,8 +22,7 @@ from dataclasses import dataclass
 from typing import Any, Self
 
 import numpy as np
-from sklearn.base import ClassNamePrefixFeaturesOutMixin, TransformerMixin
-from sklearn.utils.validation import check_is_fitted
+from sklearn.utils.validation import _check_feature_names, check_is_fitted
 
 from dpmanifolds._arrays import Array, to_numpy
 from dpmanifolds._validate import choice, hide_records, positive_integer, positive_number, real_numbers, record_numbers
@@ -31,7 +30,7 @@ from dpmanifolds.descent import StepRule
 from dpmanifolds.descent.losses import PCALoss
 from dpmanifolds.domains import Ball, Domain
 from dpmanifolds.errors import ArgumentError
-from dpmanifolds.estimators._base import Asked, PrivateTransformer, rows_of
+from dpmanifolds.estimators._base import Asked, HandingOn, PrivateTransformer, in_words_of_tables, rows_of
 from dpmanifolds.manifolds import Euclidean, Grassmann
 from dpmanifolds.privacy import Budget
 from dpmanifolds.privacy.budget import checked_budget
@@ -55,19 +54,32 @@ class _SubspaceSteps(StepRule):
         return np.geomspace(first, first / 10, steps)
 
 
-class PrivatePCA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Asked):  # type: ignore[misc]
+class PrivatePCA(HandingOn, Asked):
     """Principal subspaces of vectors (n, p) under a budget, with scikit-learn's interface.
 
-    `radius` and `center` must come from public knowledge (pixel ranges, units), never from X; the components are those
-    of the second moment around `center`, by default the origin, or with `center="mean"` of the covariance: vectors lie
-    within the radius of the origin then, and the mean is released along. Rows that are not finite raise before anything
-    is drawn (outside of the promise); with `on_invalid="center"` they count as the centre, inside of it.
-    `solver="auto"` takes "covariance" up to 3000 columns: under Gaussian noise the part of the second moment that turns
-    the subspace errs by R²/(nμ) per entry either way (√2·R²/(nμ) on orthonormal coordinates, R²√T/(nμ) on each of T
-    gradients), but a descent must also converge; under a pure ε its steps share ε as well
-    (docs/proofs/second_moment.md, P5; P6 on how small an ε is too small). With `state`, a path, a descent goes on after
-    a crash (`private_descent`).
+    The components are those of the second moment around the centre. Rows that are not finite are malformed. Under
+    Gaussian noise the part of the second moment that turns the subspace errs by R²/(nμ) per entry either way
+    (√2·R²/(nμ) on orthonormal coordinates, R²√T/(nμ) on each of T gradients), but a descent must also converge; under a
+    pure ε its steps share ε as well (docs/proofs/second_moment.md, P5; P6 on how small an ε is too small).
 
+    Parameters
+    ----------
+    n_components : int
+        Below the number of columns.
+    <budget>
+    radius : float
+        R, the public length within which vectors lie around the centre (pixel ranges, units), never taken from X.
+    center : array (p,), "mean" or None
+        Public; None is the origin. With "mean" it is the covariance that is released, and the mean along with it:
+        vectors lie within the radius of the origin then.
+    solver : str, default="auto"
+        "covariance" (up to 3000 columns, by default) or "descent".
+    steps : int, default=None
+        Of a descent: 60, or 15 under a pure budget.
+    <on_invalid, unit, random_state, state, ledger, dataset>
+
+    Examples
+    --------
     >>> import numpy as np
     >>> import dpmanifolds as dpm
     >>> X = np.random.default_rng(0).standard_normal((2000, 4)) * [3.0, 0.3, 0.3, 0.3]
@@ -89,7 +101,9 @@ class PrivatePCA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Asked):  # t
     mean_: np.ndarray
     """The public centre, or with `center="mean"` the released mean."""
     solver_: str
+    """The one that was used."""
     release_: Release
+    """The release behind the fit."""
 
     def __init__(
         self,
@@ -109,11 +123,12 @@ class PrivatePCA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Asked):  # t
     ) -> None:
         self._store(locals())
 
-    def fit(self, X: Any, y: Any = None, *, group_by: Any = None) -> Self:
-        """Release the principal components of X (n, p); `group_by` names a person for each row. `y` is not used.
+    def fit(self, X: Any, y: Any = None, *, group_by: Any = None, groups: Any = None) -> Self:
+        """Release the principal components of X (n, p); `group_by`, or `groups`, names a person for each row.
 
         The second moment (or mean gradient) of a person's own rows is then one term, and n the number of persons.
         """
+        group_by = self._begin(X, group_by, groups)
         checked_budget(self.budget)
         choice("solver", self.solver, ("auto", "covariance", "descent"))
         choice("on_invalid", self.on_invalid, ON_INVALID)
@@ -122,7 +137,9 @@ class PrivatePCA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Asked):  # t
         with hide_records():
             table = np.asarray(to_numpy(real_numbers("X", record_numbers("X", X, wanted))), dtype=np.float64)
         if table.ndim != 2 or table.shape[1] < 2:
-            raise ArgumentError(f"X must be a table of shape (n, p) with p ≥ 2; got {table.shape}.")
+            raise ArgumentError(
+                f"X must be a table of shape (n, p) with p ≥ 2; got {table.shape}: {table.shape[-1]} feature(s)."
+            )
         features = table.shape[1]
         kept = positive_integer("n_components", self.n_components)
         if kept >= features:
@@ -190,6 +207,8 @@ class PrivatePCA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Asked):  # t
     def transform(self, X: Any) -> np.ndarray:
         """Coordinates along the components (n, n_components), 0 at the centre. Not private: it shows the records."""
         check_is_fitted(self)
+        _check_feature_names(self, X, reset=False)
+        in_words_of_tables(self, X, self.n_features_in_)
         return np.asarray((rows_of(X, self.n_features_in_) - self.mean_) @ self.components_.T)
 
     def inverse_transform(self, X: Any) -> np.ndarray:
@@ -201,9 +220,7 @@ class PrivatePCA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Asked):  # t
 class PrivateTangentPCA(PrivateTransformer):
     """Principal components of log at a private mean: `mean_share` of the budget goes to the mean, the rest to them.
 
-    `clip_norm` C is the public length to which tangent coordinates are clipped, by default the domain's radius: the
-    noise grows with C², while clipping turns no direction. As in `PrivateTangentSpace`, `transform` shows the records
-    that it is given.
+    As in `PrivateTangentSpace`, `transform` shows the records that it is given.
 
     Two releases share the budget (`releases.second_moment`). First the mean m. Then the second moment M = (1/n)Σ v_i
     v_iᵀ of the tangent coordinates v_i = log_m x_i, each shortened to |v_i| ≤ C, made integers and squared exactly. One
@@ -211,6 +228,20 @@ class PrivateTangentPCA(PrivateTransformer):
     noisy matrix are post-processing. A person with several records has one term in m and one in M: the bounds are the
     same.
 
+    Parameters
+    ----------
+    <domain, budget>
+    n_components : int, default=None
+        At most the dimension; None keeps all.
+    mean_share : float, default=0.3
+        Of the budget.
+    clip_norm : float, default=None
+        C, the public length to which tangent coordinates are clipped, by default the domain's radius: the noise grows
+        with C², while clipping turns no direction.
+    <numerics, shared>
+
+    Examples
+    --------
     >>> import numpy as np
     >>> import dpmanifolds as dpm
     >>> X = dpm.SPD(2).random_point(2000, rng=0)
@@ -220,11 +251,12 @@ class PrivateTangentPCA(PrivateTransformer):
     ((2, 3), (2000, 2, 2))
     """
 
-    n_components: int
+    n_components: int | None
     mean_share: float
     clip_norm: float | None
     numerics: str
     mean_: Array
+    """The private mean."""
     components_: np.ndarray
     """The principal directions (n_components, dim), by falling variance, as coordinates at the mean."""
     explained_variance_: np.ndarray
@@ -236,9 +268,9 @@ class PrivateTangentPCA(PrivateTransformer):
 
     def __init__(
         self,
-        domain: Domain,
-        budget: Budget,
-        n_components: int,
+        domain: Domain | None = None,
+        budget: Budget | None = None,
+        n_components: int | None = None,
         *,
         mean_share: float = 0.3,
         clip_norm: float | None = None,
@@ -251,15 +283,16 @@ class PrivateTangentPCA(PrivateTransformer):
     ) -> None:
         self._store(locals())
 
-    def fit(self, X: Any, y: Any = None, *, group_by: Any = None) -> Self:
+    def fit(self, X: Any, y: Any = None, *, group_by: Any = None, groups: Any = None) -> Self:
         """Release the mean and the second moment of X (n, *point_shape); `y` is not used.
 
-        X may come in every form that can be read more than once, as in `private_mean`. `group_by` names a person for
-        each record; n is then the number of persons.
+        X may come in every form that can be read more than once, as in `private_mean`. `group_by`, or `groups`, names a
+        person for each record; n is then the number of persons.
         """
+        group_by = self._begin(X, group_by, groups)
         domain = check_domain(self.domain)
         manifold = domain.manifold
-        kept = positive_integer("n_components", self.n_components)
+        kept = manifold.dim if self.n_components is None else positive_integer("n_components", self.n_components)
         if kept > manifold.dim:
             raise ArgumentError(f"must be at most {manifold.dim}, the dimension; got {kept}.", argument="n_components")
         found = private_tangent_moment(
@@ -272,7 +305,7 @@ class PrivateTangentPCA(PrivateTransformer):
             group_by=group_by,
             **self._terms(),
         )
-        self.manifold_ = manifold
+        self._live_on(manifold)
         self.releases_ = (found.mean, found.moment)
         self.mean_ = found.base
         self.guarantee_ = found.guarantee

@@ -22,7 +22,13 @@ from sklearn.utils.validation import check_is_fitted
 from dpmanifolds._arrays import Array, to_numpy
 from dpmanifolds.domains import Ball
 from dpmanifolds.errors import ArgumentError
-from dpmanifolds.estimators._base import PrivateEstimator, UnprotectedScoreWarning
+from dpmanifolds.estimators._base import (
+    PrivateEstimator,
+    UnprotectedScoreWarning,
+    check_target,
+    in_words_of_tables,
+    rows_of,
+)
 from dpmanifolds.privacy import Budget
 from dpmanifolds.releases import GeodesicRegression, private_geodesic_regression
 from dpmanifolds.statistics import frechet_mean
@@ -31,10 +37,20 @@ from dpmanifolds.statistics import frechet_mean
 class PrivateGeodesicRegression(PrivateEstimator):
     """y ≈ exp_p(Σ v_j·x_j) for points y of a manifold: `private_geodesic_regression`.
 
-    Covariates X (n, q) and points y (n, *point_shape) are protected together. `covariate_bounds` are public: a pair, or
-    one for each column of X. Each `fit` is one release and spends the budget once. `score` warns with
-    `UnprotectedScoreWarning`.
+    Covariates X (n, q) and points y (n, *point_shape) are protected together. Each `fit` is one release and spends the
+    budget once. `score` warns with `UnprotectedScoreWarning`.
 
+    Parameters
+    ----------
+    <domain, budget>
+    covariate_bounds : pair, or list of pairs
+        Public bounds of the covariates: a pair, or one for each column of X.
+    steps : int or str, default="auto"
+        How often the base is moved; steps share the budget.
+    <mechanism, numerics, shared>
+
+    Examples
+    --------
     >>> import numpy as np
     >>> import dpmanifolds as dpm
     >>> dose = np.random.default_rng(0).uniform(0, 10, (500, 1))
@@ -53,14 +69,14 @@ class PrivateGeodesicRegression(PrivateEstimator):
     regression_: GeodesicRegression
     """The release."""
     base_: Array
+    """The point of the fit at the middle of the bounds."""
     coef_: np.ndarray
     """(covariates, dim): tangent coordinates at the base for one unit of each covariate."""
-    n_features_in_: int
 
     def __init__(
         self,
-        domain: Ball,
-        budget: Budget,
+        domain: Ball | None = None,
+        budget: Budget | None = None,
         *,
         covariate_bounds: Any,
         steps: int | str = "auto",
@@ -81,8 +97,10 @@ class PrivateGeodesicRegression(PrivateEstimator):
         tags.target_tags.required = True
         return tags
 
-    def fit(self, X: Any, y: Any, *, group_by: Any = None) -> Self:
-        """Release the fit of points y (n, *point_shape) to covariates X (n, q) or (n,)."""
+    def fit(self, X: Any, y: Any, *, group_by: Any = None, groups: Any = None) -> Self:
+        """Release the fit of points y (n, *point_shape) to covariates X (n, q) or (n,), by person with `group_by`."""
+        group_by = self._begin(X, group_by, groups)
+        check_target(self, y)
         self.regression_ = private_geodesic_regression(
             y,
             X,
@@ -104,7 +122,8 @@ class PrivateGeodesicRegression(PrivateEstimator):
     def predict(self, X: Any) -> Array:
         """The points of the fit at covariates X (m, q)."""
         check_is_fitted(self)
-        return self.regression_.predict(X)
+        in_words_of_tables(self, X, self.n_features_in_)
+        return self.regression_.predict(rows_of(X, self.n_features_in_))
 
     def score(self, X: Any, y: Any) -> float:
         """1 − Σρ²(prediction, y)/Σρ²(mean, y), without noise: warns with `UnprotectedScoreWarning`."""

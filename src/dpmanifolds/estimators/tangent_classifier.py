@@ -16,12 +16,13 @@ from collections.abc import Sequence
 from typing import Any, Self
 
 import numpy as np
+from sklearn.utils.validation import check_is_fitted
 
 from dpmanifolds._arrays import Array
 from dpmanifolds._points import host
 from dpmanifolds.domains import Ball, Domain
 from dpmanifolds.errors import ArgumentError
-from dpmanifolds.estimators._base import PrivateClassifier
+from dpmanifolds.estimators._base import PrivateClassifier, row_of_labels
 from dpmanifolds.estimators.congruence import Congruence
 from dpmanifolds.manifolds import SPD, Manifold
 from dpmanifolds.manifolds.spd import SPDBase
@@ -48,14 +49,28 @@ class PrivateTangentClassifier(PrivateClassifier):
     """Two classes told apart by the sign of a score ⟨w, log_p x⟩ − t, with private p, w and t; labels are protected.
 
     The direction w is that of one label-signed tangent sum (`private_discriminant`), which has √2 less noise than two
-    class means. `public`, labelled records of public subjects as pairs (points, labels), helps in four ways, none of
-    which looks at the private records: spatial `filters` for matrices (`Congruence.from_public`); a centre, and radii
-    for clipping; what contrast to expect, towards which the noisy one is shrunk; and, with `filters="auto"`, how many
-    filters do best when each public subject in turn plays the private one, with as much noise as there will be. Say how
-    related public subjects are to the private records, and compare with what they reach alone.
+    class means. Say how related public subjects are to the private records, and compare with what they reach alone.
 
-    Without `public` a `domain` is needed: a ball around a public centre that holds the records.
+    Parameters
+    ----------
+    domain : Ball or None
+        A ball around a public centre that holds the records; None where public subjects say where records live.
+    <budget>
+    classes : list of two
+        The labels, as those that occur are private.
+    public : list of pairs (points, labels), default=None
+        Labelled records of public subjects. They help in four ways, none of which looks at the private records: spatial
+        filters for matrices (`Congruence.from_public`); a centre, and radii for clipping; what contrast to expect,
+        towards which the noisy one is shrunk; and how many filters to take.
+    filters : int, "auto" or None
+        How many; "auto" takes what does best when each public subject in turn plays the private one, with as much noise
+        as there will be.
+    shares : three numbers, default=(0.3, 0.55, 0.15)
+        Of the budget, for the centre, the direction and the threshold.
+    <shared>
 
+    Examples
+    --------
     >>> import numpy as np
     >>> import dpmanifolds as dpm
     >>> X = np.concatenate([dpm.SPD(2).random_point(300, rng=0), 3 * dpm.SPD(2).random_point(300, rng=1)])
@@ -69,7 +84,6 @@ class PrivateTangentClassifier(PrivateClassifier):
     public: Sequence[tuple[Any, Any]] | None
     filters: int | str | None
     shares: Sequence[float]
-    classes_: np.ndarray
     discriminant_: Discriminant
     """The releases behind the classifier."""
     filters_: Congruence | None
@@ -77,8 +91,8 @@ class PrivateTangentClassifier(PrivateClassifier):
 
     def __init__(
         self,
-        domain: Ball | None,
-        budget: Budget,
+        domain: Ball | None = None,
+        budget: Budget | None = None,
         *,
         classes: Sequence[Any],
         public: Sequence[tuple[Any, Any]] | None = None,
@@ -92,18 +106,24 @@ class PrivateTangentClassifier(PrivateClassifier):
     ) -> None:
         self._store(locals())
 
-    def fit(self, X: Any, y: Any, *, group_by: Any = None) -> Self:
+    def __sklearn_tags__(self) -> Any:
+        tags = super().__sklearn_tags__()
+        tags.classifier_tags.multi_class = False
+        return tags
+
+    def fit(self, X: Any, y: Any, *, group_by: Any = None, groups: Any = None) -> Self:
         """Release the centre, the direction and the threshold for X (n, *point_shape) with labels y (n,).
 
-        `group_by` names a person for each record; all records of a person must have the same label.
+        `group_by`, or `groups`, names a person for each record; all records of a person must have the same label.
         """
+        group_by = self._begin(X, group_by, groups)
         checked_budget(self.budget)
         names = _sorted(self.classes)
         count = _count(X) if group_by is None else persons_of(group_by, _count(X)).count
         domain, contrasts, filters = self._public_part(names, count)
         self.discriminant_ = private_discriminant(
             X if filters is None else filters.transform(X),
-            y,
+            row_of_labels(self, y),
             domain,
             self.budget,
             classes=names,
@@ -112,7 +132,7 @@ class PrivateTangentClassifier(PrivateClassifier):
             group_by=group_by,
             **self._terms(),
         )
-        self.manifold_ = self.discriminant_.manifold
+        self._live_on(self.discriminant_.manifold)
         self.filters_ = filters
         self.classes_ = np.asarray(names)
         self.guarantee_ = self.discriminant_.guarantee
@@ -184,6 +204,7 @@ class PrivateTangentClassifier(PrivateClassifier):
 
     def decision_function(self, X: Any) -> np.ndarray:
         """Scores less the threshold: above 0 for the second class."""
+        check_is_fitted(self)
         points = self._points(X if self.filters_ is None else self.filters_.transform(X))
         return self.discriminant_.scores(points) - self.discriminant_.threshold
 
@@ -193,21 +214,29 @@ class PrivateTangentClassifier(PrivateClassifier):
 
     def predict(self, X: Any) -> np.ndarray:
         """The class of each record."""
+        check_is_fitted(self)
         return np.asarray(self.classes_[(self.decision_function(X) > 0).astype(int)])
 
 
 def _sorted(classes: Any) -> list[Any]:
     """Scorers of scikit-learn count on sorted classes."""
     names = np.unique(np.asarray(classes)).tolist()
+    if len(names) > 2:
+        raise ArgumentError(
+            "Only binary classification is supported. The type of the target is multiclass: "
+            f"name two labels instead of {len(names)}, or take PrivateMDM or PrivateLogisticRegression.",
+            argument="classes",
+        )
     if len(names) != 2:
         raise ArgumentError(f"must name two labels; got {len(names)}.", argument="classes")
     return list(names)
 
 
 def _count(X: Any) -> int:
-    if not hasattr(X, "__len__") or len(X) == 0:
+    rows = X if hasattr(X, "__len__") or not hasattr(X, "__array__") else np.asarray(X)
+    if not hasattr(rows, "__len__") or len(rows) == 0:
         raise ArgumentError("must be an array of records (n, *point_shape), with at least one.", argument="X")
-    return len(X)
+    return len(rows)
 
 
 def read_subjects(public: Any, names: list[Any]) -> Subjects:

@@ -19,12 +19,17 @@ He holds the study, and for each round a sum and the names of those who are in i
 from __future__ import annotations
 
 import json
+import math
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, replace
 from functools import cached_property
+from typing import Any, TypeAlias
+
+import numpy as np
 
 from dpmanifolds._validate import shown
 from dpmanifolds.errors import ArgumentError, DPManifoldsError, RoundRefusedError
+from dpmanifolds.federated.block_test import SitesDecision, rank_blocks
 from dpmanifolds.federated.engines import SummedAnswers, add_residues
 from dpmanifolds.federated.round import Round
 from dpmanifolds.federated.script import Heard
@@ -38,6 +43,8 @@ from dpmanifolds.sums.shares import center_residues
 _SCHEMA = 1
 _THEOREM = "B1 and Gaussian noise in shares (docs/proofs/shares.md, federated.md)"
 _MOST_RECORDS = 1 << 40
+Outcome: TypeAlias = Release | ClassMeans | SitesDecision
+"""What a study ends with."""
 
 
 @dataclass(frozen=True)
@@ -105,11 +112,11 @@ class Coordinator:
         return self._next if isinstance(self._next, Round) else None
 
     @property
-    def release(self) -> Release | ClassMeans | None:
+    def release(self) -> Outcome | None:
         """What was made of all rounds; None before the last."""
         return None if isinstance(self._next, Round) else self._made(self._next)
 
-    def finish(self, answers: Iterable[Answer] | SummedAnswers) -> Release | ClassMeans | None:
+    def finish(self, answers: Iterable[Answer] | SummedAnswers) -> Outcome | None:
         """End the round with the sum that an engine made, or, where they travel plainly, with the answers.
 
         It gives the release, if the round was the last one. The sum tells how many answers it holds, and whether all of
@@ -131,7 +138,7 @@ class Coordinator:
             raise RoundRefusedError("two answers come from the same site: each is in the sum once.")
         return self._finish(asked, SummedAnswers(add_residues(asked, given), names, "none", seeded))
 
-    def _finish(self, asked: Round, summed: SummedAnswers) -> Release | ClassMeans | None:
+    def _finish(self, asked: Round, summed: SummedAnswers) -> Outcome | None:
         numbers, who = [int(residue) for residue in summed.residues], summed.names
         if len(numbers) != asked.length or not all(0 <= number < asked.modulus for number in numbers):
             raise RoundRefusedError(f"a sum of this round has {asked.length} residues modulo {asked.modulus}.")
@@ -180,10 +187,12 @@ class Coordinator:
         self._next = self.study.ask([each.heard for each in finished], done.asked.hash)
         self.finished = finished
 
-    def _made(self, releases: list[Release]) -> Release | ClassMeans:
+    def _made(self, releases: list[Release]) -> Outcome:
         """As planned, with the promise of the rounds, the noise that is in the sums, and who may learn what."""
         promise = compose(*(done.asked.guarantee for done in self.finished))
         part = self._sites_part(promise)
+        if self.study.statistic == "two-sample test":
+            return self._decided(releases, promise, part)
         made = [self._told(release, number, promise, part) for number, release in enumerate(releases)]
         if not self.study.classes:
             return made[0]
@@ -192,11 +201,46 @@ class Coordinator:
             tuple(self.study.classes), tuple(classes), promise, self.study.budget, self.study.secret_labels
         )
 
+    def _decided(self, releases: list[Release], promise: Guarantee, part: SitesPart) -> SitesDecision:
+        """The noisy sums of blocks, ranked: post-processing."""
+        study, told = self.study, [self._told(release, n, promise, part) for n, release in enumerate(releases)]
+        assert isinstance(study.blocks, tuple)
+        first, second = study.blocks
+        means = np.stack([np.asarray(release.coordinates) for release in told])
+        pvalue = rank_blocks(means, first)
+        rows = told[0].n or 0
+        return SitesDecision(
+            rejected=pvalue <= study.level,
+            pvalue=pvalue,
+            level=study.level,
+            classes=tuple(study.classes),
+            blocks=(first, second),
+            sizes=(first * rows, second * rows),
+            difference=tuple(map(float, np.mean(means[:first], axis=0) - np.mean(means[first:], axis=0))),
+            sigma=told[0].sigma * math.sqrt(1 / first + 1 / second),
+            guarantee=promise,
+            budget=study.budget,
+            domain=study.domain,
+            sites=part,
+            reproducible=told[0].reproducible,
+        )
+
     def _told(self, release: Release, number: int, promise: Guarantee, part: SitesPart) -> Release:
+        if release.descent is not None:
+            # one entry for all steps, with the noise of those that have most
+            ratio = max(self._noise_ratio(done, number) for done in self.finished)
+            details = replace(release.descent, sigma=ratio * release.descent.sigma)
+            told: dict[str, Any] = {
+                "guarantee": promise,
+                "budget": self.study.budget,
+                "theorem": _THEOREM,
+                "sites": part,
+            }
+            told |= {"n": self.finished[-1].heard[number].rows, "reproducible": self._reproducible}
+            return replace(release, sigma=ratio * release.sigma, descent=details, **told)
         stages = []
         for stage, done in zip((*release.stages, replace(release, stages=())), self.finished, strict=True):
-            rows, planned = done.heard[number].rows, self.study.counts[number]
-            ratio = done.excess * (1.0 if rows is None else planned / max(1, rows))
+            ratio = self._noise_ratio(done, number)
             error = stage.expected_error
             if error is not None:
                 names = ("mean", "radius_90", "mean_at_edge")
@@ -209,12 +253,21 @@ class Coordinator:
                     theorem=_THEOREM,
                     sigma=ratio * stage.sigma,
                     expected_error=error,
-                    n=rows,
-                    reproducible=any(each.summed.reproducible for each in self.finished),
+                    n=done.heard[number].rows,
+                    reproducible=self._reproducible,
                 )
             )
         *before, last = stages
         return replace(last, guarantee=promise, budget=self.study.budget, stages=tuple(before), sites=part)
+
+    @property
+    def _reproducible(self) -> bool:
+        return any(done.summed.reproducible for done in self.finished)
+
+    def _noise_ratio(self, done: FinishedRound, number: int) -> float:
+        """Noise on a mean of a part over what is planned: by the sites that are gone, and by their records."""
+        rows = done.heard[number].rows
+        return done.excess * (1.0 if rows is None else self.study.counts[number] / max(1, rows))
 
     def _sites_part(self, promise: Guarantee) -> SitesPart:
         """What each who looks may learn (docs/proofs/federated.md, section 2)."""

@@ -23,8 +23,8 @@ from dpmanifolds.federated.round import Round
 from dpmanifolds.federated.site import Answer, Site
 
 if TYPE_CHECKING:
+    from dpmanifolds.federated.coordinator import Outcome
     from dpmanifolds.federated.study import Study
-    from dpmanifolds.releases import ClassMeans, Release
 
 
 @dataclass(frozen=True)
@@ -83,7 +83,7 @@ def answer_in_plain(site: Site, asked: Round) -> Answer:
     return site.answer(asked)
 
 
-def run_study(study: Study, sites: Sequence[Site], engine: Engine = sum_in_process) -> Release | ClassMeans:
+def run_study(study: Study, sites: Sequence[Site], engine: Engine = sum_in_process) -> Outcome:
     """All rounds of a study, with sites that this process can ask.
 
     >>> import numpy as np

@@ -7,8 +7,8 @@ client that fails or does not answer in time is a site that is gone.
     job.to_server(StudyController("study.json", "release.json"))
     job.to(MySiteExecutor(), "site-1")  # a SiteExecutor whose find_site gives the Site of its client
 
-Its homomorphic encryption is not used: digits of exact sums, added up one by one, show more than the sum
-(docs/proofs/federated.md, section 4).
+Its homomorphic encryption is not used: CKKS rounds, and digits of exact sums under BFV, added up one by one, show more
+than the sum (docs/proofs/federated.md, section 4).
 """
 
 from __future__ import annotations
@@ -100,7 +100,7 @@ class SiteExecutor(Executor):  # type: ignore[misc]
         try:
             site = self.find_site(fl_ctx.get_identity_name())
             answer = answer_in_plain(site, Round.from_json(shareable[_ROUND]))
-        except DPManifoldsError as refused:
+        except Exception as refused:
             self.log_error(fl_ctx, str(refused))
             return make_reply(ReturnCode.EXECUTION_EXCEPTION)
         reply = make_reply(ReturnCode.OK)

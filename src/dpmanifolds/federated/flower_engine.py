@@ -7,8 +7,7 @@ ledger and the answers are those of `Site`. Clients that are gone are sites that
     app = client_app(lambda context: Site(name, records, policy, ledger=…, dataset=…))    # at each site
     app = server_app(study, lambda release: Path("release.json").write_text(release.to_json()))
 
-Flower's own secure aggregation (SecAgg+) is not used: it adds up short numbers with stochastic rounding, so that exact
-sums must be sent in digits, and sums of digits show more than the sum (docs/proofs/federated.md, section 4).
+Flower's own secure aggregation, SecAgg+, is in `secagg_engine`, for sums that fit 31 bits.
 """
 
 from __future__ import annotations
@@ -18,15 +17,26 @@ from collections.abc import Callable
 from typing import Any
 
 from dpmanifolds.errors import ArgumentError, RoundRefusedError
-from dpmanifolds.federated.coordinator import Coordinator
+from dpmanifolds.federated.coordinator import Coordinator, Outcome
 from dpmanifolds.federated.engines import answer_in_plain
 from dpmanifolds.federated.round import Round
 from dpmanifolds.federated.site import Answer, Site
 from dpmanifolds.federated.study import Study
-from dpmanifolds.releases import ClassMeans, Release
 
-_SECONDS = 600.0
+ANSWER_SECONDS = 600.0
 _EVERY = 0.2
+
+
+def without_reasons(answer: Callable[[Any, Any], Any]) -> Callable[[Any, Any], Any]:
+    """The same, with errors that say nothing: Flower tells them to the server, and they may quote records."""
+
+    def answer_or_refuse(message: Any, context: Any) -> Any:
+        try:
+            return answer(message, context)
+        except Exception as problem:
+            raise RoundRefusedError("no answer: the reason stands in the log of the site.") from problem
+
+    return answer_or_refuse
 
 
 def client_app(find_site: Callable[[Any], Site]) -> Any:
@@ -39,13 +49,10 @@ def client_app(find_site: Callable[[Any], Site]) -> Any:
 
     app = ClientApp()
 
+    @without_reasons
     def answer(message: Any, context: Any) -> Any:
-        try:
-            asked = Round.from_json(message.content["round"]["json"])
-            made = answer_in_plain(find_site(context), asked)
-        except Exception as problem:
-            # Flower tells the server what an error says, which may quote a record, or the ledger
-            raise RoundRefusedError("no answer: the reason stands in the log of the site.") from problem
+        asked = Round.from_json(message.content["round"]["json"])
+        made = answer_in_plain(find_site(context), asked)
         return Message(RecordDict({"answer": ConfigRecord({"json": made.to_json()})}), reply_to=message)
 
     app.query()(answer)
@@ -53,7 +60,7 @@ def client_app(find_site: Callable[[Any], Site]) -> Any:
 
 
 def server_app(
-    study: Study, finish: Callable[[Release | ClassMeans], Any], *, keys: Any = None, timeout: float = _SECONDS
+    study: Study, finish: Callable[[Outcome], Any], *, keys: Any = None, timeout: float = ANSWER_SECONDS
 ) -> Any:
     """A Flower `ServerApp` that asks all rounds of a study, and calls `finish` with the release.
 
@@ -82,7 +89,7 @@ def _ask(grid: Any, asked: Round, timeout: float) -> list[Answer]:
     from flwr.app import ConfigRecord, Message, RecordDict
 
     content = RecordDict({"round": ConfigRecord({"json": asked.to_json()})})
-    nodes = _find_nodes(grid, len(asked.sites), timeout)
+    nodes = find_nodes(grid, len(asked.sites), timeout)
     sent = [Message(content, dst_node_id=node, message_type="query") for node in nodes]
     given = []
     for reply in grid.send_and_receive(sent, timeout=timeout):
@@ -93,7 +100,7 @@ def _ask(grid: Any, asked: Round, timeout: float) -> list[Answer]:
     return given
 
 
-def _find_nodes(grid: Any, wanted: int, timeout: float) -> list[int]:
+def find_nodes(grid: Any, wanted: int, timeout: float) -> list[int]:
     """The clients, once as many have come as there are sites, or those who came in time."""
     end = time.monotonic() + timeout
     while True:

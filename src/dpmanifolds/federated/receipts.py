@@ -6,8 +6,9 @@ from dataclasses import dataclass
 from typing import Any
 
 from dpmanifolds.errors import ArgumentError
+from dpmanifolds.federated.coordinator import Outcome
 from dpmanifolds.ledger import Ledger
-from dpmanifolds.releases import ClassMeans, Release
+from dpmanifolds.releases import ClassMeans
 from dpmanifolds.releases.sites import SitesPart
 
 
@@ -41,7 +42,7 @@ class Reconciliation:
         return words
 
 
-def reconcile(release: Release | ClassMeans, site: str, ledger: Ledger) -> Reconciliation:
+def reconcile(release: Outcome, site: str, ledger: Ledger) -> Reconciliation:
     """Compare the rounds of a release with the entries of a site's ledger, after checking the chain of the ledger.
 
     >>> import tempfile
@@ -73,7 +74,7 @@ def reconcile(release: Release | ClassMeans, site: str, ledger: Ledger) -> Recon
     )
 
 
-def _part(release: Release | ClassMeans) -> SitesPart:
+def _part(release: Outcome) -> SitesPart:
     one = release.releases[0] if isinstance(release, ClassMeans) else release
     if one.sites is None:
         raise ArgumentError("must be a release of several sites.", argument="release")

@@ -23,7 +23,8 @@ from typing import Any, NamedTuple
 
 from dpmanifolds._validate import choice, positive_integer, positive_number, shown
 from dpmanifolds.errors import DPManifoldsError, RoundRefusedError
-from dpmanifolds.federated.rules import Body, Rule, body_of, read_rule, write_rule
+from dpmanifolds.federated.gradients import GradientRule
+from dpmanifolds.federated.rules import Body, Rule, Squares, body_of, read_rule, write_rule
 from dpmanifolds.ledger.records import canonical
 from dpmanifolds.privacy import Guarantee
 from dpmanifolds.privacy.guarantee import ADJACENCIES
@@ -31,6 +32,7 @@ from dpmanifolds.sums.contribution import DistanceContribution, TangentContribut
 from dpmanifolds.sums.counts import DistanceBins
 from dpmanifolds.sums.joint_moment import JointContribution
 from dpmanifolds.sums.mechanism import root_up
+from dpmanifolds.sums.moments import TangentSquareContribution
 from dpmanifolds.sums.shares import NoiseShares
 
 TRANSPORTS = ("secure-sum", "plain")
@@ -41,11 +43,17 @@ RULES: dict[str, tuple[type, ...]] = {
     "class means": (TangentContribution,),
     "covariance": (TangentContribution, DistanceBins, JointContribution),
     "second moment": (TangentContribution, DistanceBins, JointContribution),
+    "tangent PCA": (TangentContribution, TangentSquareContribution),
+    "median": (GradientRule,),
+    "descent": (GradientRule,),
+    "two-sample test": (TangentContribution,),
 }
 """What each statistic sums."""
+LABELLED = ("class means", "two-sample test")
+"""What is asked for by class."""
 WITHIN_CLASS = " within class"
 _SCHEMA = 1
-_FEWEST_BITS, _MOST_BITS = 32, 256
+_FEWEST_BITS, _MOST_BITS = 31, 256
 _TAG_BITS = 31
 _MOST_SITES = 10_000
 
@@ -56,6 +64,8 @@ class Part(NamedTuple):
     rule: Rule
     label: str | int | None = None
     """Of the class whose records are summed; None for all."""
+    block: int | None = None
+    """Of the class, where its records are cut at random into blocks of one size; None: all of them."""
 
     @property
     def body(self) -> Body:
@@ -126,18 +136,24 @@ class Round:
             raise RoundRefusedError(f"the round claims to spend μ = {self.claim:g}, and spends {self.mu:g}.")
 
     def _check_parts(self) -> None:
-        labels = [part.label for part in self.parts]
-        if not self.parts or len(set(labels)) < len(labels) or (None in labels and len(labels) > 1):
+        labels, places = [part.label for part in self.parts], [(part.label, part.block) for part in self.parts]
+        if not self.parts or len(set(places)) < len(places) or (None in labels and len(labels) > 1):
             raise RoundRefusedError("the parts of a round must be of different classes.")
+        blocks = {label: {part.block for part in self.parts if part.label == label} for label in labels}
+        cut = self.statistic == "two-sample test"
+        if any(found != (set(range(len(found))) if cut else {None}) for found in blocks.values()):
+            raise RoundRefusedError("blocks are for tests, numbered from 0 in each class.")
+        if cut and (len(blocks) != 2 or self.counted):
+            raise RoundRefusedError("a test is of two classes whose numbers of records are public.")
         if None not in labels and not self.secret_labels and not self.unit.endswith(WITHIN_CLASS):
             # class counts are told: a record that changes its class is not protected, and no promise may say so
             raise RoundRefusedError(f"where classes are public the unit must end in {WITHIN_CLASS!r}.")
-        if any(isinstance(part.rule, JointContribution) for part in self.parts) and (len(labels) > 1 or self.weight):
+        if any(isinstance(part.rule, Squares) for part in self.parts) and (len(labels) > 1 or self.weight):
             raise RoundRefusedError("squares are summed in a round of their own, and count by a constant coordinate.")
         # policies go by the name of the statistic
         kinds = RULES.get(self.statistic, ())
         if not all(isinstance(part.rule, kinds) for part in self.parts) or (None in labels) == (
-            self.statistic == "class means"
+            self.statistic in LABELLED
         ):
             raise RoundRefusedError(f"such sums are not asked for {shown(self.statistic)}.")
 
@@ -213,7 +229,7 @@ class Round:
             **{name: getattr(self, name) for name in names.split()},
             "before": self.before,
             "sites": list(self.sites),
-            "parts": [{"rule": write_rule(part.rule), "label": part.label} for part in self.parts],
+            "parts": [{**part._asdict(), "rule": write_rule(part.rule)} for part in self.parts],
             # of more digits than the numbers of other languages hold
             "modulus": str(self.modulus),
         }
@@ -230,7 +246,7 @@ class Round:
             told = data.pop("hash")
             if data.pop("schema") != _SCHEMA:
                 raise RoundRefusedError(f"this version reads rounds of schema {_SCHEMA}.")
-            parts = tuple(Part(read_rule(part["rule"]), part["label"]) for part in data.pop("parts"))
+            parts = tuple(Part(read_rule(part["rule"]), part["label"], part["block"]) for part in data.pop("parts"))
             number = data.pop("modulus")
             modulus = int(number) if isinstance(number, str) and number.isdecimal() else -1
             made = cls(**{**data, "parts": parts, "sites": tuple(data["sites"]), "modulus": modulus})

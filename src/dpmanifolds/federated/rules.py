@@ -23,15 +23,17 @@ from dpmanifolds._points import on_host
 from dpmanifolds._validate import positive_integer, positive_number
 from dpmanifolds.domains.axes import Axes
 from dpmanifolds.errors import ArgumentError, RoundRefusedError
+from dpmanifolds.federated.gradients import GradientRule
 from dpmanifolds.manifolds import Euclidean, Manifold, manifold_from_json
 from dpmanifolds.releases.written import point_from_json, point_to_json
-from dpmanifolds.sums.contribution import DistanceContribution, TangentContribution, finest_exponent
+from dpmanifolds.sums.contribution import AtPoint, DistanceContribution, TangentContribution, finest_exponent
 from dpmanifolds.sums.counts import DistanceBins
 from dpmanifolds.sums.joint_moment import JointContribution
-from dpmanifolds.sums.moments import frobenius_steps
+from dpmanifolds.sums.moments import TangentSquareContribution, frobenius_steps
 from dpmanifolds.sums.outer import finest_factor_exponent
 
-Rule: TypeAlias = TangentContribution | DistanceContribution | DistanceBins | JointContribution
+Squares: TypeAlias = JointContribution | TangentSquareContribution
+Rule: TypeAlias = TangentContribution | DistanceContribution | DistanceBins | Squares | GradientRule
 _COARSEST = 4
 # whether persons' records fit 64 bits must not depend on how many they are: at 2³² records it would
 _LARGEST_UNIT = 1 << 30
@@ -54,14 +56,15 @@ class Body(NamedTuple):
 
 def body_of(rule: Rule) -> Body:
     """Where the integers of a record lie (docs/proofs/sums.md, second_moment.md)."""
-    if isinstance(rule, JointContribution):
-        width, trace = rule.width, 1 << 2 * rule.exponent
+    if isinstance(rule, Squares):
+        width, trace = rule.shape[0], 1 << 2 * rule.exponent
         above = width * (width - 1) // 2
         return Body(frobenius_steps(width, trace) ** 2, trace * trace, trace, width + above, above)
     if isinstance(rule, DistanceBins):
         return Body(2 * rule.unit**2, rule.unit**2, rule.unit, rule.dim, 0)
     radius = 1 << rule.exponent
-    return Body(4 * radius * radius, radius * radius, radius, rule.dim, 0)
+    noisy = rule.noisy if isinstance(rule, GradientRule) else rule.dim
+    return Body(4 * radius * radius, radius * radius, radius, noisy, 0)
 
 
 def write_rule(rule: Rule) -> dict[str, Any]:
@@ -71,19 +74,20 @@ def write_rule(rule: Rule) -> dict[str, Any]:
         numbers = {"dimension": rule.dimension, "radius": rule.radius, "constant": rule.constant}
         points = {"base": point_to_json(rule.center), "substitute": point_to_json(_substitute(rule.substitute))}
         return {"kind": "squares", **numbers, "exponent": rule.exponent, **points}
-    told: dict[str, Any] = {
-        "manifold": rule.manifold.to_json(),
-        "base": point_to_json(on_host(rule.base)),
-        "substitute": point_to_json(on_host(_substitute(rule.substitute))),
-    }
+    if isinstance(rule, GradientRule):
+        return rule.to_dict()
+    if isinstance(rule, TangentSquareContribution):
+        numbers = {"radius": rule.radius, "exponent": rule.exponent}
+        return {"kind": "logarithms squared", **_write_place(rule.view), **numbers}
+    told = _write_place(rule)
     if isinstance(rule, DistanceBins):
         assert rule.edges is not None
-        return {"kind": "distances counted", **told, "edges": rule.edges.tolist(), "unit": rule.unit}
+        bins = {"edges": rule.edges.tolist(), "unit": rule.unit, "axes": _write_axes(rule.axes)}
+        return {"kind": "distances counted", **told, **bins}
     told |= {"radius": rule.radius, "exponent": rule.exponent}
     if isinstance(rule, DistanceContribution):
         return {"kind": "squared distance", **told}
-    axes = None if rule.axes is None else {"lengths": rule.axes.lengths.tolist(), "basis": _listed(rule.axes.basis)}
-    return {"kind": "logarithm", **told, "offset": _listed(rule.offset), "axes": axes}
+    return {"kind": "logarithm", **told, "offset": _listed(rule.offset), "axes": _write_axes(rule.axes)}
 
 
 def read_rule(data: Any) -> Rule:
@@ -96,6 +100,15 @@ def read_rule(data: Any) -> Rule:
         raise RoundRefusedError(f"a rule of this round cannot be read ({problem}).") from None
 
 
+def _write_place(rule: AtPoint) -> dict[str, Any]:
+    """As `_place` reads it."""
+    return {
+        "manifold": rule.manifold.to_json(),
+        "base": point_to_json(on_host(rule.base)),
+        "substitute": point_to_json(on_host(_substitute(rule.substitute))),
+    }
+
+
 def _substitute(point: Any) -> Any:
     if point is None:
         raise ArgumentError("at several sites malformed records count as the centre: no site may refuse for one.")
@@ -104,6 +117,20 @@ def _substitute(point: Any) -> Any:
 
 def _listed(array: np.ndarray | None) -> Any:
     return None if array is None else array.tolist()
+
+
+def _write_axes(axes: Axes | None) -> Any:
+    return None if axes is None else {"lengths": axes.lengths.tolist(), "basis": _listed(axes.basis)}
+
+
+def _read_axes(data: Any, dim: int) -> Axes | None:
+    if data is None:
+        return None
+    lengths, basis = _numbers("axes", data["lengths"]), data["basis"]
+    axes = Axes(lengths, None if basis is None else _numbers("axes", basis, (dim, lengths.size)))
+    if lengths.ndim != 1 or not np.all(lengths > 0) or (basis is None and lengths.size != dim):
+        raise RoundRefusedError("axes of a rule must be positive lengths, one for each direction.")
+    return axes
 
 
 def _numbers(name: str, value: Any, shape: tuple[int, ...] | None = None) -> np.ndarray:
@@ -133,14 +160,7 @@ def _place(data: Any) -> tuple[Manifold, Any, Any]:
 
 def _read_logarithm(data: Any) -> Rule:
     manifold, base, substitute = _place(data)
-    axes = None
-    if data["axes"] is not None:
-        lengths = _numbers("axes", data["axes"]["lengths"])
-        basis = data["axes"]["basis"]
-        shape = (manifold.dim, lengths.size)
-        axes = Axes(lengths, None if basis is None else _numbers("axes", basis, shape))
-        if lengths.ndim != 1 or not np.all(lengths > 0) or (basis is None and lengths.size != manifold.dim):
-            raise RoundRefusedError("axes of a rule must be positive lengths, one for each direction.")
+    axes = _read_axes(data["axes"], manifold.dim)
     offset = None if data["offset"] is None else _numbers("offset", data["offset"], (manifold.dim,))
     exponent = _exponent(data["exponent"], finest_exponent(manifold.dim if axes is None else axes.count))
     radius = positive_number("radius", data["radius"])
@@ -157,7 +177,8 @@ def _read_distances_counted(data: Any) -> Rule:
     unit = positive_integer("unit", data["unit"])
     if edges.ndim != 1 or not 0 < edges.size <= 10_000 or unit > _LARGEST_UNIT or not np.all(np.diff(edges) > 0):
         raise RoundRefusedError("edges of a rule must rise, and its unit be at most 2^30.")
-    return DistanceBins(*_place(data), edges=edges, unit=unit)
+    manifold, base, substitute = _place(data)
+    return DistanceBins(manifold, base, substitute, edges=edges, unit=unit, axes=_read_axes(data["axes"], manifold.dim))
 
 
 def _read_squares(data: Any) -> Rule:
@@ -170,7 +191,16 @@ def _read_squares(data: Any) -> Rule:
     return JointContribution(dimension, positive_number("radius", data["radius"]), constant, exponent, *points)
 
 
+def _read_logarithms_squared(data: Any) -> Rule:
+    manifold, base, substitute = _place(data)
+    exponent = _exponent(data["exponent"], finest_factor_exponent(manifold.dim))
+    view = TangentContribution(manifold, base, substitute)
+    return TangentSquareContribution(view, positive_number("radius", data["radius"]), exponent)
+
+
 _READERS = {
+    "gradient": GradientRule.from_dict,
+    "logarithms squared": _read_logarithms_squared,
     "logarithm": _read_logarithm,
     "squared distance": _read_squared_distance,
     "distances counted": _read_distances_counted,
@@ -180,4 +210,6 @@ _READERS = {
 
 def records_live_on(rule: Rule) -> Manifold:
     """The manifold of the records that a rule is about."""
-    return Euclidean(rule.dimension) if isinstance(rule, JointContribution) else rule.manifold
+    if isinstance(rule, JointContribution):
+        return Euclidean(rule.dimension)
+    return rule.view.manifold if isinstance(rule, TangentSquareContribution) else rule.manifold

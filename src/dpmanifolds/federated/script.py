@@ -8,16 +8,18 @@ through the script again with one more sum leads to the same questions, and one 
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 from dataclasses import dataclass, field, fields, replace
 from typing import Any, ClassVar, NamedTuple, TypeVar
 
 import numpy as np
 
-from dpmanifolds.errors import DPManifoldsError, NotAvailableError
+from dpmanifolds.errors import DPManifoldsError, NotAvailableError, ScaleOutOfRangeError
 from dpmanifolds.federated.rules import Rule
 from dpmanifolds.privacy import Budget, Guarantee
 from dpmanifolds.releases.covariance import CovariancePlan
+from dpmanifolds.releases.second_moment import TangentMomentPlan
 from dpmanifolds.releases.statistic import Request
 from dpmanifolds.sums import Facts, Mechanism
 from dpmanifolds.sums.counts import PERSON_UNIT, CountsNoise, counts_noise
@@ -27,6 +29,8 @@ from dpmanifolds.sums.total import RecordSums
 from dpmanifolds.sums.wrapped import WrappedGaussianMechanism
 
 Noise = TypeVar("Noise")
+_COARSEST = 8
+"""So many bits at least, and half of those of the dimension, tell how far a record lies from the centre."""
 
 
 class Heard(NamedTuple):
@@ -65,7 +69,11 @@ class Script:
 
     def reduce(self, part: Any, _: Any) -> Question:
         """A pass over the records."""
-        return Question(self, part.contribution)
+        return self.ask(part.contribution)
+
+    def ask(self, rule: Rule) -> Question:
+        """The sum of what this rule gives records."""
+        return Question(self, rule)
 
 
 @dataclass(frozen=True)
@@ -144,10 +152,23 @@ def _shared(kind: type[Noise], noise: Any, **more: Any) -> Noise:
     return kind(**{each.name: getattr(noise, each.name) for each in fields(noise)}, **more)
 
 
-def _share_law(law: Mechanism) -> SharedGaussianMechanism:
+def _share_law(law: Mechanism, bits: int | None = None) -> SharedGaussianMechanism:
+    """The same law, on a lattice so coarse that the sum and its noise stay within so many bits."""
     if not isinstance(law, WrappedGaussianMechanism):
         raise NotAvailableError(f"shares of noise are Gaussian, and this was planned with {law.name}.")
-    return _shared(SharedGaussianMechanism, law)
+    shared = _shared(SharedGaussianMechanism, law)
+    shape, exponent = law.facts.shape, law.exponent
+    if bits is None or shape is None or exponent is None:
+        return shared
+    # n records of 2^e steps each, and ten deviations of noise for neighbours that are 2·2^e apart
+    room = (1 << (bits - 1)) * 0.99 / (shape.count + 20 / _mu(law.guarantee))
+    coarser = min(exponent, math.floor(math.log2(room)))
+    if coarser < _COARSEST + (law.facts.domain.manifold.dim - 1).bit_length() / 2:
+        raise ScaleOutOfRangeError(
+            f"a modulus of {bits} bits does not hold the sum of {shape.count} records in "
+            f"{law.facts.domain.manifold.dim} dimensions with enough precision. Take a larger one."
+        )
+    return replace(shared, exponent=coarser, step=law.step * 2.0 ** (exponent - coarser))
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -156,13 +177,15 @@ class SiteRequest(Request):
 
     count: int
     labelled: bool = False
+    bits: int | None = None
+    """Of the modulus, where it was given."""
 
     def plan(self, n: int, budget: Budget | None = None, *, once: bool = False, labelled: bool = False) -> StepPlan:
         plan = super().plan(n, budget, once=once, labelled=self.labelled)
-        return replace(plan, mechanisms=tuple(map(_share_law, plan.mechanisms)))
+        return replace(plan, mechanisms=tuple(_share_law(law, self.bits) for law in plan.mechanisms))
 
     def choose(self, facts: Facts, budget: Budget) -> Mechanism:
-        return _share_law(super().choose(facts, budget))
+        return _share_law(super().choose(facts, budget), self.bits)
 
     def counts(self, cells: int, part: Budget, unit: int) -> CountsNoise:
         """Gaussian, with a unit so fine that shares of it add up."""
@@ -170,12 +193,21 @@ class SiteRequest(Request):
         return _shared(SharedCounts, drawn, count=self.count)
 
 
+def share_tangent_moment(way: TangentMomentPlan, request: SiteRequest) -> TangentMomentPlan:
+    """The same, with squares whose noise comes with their sum."""
+    return way._replace(moment=_share_moment(way.moment, request))
+
+
+def _share_moment(noise: MomentNoise, request: SiteRequest) -> MomentNoise:
+    if not noise.is_gaussian:
+        raise NotAvailableError("shares of noise are Gaussian, and this was planned with other noise.")
+    return _shared(SharedMoment, noise, count=request.count)
+
+
 def share_covariance(plan: CovariancePlan, request: SiteRequest) -> CovariancePlan:
     """The same stages, all of them Gaussian, none of which draws."""
-    if not plan.moment.is_gaussian:
-        raise NotAvailableError("shares of noise are Gaussian, and this was planned with other noise.")
     mean = None if plan.mean is None else request.plan(request.count, plan.mean.parts[0])
     counts = plan.counts
     if counts is not None:
         counts = request.counts(counts.law.dim, counts.part, counts.unit)
-    return replace(plan, mean=mean, counts=counts, moment=_shared(SharedMoment, plan.moment, count=request.count))
+    return replace(plan, mean=mean, counts=counts, moment=_share_moment(plan.moment, request))

@@ -24,8 +24,9 @@ import numpy as np
 from dpmanifolds._points import taken
 from dpmanifolds._validate import hide_records, shown
 from dpmanifolds.errors import ArgumentError, DPManifoldsError, RoundRefusedError
-from dpmanifolds.federated.round import TRANSPORTS, Part, Round
-from dpmanifolds.federated.rules import records_live_on
+from dpmanifolds.federated.gradients import GradientRule
+from dpmanifolds.federated.round import TRANSPORTS, WITHIN_CLASS, Part, Round
+from dpmanifolds.federated.rules import Squares, records_live_on
 from dpmanifolds.ledger.records import canonical
 from dpmanifolds.ledger.runs import NewRun, PaidRun, find_run
 from dpmanifolds.manifolds import Manifold
@@ -33,8 +34,8 @@ from dpmanifolds.privacy import Budget
 from dpmanifolds.records.source import record_form
 from dpmanifolds.releases.classes import read_classes
 from dpmanifolds.releases.statistic import open_account
-from dpmanifolds.sums.joint_moment import JointContribution
 from dpmanifolds.sums.outer import sum_outer
+from dpmanifolds.sums.permutation import draw_seed
 from dpmanifolds.sums.total import ExactSum, RecordSums, read_records
 
 _SCHEMA = 1
@@ -161,12 +162,12 @@ class Site:
     """Records that stay at one place, and answer rounds with their share of the noise.
 
     `points` in every form that can be read more than once; `labels` for class means, `group_by` to name a person for
-    each record. What a round spends is entered in the account `dataset` of `ledger` before its noise is drawn. A round
-    that was answered before is refused: its noise is never drawn a second time, and two secure sums with and without a
-    site would show that site's answer. Without a ledger this object alone remembers that. With the transport "plain"
-    the very same answer is given again, if this object still holds it. Records that are malformed count as the centre
-    of the domain, inside of the promise. `key`: answers are signed with it. `rng`: for tests and teaching, without a
-    ledger.
+    each record: a round for other units than records needs that, or a policy or a ledger that says its unit. What a
+    round spends is entered in the account `dataset` of `ledger` before its noise is drawn. A round that was answered
+    before is refused: its noise is never drawn a second time, and two secure sums with and without a site would show
+    that site's answer. Without a ledger this object alone remembers that. With the transport "plain" the very same
+    answer is given again, if this object still holds it. Records that are malformed count as the centre of the domain,
+    inside of the promise. `key`: answers are signed with it. `rng`: for tests and teaching, without a ledger.
 
     >>> import numpy as np
     >>> import dpmanifolds as dpm
@@ -200,7 +201,9 @@ class Site:
         self._check(asked)
         if asked.hash in self._answers:
             return self._answers[asked.hash]
-        whole = [self._sum(asked, part) for part in asked.parts]
+        # who is in which block of a test: of one draw for all parts, which knows nothing of the records
+        cut = draw_seed(self._account.rng) if asked.parts[0].block is not None else 0
+        whole = [self._sum(asked, part, cut) for part in asked.parts]
         receipt = self._spend(asked)
         numbers = [number for integers, _ in whole for number in integers]
         noise = asked.shares.draw(self._account.rng)
@@ -223,6 +226,8 @@ class Site:
         why = self.policy.refusal(asked)
         if why:
             raise self._refuse(why)
+        if not self._says_unit(asked.unit.removesuffix(WITHIN_CLASS)):
+            raise self._refuse(f"it promises something for each {asked.unit}, of which nothing is known here")
         classes = [part.label for part in asked.parts if part.label is not None]
         if classes and (self.labels is None or self.group_by is not None):
             raise self._refuse("it is about classes, and this site has no labels, or names persons")
@@ -231,6 +236,10 @@ class Site:
                 raise self._refuse("it was answered before, and a second sum of fewer sites would show an answer")
         elif self._find_run(asked) is not None:
             raise self._refuse("it was answered before; send that answer again")
+
+    def _says_unit(self, unit: str) -> bool:
+        """Whether this site, and not only whoever asks, says what neighbours differ in."""
+        return unit == "record" or any(each is not None for each in (self.group_by, self.policy.unit, self.ledger))
 
     def _run_name(self, asked: Round) -> str:
         return f"round {asked.hash} of {self.dataset}"
@@ -241,8 +250,8 @@ class Site:
         return None if ledger is None else find_run(ledger.path, self._run_name(asked))
 
     @hide_records()
-    def _records(self, asked: Round, part: Part) -> RecordSums:
-        """Those of the class of a part, or all."""
+    def _records(self, asked: Round, part: Part, cut: int) -> RecordSums:
+        """Those of the class and block of a part, or all."""
         manifold = records_live_on(part.rule)
         guess = max(1, asked.count // len(asked.sites)) if asked.counted else None
         points = self.points
@@ -250,20 +259,27 @@ class Site:
             # each record takes its form by itself, before classes are told apart
             points = record_form(manifold, points, allow_empty=True)
             count = int(manifold.batch_shape(points)[0])
-            numbers, _ = read_classes(self.labels, count, [part.label], private=True, lenient=True)
-            points = taken(points, np.flatnonzero(numbers == 0))
+            labels = list(dict.fromkeys(each.label for each in asked.parts))
+            numbers, _ = read_classes(self.labels, count, labels, private=True, lenient=True)
+            rows = np.flatnonzero(numbers == labels.index(part.label))
+            if part.block is not None:
+                rows = _block_rows(asked, part, [int(np.sum(numbers == each)) for each in range(2)], rows, cut)
+            points = taken(points, rows)
             # a site may have no record of some class
             guess = guess or max(1, count)
         records = read_records(manifold, points, group_by=self.group_by, guess=guess)
         records.source.refuse_single_use()
         return records
 
-    def _sum(self, asked: Round, part: Part) -> tuple[list[int], int]:
+    def _sum(self, asked: Round, part: Part, cut: int) -> tuple[list[int], int]:
         """The exact integers of a part, its count last where that gets noise, and the number of records."""
-        records = self._records(asked, part)
-        if isinstance(part.rule, JointContribution):
+        if isinstance(part.rule, GradientRule):
+            total, rows = part.rule.total(self.points, self.group_by, may_be_empty=asked.counted)
+            return list(total.integers), rows
+        records = self._records(asked, part, cut)
+        if isinstance(part.rule, Squares):
             total = sum_outer(records.source, part.rule, records.persons)
-            return _triangle(total, part.rule.width), total.rows
+            return _triangle(total, part.rule.shape[0]), total.rows
         total = records.total(part.rule)
         return [*total.integers, *([asked.weight * total.rows] if asked.weight else [])], total.rows
 
@@ -291,6 +307,19 @@ class Site:
         run.take(0)
         found: str = receipt.hash
         return found
+
+
+def _block_rows(asked: Round, part: Part, sizes: list[int], rows: np.ndarray, cut: int) -> np.ndarray:
+    """The records of one block: all blocks of both classes are of one size at a site, whoever is left over is in none.
+
+    Which records those are is drawn from `cut`; sizes are public.
+    """
+    labels = [each.label for each in asked.parts]
+    names = list(dict.fromkeys(labels))
+    size = min(found // labels.count(name) for found, name in zip(sizes, names, strict=True))
+    order = np.random.default_rng([cut, names.index(part.label)]).permutation(rows)
+    assert part.block is not None
+    return np.sort(order[part.block * size : (part.block + 1) * size])
 
 
 def _is_number(text: Any) -> bool:

@@ -29,8 +29,17 @@ from typing import Any
 from dpmanifolds._validate import choice, positive_integer, shown
 from dpmanifolds.domains import Ball, Domain
 from dpmanifolds.errors import ArgumentError, DPManifoldsError, ScaleOutOfRangeError
-from dpmanifolds.federated.round import RULES, TRANSPORTS, WITHIN_CLASS, Part, Round, is_name
-from dpmanifolds.federated.script import AskNextError, Heard, Script, SiteRequest, share_covariance
+from dpmanifolds.federated.block_test import check_blocks
+from dpmanifolds.federated.gradients import Descent, check_descent, descend
+from dpmanifolds.federated.round import LABELLED, RULES, TRANSPORTS, WITHIN_CLASS, Part, Round, is_name
+from dpmanifolds.federated.script import (
+    AskNextError,
+    Heard,
+    Script,
+    SiteRequest,
+    share_covariance,
+    share_tangent_moment,
+)
 from dpmanifolds.privacy import Budget, GaussianDP, affordable_mu
 from dpmanifolds.privacy.budget import checked_budget
 from dpmanifolds.privacy.guarantee import ADJACENCIES
@@ -38,6 +47,7 @@ from dpmanifolds.releases import Release
 from dpmanifolds.releases.covariance import check_ball, plan_covariance, release_covariance
 from dpmanifolds.releases.mean import release_mean
 from dpmanifolds.releases.refine import decide_rounds, refined_mean
+from dpmanifolds.releases.second_moment import plan_tangent_moment, release_tangent_moment
 from dpmanifolds.releases.statistic import Account, check_domain
 from dpmanifolds.releases.variance import release_variance
 from dpmanifolds.releases.written import domain_from_json, domain_to_json
@@ -53,7 +63,9 @@ _BITS, _SURE = (64, 96, 128, 192), 1e-12
 class Study:
     """A statistic of the records of several sites, within a budget; everything in it is public.
 
-    - `statistic`: "mean", "variance", "class means", "covariance" (of vectors) or "second moment".
+    - `statistic`: "mean", "median", "variance", "class means", "covariance" (of vectors), "second moment", "tangent
+      PCA" (the second moment of tangent coordinates at a mean, which is the last stage), "descent" (how is told by
+      `descent`; its start is the centre of the domain), "two-sample test" of two `classes` in `blocks` at a `level`.
     - `n`: the public number of records at all sites together, or of each of `classes`; or, with
       adjacency="add-remove-one", `n_guess`, a guess of it.
     - `sites`: their names; `tolerated`: t, how many may be gone or side with the coordinator, together. The noise is
@@ -85,6 +97,9 @@ class Study:
     secret_labels: bool = False
     adjacency: str = "replace-one"
     n_guess: int | None = None
+    descent: Descent | None = None
+    blocks: int | Sequence[int] = 5
+    level: float = 0.05
     unit: str = "record"
     modulus: int | None = None
     """None: the least of 2⁶⁴, 2⁹⁶, … that hardly ever misreads a sum."""
@@ -110,24 +125,36 @@ class Study:
         affordable_mu(self.budget)
 
     def _check_classes(self) -> None:
-        if bool(self.classes) != (self.statistic == "class means"):
-            raise ArgumentError("are for class means, which need a list of them.", argument="classes")
+        if bool(self.classes) != (self.statistic in LABELLED):
+            raise ArgumentError("are for class means and tests, which need a list of them.", argument="classes")
+        if self.statistic == "two-sample test":
+            self._check_test()
+        check_descent(self.descent, self.statistic, self.domain)
         if not all(type(label) in (str, int) for label in self.classes):
             raise ArgumentError("must be texts or whole numbers.", argument="classes")
         if self.secret_labels and not self.classes:
             raise ArgumentError("is for class means.", argument="secret_labels")
         if self.refine != 0 and self.statistic != "mean":
             raise ArgumentError("is for means.", argument="refine")
-        if self.statistic != "mean" and not isinstance(self.domain, Ball):
-            raise ArgumentError("must be a Ball, but for means.", argument="domain")
+        if self.statistic not in ("mean", "descent") and not isinstance(self.domain, Ball):
+            raise ArgumentError("must be a Ball, but for means and descents.", argument="domain")
         if self.statistic in ("covariance", "second moment"):
             assert isinstance(self.domain, Ball)
             check_ball(self.domain)
+
+    def _check_test(self) -> None:
+        if len(self.classes) != 2 or self.secret_labels:
+            raise ArgumentError("of a test are two, and public.", argument="classes")
+        object.__setattr__(self, "blocks", check_blocks(self.blocks, self.level))
+        # one look from the centre, whose coordinates are compared
+        object.__setattr__(self, "steps", 1)
 
     def _check_counts(self) -> None:
         added = self.adjacency == "add-remove-one"
         if (self.n_guess is None) == added or (self.n is None) != added:
             raise ArgumentError("give n with adjacency='replace-one', and n_guess with 'add-remove-one'.", argument="n")
+        if added and self.statistic == "tangent PCA":
+            raise ArgumentError("tangent PCA is for adjacency='replace-one'.", argument="adjacency")
         if added and self.classes and not self.secret_labels:
             raise ArgumentError("adjacency='add-remove-one' protects class counts: pass secret_labels=True.")
         told = self.n_guess if added else self.n
@@ -136,17 +163,36 @@ class Study:
             if not isinstance(told, Sequence) or len(told) != len(self.classes):
                 raise ArgumentError("must have the number of records of each class.", argument="n")
             object.__setattr__(self, "n", tuple(positive_integer("n", number) for number in told))
+            if self.statistic == "two-sample test" and not min(self.counts):
+                raise ArgumentError("has fewer records than blocks.", argument="n")
         else:
             positive_integer("n_guess" if added else "n", told)
 
     @property
     def counts(self) -> tuple[int, ...]:
         """The public number of records, or the guess of it, of each part."""
+        if isinstance(self.blocks, tuple):
+            assert isinstance(self.n, tuple)
+            return (min(map(int.__floordiv__, self.n, self.blocks)),) * sum(self.blocks)
         if isinstance(self.n, tuple):
             return self.n
         whole, parts = self.n_guess or self.n, max(1, len(self.classes))
         assert isinstance(whole, int)
         return (max(1, whole // parts),) * parts
+
+    @property
+    def _is_cut(self) -> bool:
+        """Whether it is a test, whose parts are blocks."""
+        return isinstance(self.blocks, tuple)
+
+    @property
+    def places(self) -> list[tuple[str | int | None, int | None]]:
+        """Class and block of each part; None for all records."""
+        if isinstance(self.blocks, tuple):
+            return [
+                (label, block) for label, most in zip(self.classes, self.blocks, strict=True) for block in range(most)
+            ]
+        return [(label, None) for label in self.classes or (None,)]
 
     @property
     def excess(self) -> float:
@@ -171,6 +217,7 @@ class Study:
             account=Account(None, None, None),
             count=min(self.counts),
             labelled=self.secret_labels,
+            bits=None if self.modulus is None else self.modulus.bit_length() - 1,
         )
         if self.classes and self.steps == "auto":
             # all classes go the same number of steps, so that one round serves all
@@ -183,22 +230,29 @@ class Study:
         `last` is the hash of the round before. The releases are told as of one place, with noise as planned.
         """
         asked, made = list[tuple[AskNextError, Any, int]](), list[Release]()
-        for number, count in enumerate(self.counts):
-            label = self.classes[number] if self.classes else None
+        for number, (place, count) in enumerate(zip(self.places, self.counts, strict=True)):
             guess = None if self.n_guess is None else count
             script = Script([heard[number] for heard in before], count, guess)
             with warnings.catch_warnings():
-                warnings.simplefilter("ignore" if before else "default")
+                # told once; of a block of a test the noise is no matter of its own
+                warnings.simplefilter("ignore" if before or self._is_cut else "default")
                 try:
                     made.append(self._run(script, replace(self._request, count=count, guess=guess)))
                 except AskNextError as question:
-                    asked.append((question, label, count))
+                    asked.append((question, place, count))
         return self._round(asked, len(before) + 1, last) if asked else made
 
     def _run(self, script: Script, request: SiteRequest) -> Release:
         records = script.records()
         if self.statistic == "variance":
             return release_variance(request, records)
+        if self.statistic in ("median", "descent"):
+            return descend(self.descent, script, request)
+        if self.statistic == "tangent PCA":
+            way = share_tangent_moment(plan_tangent_moment(request, script.count), request)
+            found = release_tangent_moment(request, records, script.count, way, self.domain.radius)
+            stages = (*found.mean.stages, replace(found.mean, stages=()))
+            return replace(found.moment, guarantee=found.guarantee, stages=stages)
         if self.statistic in ("covariance", "second moment"):
             assert isinstance(self.domain, Ball)
             about = "mean" if self.statistic == "covariance" else "origin"
@@ -218,7 +272,7 @@ class Study:
             "study": self.name,
             "number": number,
             "statistic": self.statistic,
-            "parts": tuple(Part(each.rule, label) for each, label, _ in asked),
+            "parts": tuple(Part(each.rule, *place) for each, place, _ in asked),
             "count": sum(count for _, _, count in asked),
             "weight": question.weight,
             "secret_labels": self.secret_labels,
@@ -249,9 +303,21 @@ class Study:
 
     def to_json(self, *, indent: int | None = None) -> str:
         """Everything."""
-        plain = ("statistic", "tolerated", "transport", "steps", "refine", "secret_labels", "adjacency", "n_guess")
+        plain = (
+            "statistic",
+            "tolerated",
+            "transport",
+            "steps",
+            "refine",
+            "secret_labels",
+            "adjacency",
+            "n_guess",
+            "level",
+        )
         data = {name: getattr(self, name) for name in (*plain, "unit", "name")}
         data |= {"sites": list(self.sites), "classes": list(self.classes), "schema": _SCHEMA}
+        data["blocks"] = list(self.blocks) if isinstance(self.blocks, tuple) else self.blocks
+        data["descent"] = None if self.descent is None else self.descent.to_dict()
         data["n"] = list(self.n) if isinstance(self.n, tuple) else self.n
         data["modulus"] = None if self.modulus is None else str(self.modulus)
         data |= {"domain": domain_to_json(self.domain), "budget": self.budget.to_dict()}
@@ -266,6 +332,8 @@ class Study:
                 raise ArgumentError(f"this version reads studies of schema {_SCHEMA}.")
             modulus = data.pop("modulus")
             domain, budget = domain_from_json(data.pop("domain")), Budget.from_dict(data.pop("budget"))
+            if data["descent"] is not None:
+                data["descent"] = Descent.from_dict(data["descent"])
             return cls(**data, domain=domain, budget=budget, modulus=None if modulus is None else int(modulus))
         except DPManifoldsError:
             raise

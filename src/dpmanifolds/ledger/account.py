@@ -139,6 +139,25 @@ class Ledger:
         entry = self._charge("spend", dataset, (guarantee,), details, delta, run)
         return Receipt(dataset, what, entry.number, entry.when, entry.hash)
 
+    def note_look(self, dataset: str, domain: Any) -> None:
+        """Enter, before records are looked at, the public domain that they are looked at with (`validate`).
+
+        Nothing is charged, as nothing is released. A release in another domain after that is marked
+        (`domain_after_look`): whoever looked may have chosen it by the records.
+        """
+        told = {"domain": repr(domain), "domain_hash": domain.fingerprint}
+        with _store.transaction(self.path, write=True) as connection:
+            log = _store.read_log(connection, self.path)
+            self._standing(log, dataset)
+            if told["domain_hash"] not in _looked_at(log, dataset):
+                details = {"what": "look at the records, not private", "parameters": told}
+                _store.append(connection, log, "look", dataset, details)
+
+    def chose_after_look(self, dataset: str, domain: Any) -> bool:
+        """Whether records were looked at with other domains than this one, and never with this one first."""
+        looked = _looked_at(self._log(), dataset)
+        return bool(looked) and domain.fingerprint != looked[0]
+
     def reserve(
         self,
         dataset: str,
@@ -255,6 +274,11 @@ class Ledger:
             charged = standing.priced(together, delta, plan=kind == "reserve")
             details["charged"] = WHOLE if charged is None else charged.to_dict()
             return enter_release(connection, log, kind, dataset, details, run)
+
+
+def _looked_at(log: list[Entry], dataset: str) -> list[str]:
+    """The domains of the looks at a data set, oldest first."""
+    return [entry.parameters["domain_hash"] for entry in log if (entry.kind, entry.dataset) == ("look", dataset)]
 
 
 def _warn_of_twins(log: list[Entry], dataset: Dataset) -> None:

@@ -155,7 +155,7 @@ class Dataset:
 
 @dataclass(frozen=True)
 class Entry:
-    """One line of the ledger: `kind` is "open", "spend", "reserve" or "use", `details` what that kind needs.
+    """One line of the ledger: `kind` is "open", "spend", "reserve", "use" or "look", `details` what that kind needs.
 
     >>> import tempfile
     >>> from pathlib import Path

@@ -114,6 +114,7 @@ class RootSystem:
 
 
 _TERMS = 12
+_DIRECTIONS = 200
 
 
 def _polynomial(x: Array, coefficients: list[float]) -> Array:
@@ -178,3 +179,20 @@ def arc_ratio(s: Array, c: Array) -> Array:
 def capped_exp(value: float) -> float:
     """e^value, infinite where that is no float."""
     return math.exp(value) if value < 700 else math.inf
+
+
+def step_around(manifold: Manifold, point: Array, distance: float) -> Array:
+    """Points (200, ...) at this distance of each point, in fixed directions that are spread evenly: NumPy."""
+    batch = np.shape(point)[: np.ndim(point) - len(manifold.point_shape)]
+    steps = np.random.default_rng(0).standard_normal((_DIRECTIONS, *batch, manifold.dim))
+    with np.errstate(all="ignore"):
+        return manifold.exp_coordinates(point, distance * steps / np.linalg.norm(steps, axis=-1, keepdims=True))
+
+
+def tell_degrees(angle: float) -> str:
+    """An angle as people read it.
+
+    >>> tell_degrees(0.05)
+    '2.86 degrees'
+    """
+    return f"{math.degrees(angle):.3g} degrees"

@@ -25,7 +25,7 @@ import numpy as np
 from array_api_compat import device as device_of
 from array_api_compat import is_jax_array, is_torch_array
 
-from dpmanifolds._arrays import Array, eye, is_numpy, like, namespace, on_accelerator, stack_last, to_numpy, transpose
+from dpmanifolds._arrays import Array, eye, is_numpy, namespace, on_accelerator, stack_last, to_numpy, transpose
 from dpmanifolds._points import leaves, map_parts
 from dpmanifolds.manifolds._derivatives import call_smoothly
 from dpmanifolds.manifolds._symmetric import LARGEST_SMALL, log_entries, matrix_form, upper_triangle
@@ -33,6 +33,10 @@ from dpmanifolds.manifolds._symmetric import LARGEST_SMALL, log_entries, matrix_
 # the squares of Cayley's transform that the polynomial is made for; at 0.8 and below, its powers are well conditioned
 _LARGEST_SQUARE = 0.8
 _BLOCKS = 6
+# a device takes its accuracy of 1e−10 from fewer products, and matrices out of their reach by roots, in such blocks
+_DEVICE_BLOCKS = 5
+_ROOT_STEPS = (20, 12, 9)
+_HARD_BYTES = 1 << 23
 # covariances have more small eigenvalues than large ones: a centre below their mean serves both ends
 _CENTER = 0.3
 # beyond, eigh is the faster one
@@ -146,24 +150,37 @@ def _diagonal(matrices: np.ndarray) -> np.ndarray:
     return matrices.reshape(count, k * k)[:, :: k + 1]
 
 
-def logs_by_products(matrices: Array) -> tuple[Array, Array]:
-    """log X for each X of (n, k, k) on a device, as `matrix_logs` has it from products, and for which X it is right.
+def device_logs(matrices: Array) -> Array:
+    """log X for each X of (n, k, k) on a device, up to 1e−10 of it; NaN where X is not positive.
 
-    Batches of one inverse and 15 products, the same for every matrix: nothing is decided, and nothing raises.
+    As `matrix_logs` has it from products, of degree 24: one inverse and 11 products, the same for every matrix. Those
+    out of their reach, each by its own ‖Y²‖, are gathered in blocks of one shape and brought into it by square roots,
+    from inverses and products in a fixed number. No routine looks at more than one matrix, and none raises.
     """
-    if is_jax_array(matrices):
-        return _jax_products()(matrices)  # type: ignore[no-any-return]
-    return _device_products(matrices)
+    jax = is_jax_array(matrices)
+    logs, right = _jitted(_device_products)(matrices) if jax else _device_products(matrices)
+    hard = np.flatnonzero(~to_numpy(right))
+    xp, size = namespace(matrices), max(1, _HARD_BYTES // (8 * matrices.shape[-1] ** 2))
+    for first in range(0, hard.size, size):
+        rows = hard[first : first + size]
+        at = xp.asarray(np.concatenate([rows, np.full(size - rows.size, rows[0])]), device=device_of(matrices))
+        found = (_jitted(_by_roots) if jax else _by_roots)(xp.take(matrices, at, axis=0))
+        if jax:
+            logs = logs.at[at].set(found)
+        else:
+            logs[at] = found
+    return logs
 
 
 @cache
-def _jax_products() -> Any:
+def _jitted(routine: Callable[..., Any]) -> Any:
     import jax
 
-    return jax.jit(_device_products)
+    return jax.jit(routine)
 
 
 def _device_products(matrices: Array) -> tuple[Array, Array]:
+    """Logarithms, and for which matrices they are right: (tr Y⁴⁰)^{1/20} is above ‖Y²‖, by a root of k at most."""
     xp = namespace(matrices)
     k = matrices.shape[-1]
     one = eye(k, matrices)
@@ -172,22 +189,61 @@ def _device_products(matrices: Array) -> tuple[Array, Array]:
     center = xp.where(usable, center, xp.ones_like(center))[:, None, None]
     moved = xp.where(usable[:, None, None], matrices, one) + center * one
     cayley = one - 2 * center * _unchecked_inverse(moved)
-    square = cayley @ cayley
-    high = square @ square
-    high = high @ high
-    high = high @ high
-    largest = xp.sum(high * high, axis=(-2, -1)) ** (1 / 16)
-    powers = [(2 / _LARGEST_SQUARE) * square - one]
-    for number in range(2, _BLOCKS + 1):
+    powers = [(2 / _LARGEST_SQUARE) * (cayley @ cayley) - one]
+    for number in range(2, _DEVICE_BLOCKS + 1):
         powers.append(powers[number // 2 - 1] @ powers[number - number // 2 - 1])
+    # Y² = 0.4(T + I)
+    binomial = [(_LARGEST_SQUARE / 2) ** _DEVICE_BLOCKS * math.comb(_DEVICE_BLOCKS, i) for i in range(6)]
+    tenth = _combination(binomial, one, powers)
+    tenth = tenth @ tenth
+    largest = xp.sum(tenth * tenth, axis=(-2, -1)) ** (1 / 20)
     total = None
-    for row in reversed(_coefficients().tolist()):
-        part = row[0] * one + row[1] * powers[0]
-        for factor, power in zip(row[2:], powers[1:-1], strict=True):
-            part = _plus_multiple(part, factor, power)
-        total = part if total is None else total @ powers[-1] + part
-    logs = cayley @ total + xp.log(center) * one
-    return logs, usable & (largest <= _LARGEST_SQUARE)
+    for row in reversed(_coefficients(_DEVICE_BLOCKS).tolist()):
+        part = _combination(row, one, powers)
+        total = part if total is None else _product_plus(total, powers[-1], part)
+    return _product_plus(cayley, total, xp.log(center) * one), usable & (largest <= _LARGEST_SQUARE)
+
+
+def _combination(factors: list[float], one: Array, powers: list[Array]) -> Array:
+    total = factors[0] * one + factors[1] * powers[0]
+    for factor, power in zip(factors[2:], powers[1:], strict=False):
+        total = _plus_multiple(total, factor, power)
+    return total
+
+
+def _by_roots(matrices: Array) -> Array:
+    """log X = 8·log X^{1/8} for matrices far from a multiple of the identity; NaN where one is not positive."""
+    xp = namespace(matrices)
+    k = matrices.shape[-1]
+    one = eye(k, matrices)
+    finite = xp.all(xp.isfinite(matrices), axis=(-2, -1))
+    safe = xp.where(finite[:, None, None], matrices, one)
+    middle = xp.sqrt(xp.linalg.trace(safe) / xp.linalg.trace(_unchecked_inverse(safe)))[:, None, None]
+    root = safe / middle
+    for steps in _ROOT_STEPS:
+        root = _square_root(root, one, steps)
+    logs, right = _device_products((root + transpose(root)) / 2)
+    right = right & finite & _has_cholesky(safe)
+    return xp.where(right[:, None, None], 2 ** len(_ROOT_STEPS) * logs + xp.log(middle) * one, math.nan)
+
+
+def _square_root(matrices: Array, one: Array, steps: int) -> Array:
+    """By Newton's iteration in product form (Denman and Beavers; Cheng, Higham, Kenney and Laub 2001)."""
+    root = product = matrices
+    for _ in range(steps):
+        inverse = _unchecked_inverse(product)
+        root = (root + root @ inverse) / 2
+        product = (one + (product + inverse) / 2) / 2
+    return root
+
+
+def _has_cholesky(matrices: Array) -> Array:
+    if is_torch_array(matrices):
+        import torch
+
+        return torch.linalg.cholesky_ex(matrices)[1] == 0
+    xp = namespace(matrices)
+    return xp.all(xp.isfinite(xp.linalg.cholesky(matrices)), axis=(-2, -1))
 
 
 def _unchecked_inverse(matrices: Array) -> Array:
@@ -200,21 +256,25 @@ def _unchecked_inverse(matrices: Array) -> Array:
 
 
 def _plus_multiple(total: Array, factor: float, array: Array) -> Array:
-    if is_torch_array(total):
+    # PyTorch does it in one go over memory, into what nobody else holds
+    return total.add_(array, alpha=factor) if is_torch_array(total) else total + factor * array
+
+
+def _product_plus(a: Array, b: Array, added: Array) -> Array:
+    if is_torch_array(a):
         import torch
 
-        # in one go over memory
-        return torch.add(total, array, alpha=factor)
-    return total + factor * array
+        return torch.baddbmm(added, a, b)
+    return a @ b + added
 
 
 @cache
-def _coefficients() -> np.ndarray:
-    """Of 2h(0.4(t+1)) as a polynomial in t, interpolated near Chebyshev's points; six to a row, rising powers.
+def _coefficients(blocks: int = _BLOCKS) -> np.ndarray:
+    """Of 2h(0.4(t+1)) as a polynomial in t, interpolated near Chebyshev's points; so many to a row, rising powers.
 
     Worked out in 60 digits by Newton's divided differences: to go from one basis to another loses many.
     """
-    count = _BLOCKS * _BLOCKS
+    count = blocks * blocks
     with localcontext(Context(prec=60)):
         nodes = [Decimal(math.cos(math.pi * (i + 0.5) / count)) for i in range(count)]
         values = [_twice_artanh_over(Decimal(_LARGEST_SQUARE) / 2 * (node + 1)) for node in nodes]
@@ -225,7 +285,7 @@ def _coefficients() -> np.ndarray:
         for value, node in zip(reversed(values), reversed(nodes), strict=True):
             rising = [below - node * own for below, own in zip([Decimal(0), *rising], rising, strict=False)]
             rising[0] += value
-    return np.array(rising, dtype=np.float64).reshape(_BLOCKS, _BLOCKS)
+    return np.array(rising, dtype=np.float64).reshape(blocks, blocks)
 
 
 def _twice_artanh_over(square: Decimal) -> Decimal:
@@ -240,8 +300,8 @@ Entries = dict[tuple[int, int], Array]
 def log_triangle(points: Array, k: int, whitener: Array | None = None) -> Array:
     """Coordinates (..., dim) of log(MxMᵀ) for records x (..., k, k) and one M; NaN where x is not positive.
 
-    Row by row: closed forms for k ≤ 3, products or LAPACK on the host, products on an accelerator, where LAPACK on the
-    host does those that are hard; eigh of the whole block elsewhere.
+    Row by row: closed forms for k ≤ 3, products or LAPACK on the host, products on an accelerator; elsewhere eigh of
+    the whole block.
 
     >>> import numpy as np
     >>> log_triangle(np.stack([np.eye(2), -np.eye(2)]), 2).tolist()
@@ -269,7 +329,7 @@ def _triangle(k: int, points: Array, whitener: Array | None = None) -> Array:
         if is_numpy(points) and points.dtype == np.float64:
             logs = matrix_logs(points.reshape(-1, k, k))[0].reshape(points.shape)
         elif device:
-            logs = _on_device(points)
+            logs = namespace(points).reshape(device_logs(namespace(points).reshape(points, (-1, k, k))), points.shape)
         else:
             logs = _by_eigen_elsewhere(points)
         return upper_triangle(logs)
@@ -293,25 +353,6 @@ def _whitened(x: Entries, matrix: Array, k: int) -> Entries:
     full = {(i, j): x[min(i, j), max(i, j)] for i in range(k) for j in range(k)}
     half = {(i, j): sum(matrix[..., i, a] * full[(a, j)] for a in range(i + 1)) for i in range(k) for j in range(k)}
     return {(i, j): sum(half[(i, a)] * matrix[..., j, a] for a in range(j + 1)) for i in range(k) for j in range(i, k)}
-
-
-def _on_device(points: Array) -> Array:
-    """By products on the device; those that are not for products go to the host, each by its own mask."""
-    xp = namespace(points)
-    k = points.shape[-1]
-    flat = xp.reshape(points, (-1, k, k))
-    logs, right = logs_by_products(flat)
-    hard = np.flatnonzero(~to_numpy(right))
-    if hard.size:
-        # JAX compiles for every number of them: only powers of two, the first once more and again
-        hard = np.concatenate([hard, np.full((1 << (hard.size - 1).bit_length()) - hard.size, hard[0])])
-        at = xp.asarray(hard, device=device_of(flat))
-        found = like(matrix_logs(to_numpy(xp.take(flat, at, axis=0)))[0], flat)
-        if is_jax_array(logs):
-            logs = logs.at[at].set(found)
-        else:
-            logs[at] = found
-    return xp.reshape(logs, points.shape)
 
 
 def _by_eigen_elsewhere(points: Array) -> Array:

@@ -10,7 +10,7 @@ import numpy as np
 
 from dpmanifolds._arrays import Array, eps, eye, is_numpy, is_traced, like, namespace, sym, transpose
 from dpmanifolds._validate import positive_integer
-from dpmanifolds.manifolds._common import default_tolerance, normal_array
+from dpmanifolds.manifolds._common import default_tolerance, normal_array, step_around
 from dpmanifolds.manifolds._derivatives import call_smoothly, differentiated_by, frozen
 from dpmanifolds.manifolds._logarithms import log_triangle
 from dpmanifolds.manifolds._symmetric import differential, from_upper_triangle, matrix_form, sinhc_quotient
@@ -45,7 +45,7 @@ class Correlation(FlatManifold):
     typed = "correlation:5"
     picture = "matrix"
     rules = (
-        "all numbers must be finite",
+        "all numbers must be finite, not NaN or inf",
         "matrices must be symmetric",
         "the diagonal must be 1",
         "matrices must be positive definite",
@@ -64,6 +64,11 @@ class Correlation(FlatManifold):
     @property
     def words(self) -> str:
         return f"correlation matrices of {self.k} variables ({self.metric} metric)"
+
+    def describe_distance(self, point: Array, distance: float) -> str:
+        """On average over directions and pairs of variables."""
+        changed = np.abs(step_around(self, point, distance) - point)
+        return f"{float(np.sum(changed)) / (len(changed) * self.k * (self.k - 1)):.2g} in a correlation"
 
     @property
     def natural_center(self) -> Array:

@@ -112,6 +112,9 @@ class Euclidean(FlatManifold):
     def words(self) -> str:
         return f"vectors of {self.dim} numbers"
 
+    def describe_distance(self, point: Array, distance: float) -> str:
+        return f"{distance / math.sqrt(self.dim):.2g} in a coordinate (root mean square)"
+
     @property
     def picture(self) -> str:  # type: ignore[override]
         return "plane" if self.dim == 2 else "numbers"

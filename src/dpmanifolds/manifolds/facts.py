@@ -83,7 +83,7 @@ class ManifoldFacts(ABC):
     projector_shape: tuple[int, int] = (0, 0)
     """Rank and size of the projector that `embed` gives the coordinates of, less its trace; zeros where it is none."""
 
-    rules: tuple[str, ...] = ("all numbers must be finite", "it must satisfy the manifold's equations")
+    rules: tuple[str, ...] = ("all numbers must be finite, not NaN or inf", "it must satisfy the manifold's equations")
     """What a point must keep; `broken_rule` counts them from 1."""
 
     @property
@@ -109,6 +109,18 @@ class ManifoldFacts(ABC):
         'maps of 10 positive definite 3×3 matrices (affine-invariant metric)'
         """
         return f"points of {self!r}"
+
+    def describe_distance(self, point: Array, distance: float) -> str:
+        """What a step of this length from a point comes to in the units of those who use it; empty where none is known.
+
+        >>> import numpy as np
+        >>> from dpmanifolds import SPD, Sphere
+        >>> Sphere(2).describe_distance(np.array([0.0, 0.0, 1.0]), 0.05)
+        '2.86 degrees'
+        >>> SPD(3).describe_distance(np.diag([1.2e-3, 5e-4, 4e-4]), 0.1)
+        '2.2 % in mean diffusivity and 0.018 in fractional anisotropy, if these are diffusion tensors'
+        """
+        return ""
 
     def to_json(self) -> dict[str, Any]:
         """The name of the class and the `parameters`: what `manifold_from_json` reads."""

@@ -17,7 +17,7 @@ from dpmanifolds._arrays import (
     transpose,
     x_cot_x,
 )
-from dpmanifolds.manifolds._common import RootSystem
+from dpmanifolds.manifolds._common import RootSystem, tell_degrees
 from dpmanifolds.manifolds._derivatives import differentiated_by, matrix_exponential
 from dpmanifolds.manifolds._orthonormal import (
     OrthonormalFrames,
@@ -71,6 +71,9 @@ class Grassmann(OrthonormalFrames):
     @property
     def words(self) -> str:
         return f"{self.p}-dimensional subspaces of {self.n}-dimensional space"
+
+    def describe_distance(self, point: Array, distance: float) -> str:
+        return tell_degrees(distance) + (" (principal angles, root of their squares' sum)" if self.p > 1 else "")
 
     @differentiated_by("_smooth_exp")
     def exp(self, base: Array, vector: Array) -> Array:

@@ -92,6 +92,10 @@ class PlanarShapes(Manifold):
     def words(self) -> str:
         return f"planar shapes of {self.k} landmarks"
 
+    def describe_distance(self, point: Array, distance: float) -> str:
+        """The chord between aligned shapes of unit size."""
+        return f"{200 * math.sin(min(distance, math.pi / 2) / 2):.2g} % of the size (Procrustes distance)"
+
     def from_landmarks(self, landmarks: Array) -> Array:
         """Centre and scale landmarks, real (..., k, 2) or complex (..., k), to points of this space.
 

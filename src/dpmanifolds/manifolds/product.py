@@ -25,6 +25,9 @@ def _product_curvature(bounds: list[tuple[float, float]]) -> tuple[float, float]
     return min(0.0, *(low for low, _ in bounds)), max(0.0, *(high for _, high in bounds))
 
 
+_SOME = 20
+
+
 class Product(Manifold):
     """M₁ × … × M_m with the sum of the metrics; points and tangent vectors are tuples.
 
@@ -248,6 +251,12 @@ class Power(Manifold):
     @property
     def words(self) -> str:
         return f"maps of {self.m} {self.manifold.words}"
+
+    def describe_distance(self, point: Array, distance: float) -> str:
+        """In one copy, at some of them."""
+        some = point[:: max(1, self.m // _SOME)]
+        told = self.manifold.describe_distance(some, distance / math.sqrt(self.m))
+        return told and f"in one of {self.m} copies {told}"
 
     def to_json(self) -> dict[str, Any]:
         return {"name": type(self).__name__, "manifold": self.manifold.to_json(), "m": self.m}

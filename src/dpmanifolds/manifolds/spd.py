@@ -14,13 +14,24 @@ import numpy as np
 from dpmanifolds._arrays import Array, contract, eps, eye, is_numpy, like, namespace, sym, transpose
 from dpmanifolds._validate import choice, positive_integer
 from dpmanifolds.errors import ArgumentError, NotOnManifoldError
-from dpmanifolds.manifolds._common import default_tolerance, normal_array, number_rules
+from dpmanifolds.manifolds._common import default_tolerance, normal_array, number_rules, step_around
 from dpmanifolds.manifolds._derivatives import differentiated_by, frozen
 from dpmanifolds.manifolds._logarithms import matrix_logs
 from dpmanifolds.manifolds._symmetric import apply_function, from_upper_triangle, log_entries
 from dpmanifolds.manifolds.base import Manifold
 
 METRICS = ("affine-invariant", "log-euclidean", "log-cholesky")
+_OTHER_NAMES = {"riemann": "affine-invariant", "logeuclid": "log-euclidean", "logchol": "log-cholesky"}
+
+
+def metric_name(metric: Any) -> str:
+    """The name of a metric, which may be given under pyRiemann's, or an error that lists both.
+
+    >>> metric_name("riemann"), metric_name("log-cholesky")
+    ('affine-invariant', 'log-cholesky')
+    """
+    known = choice("metric", metric, (*METRICS, *_OTHER_NAMES))
+    return _OTHER_NAMES.get(known, known)
 
 
 class SPDBase(Manifold):
@@ -29,7 +40,11 @@ class SPDBase(Manifold):
     metric: str
     has_units = True
     typed = "spd:3"
-    rules = ("all numbers must be finite", "matrices must be symmetric", "matrices must be positive definite")
+    rules = (
+        "all numbers must be finite, not NaN or inf",
+        "matrices must be symmetric",
+        "matrices must be positive definite",
+    )
 
     def __init__(self, k: int) -> None:
         self.k = positive_integer("k", k)
@@ -43,6 +58,19 @@ class SPDBase(Manifold):
     @property
     def words(self) -> str:
         return f"positive definite {self.k}×{self.k} matrices ({self.metric} metric)"
+
+    def describe_distance(self, point: Array, distance: float) -> str:
+        """On average over directions; the diagonal holds variances, powers of channels."""
+        moved = step_around(self, point, distance)
+        if self.k != 3:
+            new, old = (np.diagonal(each, axis1=-2, axis2=-1) for each in (moved, point))
+            return f"{100 * float(np.mean(np.abs(new / old - 1))):.2g} % in a variance (diagonal entry)"
+        (old, old_anisotropy), (new, new_anisotropy) = map(_diffusion, (point, moved))
+        return (
+            f"{100 * float(np.mean(np.abs(new / old - 1))):.2g} % in mean diffusivity and "
+            f"{float(np.mean(np.abs(new_anisotropy - old_anisotropy))):.2g} in fractional anisotropy, if these are "
+            "diffusion tensors"
+        )
 
     @property
     def picture(self) -> str:  # type: ignore[override]
@@ -153,12 +181,13 @@ def SPD(k: int, metric: str = "affine-invariant") -> SPDBase:
 
     "affine-invariant" (Fisher–Rao, curved, unchanged by any change of basis), "log-euclidean" (flat, through the
     matrix logarithm, unchanged by rotations and scaling) or "log-cholesky" (flat, through the Cholesky factor).
+    pyRiemann's names "riemann", "logeuclid" and "logchol" mean the same.
 
     >>> from dpmanifolds import SPD
     >>> SPD(3, metric="log-euclidean").dim
     6
     """
-    choice("metric", metric, METRICS)
+    metric = metric_name(metric)
     if metric == "affine-invariant":
         from dpmanifolds.manifolds.spd_affine_invariant import SPDAffineInvariant
 
@@ -259,3 +288,10 @@ def log_near_diagonal(matrices: Array) -> tuple[Array, Array, Array] | None:
     spread = largest / smallest
     remainder = size**3 / (1 - size) * (0.5 + 0.25 * xp.log(4 * spread)) + dropped
     return result, remainder, 1.1 * spread
+
+
+def _diffusion(tensors: Array) -> tuple[Array, Array]:
+    """Mean diffusivity and fractional anisotropy, √(3/2)·|D − tr(D)/3·I|/|D|."""
+    mean = np.trace(tensors, axis1=-2, axis2=-1) / 3
+    rest = tensors - mean[..., None, None] * np.eye(3)
+    return mean, np.sqrt(1.5) * np.linalg.norm(rest, axis=(-2, -1)) / np.linalg.norm(tensors, axis=(-2, -1))

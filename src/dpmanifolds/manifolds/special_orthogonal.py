@@ -24,7 +24,7 @@ from dpmanifolds._arrays import (
     x_cot_x,
 )
 from dpmanifolds._validate import positive_integer
-from dpmanifolds.manifolds._common import RootSystem, normal_array
+from dpmanifolds.manifolds._common import RootSystem, normal_array, tell_degrees
 from dpmanifolds.manifolds._derivatives import differentiated_by, frozen, matrix_exponential
 from dpmanifolds.manifolds._orthonormal import (
     exp_skew,
@@ -81,6 +81,9 @@ class SpecialOrthogonal(Manifold):
     @property
     def words(self) -> str:
         return f"rotations in {self.n} dimensions"
+
+    def describe_distance(self, point: Array, distance: float) -> str:
+        return tell_degrees(distance) if self.n <= 3 else ""
 
     @property
     def natural_center(self) -> Array:

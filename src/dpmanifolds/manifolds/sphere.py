@@ -10,7 +10,15 @@ import numpy as np
 from dpmanifolds._arrays import Array, dot, eps, log_sinc, namespace, norm, row_norm, safe_divide, transpose
 from dpmanifolds._validate import numeric_array, positive_integer, positive_number
 from dpmanifolds.errors import ArgumentError, NotOnManifoldError
-from dpmanifolds.manifolds._common import arc_ratio, cos_root, default_tolerance, great_circle, normal_array, sinc_root
+from dpmanifolds.manifolds._common import (
+    arc_ratio,
+    cos_root,
+    default_tolerance,
+    great_circle,
+    normal_array,
+    sinc_root,
+    tell_degrees,
+)
 from dpmanifolds.manifolds._derivatives import differentiated_by
 from dpmanifolds.manifolds._orthonormal import (
     complement_to_coordinates,
@@ -67,6 +75,9 @@ class Sphere(Manifold):
     def words(self) -> str:
         return f"directions in {self.dim + 1} dimensions"
 
+    def describe_distance(self, point: Array, distance: float) -> str:
+        return tell_degrees(distance / self.sphere_radius)
+
     @property
     def picture(self) -> str:  # type: ignore[override]
         return "sphere" if self.dim == 2 else "vector"
@@ -119,9 +130,11 @@ class Sphere(Manifold):
         return squares / total
 
     def typed_point(self, numbers: np.ndarray) -> np.ndarray:
-        """A direction, whatever its length."""
+        """A direction, whatever its length; a point of the sphere is left as it is, bit for bit."""
         length = float(np.linalg.norm(numbers))
-        return numbers * (self.sphere_radius / length) if length > 0 else numbers
+        if length == 0 or math.isclose(length, self.sphere_radius, rel_tol=4 * numbers.size * np.finfo(float).eps):
+            return numbers
+        return numbers * (self.sphere_radius / length)
 
     @differentiated_by("_smooth_exp")
     def exp(self, base: Array, vector: Array) -> Array:

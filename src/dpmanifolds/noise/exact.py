@@ -11,14 +11,10 @@
 A real random vector y is a function of uniform real numbers, of which only the first bits are known. Integer
 arithmetic encloses y in a box; when the box does not fit into one cell of the lattice, more bits are revealed.
 So what is returned is round(y) for the real vector y: given ideal bits its law is that of the rounded continuous
-law, in the tails too (docs/proofs/numerics.md, theorems 1 and 2). No floating-point number takes part.
+law, in the tails too (docs/proofs/numerics.md, theorems 1 and 2).
 
-Random bits are revealed as they are needed, and logarithms lie between two integers: no tolerance and no mathematical
-library enters, so that every comparison made with these bounds is a proof.
-
->>> low, high = minus_log(1, 1, 64)
->>> low <= 12786308645202655659 < high  # ln 2 in units of 2^-64 is 12786308645202655659.9…
-True
+Random bits are revealed as they are needed. Vectors of many coordinates are decided by floating point first, with a
+proven bound on its error; integers decide the few that lie too near to the border of a cell. The outcome is the same.
 """
 
 from __future__ import annotations
@@ -27,20 +23,19 @@ import math
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from fractions import Fraction
-from functools import lru_cache
 from typing import Any, ClassVar, TypeAlias
 
 import numpy as np
 
 from dpmanifolds._validate import positive_integer
 from dpmanifolds.errors import ArgumentError
+from dpmanifolds.noise.enclosures import enclosed_in_disc, enclosed_sizes, minus_log, minus_log_between
 from dpmanifolds.noise.generators import as_generator
 
 Tape: TypeAlias = Callable[[int], int]
 """tape(n): the next n bits of one endless string of fair bits, as an integer below 2^n."""
 
 _BUFFER = 4096
-_TABLE_BITS = 7
 
 
 class BitStream:
@@ -61,6 +56,17 @@ class BitStream:
         self._next = stop
         return int.from_bytes(self._bytes[start:stop]) >> (8 * count - bits)
 
+    def numbers(self, count: int) -> np.ndarray:
+        """So many integers of 128 bits, as `take` gives them, in halves of 64 bits (count, 2), the high one first."""
+        held = min(count, (len(self._bytes) - self._next) // 16)
+        found = self._bytes[self._next : self._next + 16 * held]
+        self._next += 16 * held
+        if held < count:
+            self._bytes = self._generator.bytes(-(-16 * (count - held) // _BUFFER) * _BUFFER)
+            self._next = 16 * (count - held)
+            found += self._bytes[: self._next]
+        return np.frombuffer(found, dtype=">u8").reshape(count, 2)
+
     def below(self, limit: int) -> int:
         """An integer uniform on 0, …, limit − 1 (by rejection, so without bias)."""
         bits = (limit - 1).bit_length()
@@ -74,54 +80,12 @@ class BitStream:
         return self.take
 
 
-def minus_log(value: int, shift: int, precision: int) -> tuple[int, int]:
-    """Integers low ≤ 2^precision · (−ln(value/2^shift)) ≤ high, for 0 < value ≤ 2^shift.
-
-    With value = m·2^e, 1 ≤ m < 2, and C/2^7 the table point below m: −ln(value/2^shift) = (shift − e)·ln 2 −
-    ln(C/2^7) − 2·artanh((m − C/2^7)/(m + C/2^7)), each term between two integers. high − low is at most
-    (shift + 2)·(2·precision + 12).
-    """
-    exponent = value.bit_length() - 1
-    halvings = shift - exponent
-    point = value >> (exponent - _TABLE_BITS) if exponent >= _TABLE_BITS else value << (_TABLE_BITS - exponent)
-    table = _log_table(precision)
-    log2_low, log2_high = table[-1]
-    point_low, point_high = table[point - (1 << _TABLE_BITS)]
-    above, below = value << _TABLE_BITS, point << exponent
-    rest_low, rest_high = _two_artanh(above - below, above + below, precision)
-    return halvings * log2_low - point_high - rest_high, halvings * log2_high - point_low - rest_low
-
-
-@lru_cache(maxsize=8)
-def _log_table(precision: int) -> tuple[tuple[int, int], ...]:
-    """Bounds of ln(C/2^7) for C = 2^7, …, 2^8; the last entry is ln 2."""
-    one = 1 << _TABLE_BITS
-    return tuple(_two_artanh(point - one, point + one, precision) for point in range(one, 2 * one + 1))
-
-
-def _two_artanh(numerator: int, denominator: int, precision: int) -> tuple[int, int]:
-    """Integers low ≤ 2^precision · 2·artanh(z) ≤ high for z = numerator/denominator in [0, 1/3].
-
-    artanh z = Σ z^(2i+1)/(2i+1). Every division below rounds down. A power is short of its true value by less than
-    2 units: the first by less than 1, z² by less than 2·(1/3) + 1 < 1.7, and a power of error e gives the next one an
-    error below e/9 + 1.7/3 + 1 < 2. So each of the n terms is short by less than 2 + 1, and the terms that are left
-    out, each at most 1/9 of the one before, sum to less than 2·9/8 < 3: artanh z is short by less than 3(n + 1).
-    """
-    power = (numerator << precision) // denominator
-    square = power * power >> precision
-    total, odd = 0, 1
-    while power:
-        total += power // odd
-        power = power * square >> precision
-        odd += 2
-    # odd = 2n + 1
-    return 2 * total, 2 * total + 3 * (odd + 1)
-
-
 Scale: TypeAlias = float | Fraction
 """Any rational number; a float is the binary fraction that it is."""
 
 _START_BITS = 128
+_MANY = 64
+_FACTORS = 8
 _GUARD_BITS = 32
 _LARGEST_SCALE = 2**52
 _INT64 = np.iinfo(np.int64)
@@ -250,25 +214,71 @@ def draw_rounded(
     does.
     """
     signs = f"{source.take(dim):0{dim}b}"
-    pairs = [NormalPair(source, bits) for _ in range((dim + 1) // 2)]
+    count = (dim + 1) // 2
+    many = _Pairs(count, source) if bits == _START_BITS and count >= _MANY else None
+    open_pairs = {} if many else {index: NormalPair(source, bits) for index in range(count)}
     radius = _ChiSquare(dim + 1, source, bits) if radial else None
     numerator, denominator = sigma.numerator**2, sigma.denominator**2
-    sizes: list[tuple[int, int] | None] = [None] * len(pairs)
-    open_pairs = list(range(len(pairs)))
-    while open_pairs:
+    sizes = [[0] * count, [0] * count]
+    while open_pairs or many:
         precision = bits + _GUARD_BITS
         low = high = numerator
         unit = denominator
         if radius is not None:
             radius_low, radius_high = radius.bounds(bits, precision)
             low, high, unit = low * radius_low, high * radius_high, unit << precision
-        for index in open_pairs:
+        if many:
+            sizes, open_pairs, many = *many.rounded(low, high, unit, dim - halved), None
+        for index, pair in list(open_pairs.items()):
             units = (unit << (2 * index >= dim - halved), unit << (2 * index + 1 >= dim - halved))
-            sizes[index] = pairs[index].rounded(bits, precision, low, high, units)
-        open_pairs = [index for index in open_pairs if sizes[index] is None]
+            found = pair.rounded(bits, precision, low, high, units)
+            if found is not None:
+                sizes[0][index], sizes[1][index] = found
+                del open_pairs[index]
         bits *= 2
-    flat = [size for pair in sizes if pair is not None for size in pair]
+    flat = [size for pair in zip(*sizes, strict=True) for size in pair]
     return [-size if sign == "1" else size for sign, size in zip(signs, flat, strict=False)]
+
+
+class _Pairs:
+    """Many pairs as `NormalPair` draws them one after the other, from the same bits, of which 53 are looked at."""
+
+    def __init__(self, count: int, source: BitStream) -> None:
+        self._source = source
+        self._near: dict[int, NormalPair] = {}
+        kept, missing = [], count
+        while missing:
+            drawn = source.numbers(2 * missing).reshape(missing, 4)
+            inside, proven = enclosed_in_disc(*_first_bits(drawn))
+            for row in np.flatnonzero(~proven).tolist():
+                pair = self._known(drawn[row])
+                inside[row] = pair.is_inside()
+                if inside[row]:
+                    self._near[count - missing + int(np.count_nonzero(inside[:row]))] = pair
+            kept.append(drawn[inside])
+            missing -= len(kept[-1])
+        self._halves = np.concatenate(kept)
+
+    def _known(self, halves: np.ndarray) -> NormalPair:
+        u, u_rest, v, v_rest = halves.tolist()
+        return NormalPair(self._source, _START_BITS, (u << 64 | u_rest, v << 64 | v_rest))
+
+    def rounded(self, low: int, high: int, unit: int, whole: int) -> tuple[list[list[int]], dict[int, NormalPair]]:
+        """√c times sizes, from `whole` on /√2, rounded, for c in [low, high]/unit; and the pairs that are left open."""
+        # the root of an integer of at least 106 bits, as a float: off by less than 2^-51 of it
+        shift = max(0, 54 - (low // unit).bit_length() // 2)
+        root = math.ldexp(math.isqrt((low << 2 * shift) // unit), -shift)
+        at = np.arange(len(self._halves))
+        scales = [np.where(2 * at + part >= whole, root * math.sqrt(0.5), root) for part in (0, 1)]
+        unsure = 2.0**-50 + 2 * float(Fraction(high - low, low))
+        sizes, proven = enclosed_sizes(*_first_bits(self._halves), (scales[0], scales[1]), unsure)
+        undecided = np.flatnonzero(~proven.all(axis=0)).tolist()
+        return sizes.tolist(), {row: self._near.get(row) or self._known(self._halves[row]) for row in undecided}
+
+
+def _first_bits(halves: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    """The two numbers of each row as floats of their first 53 bits."""
+    return (halves[:, 0] >> np.uint64(11)) * 2.0**-53, (halves[:, 2] >> np.uint64(11)) * 2.0**-53
 
 
 class _Uniform:
@@ -276,9 +286,9 @@ class _Uniform:
 
     __slots__ = ("_tape", "bits", "value")
 
-    def __init__(self, source: BitStream, bits: int) -> None:
+    def __init__(self, source: BitStream, bits: int, known: int | None = None) -> None:
         self._tape: Tape = source.tape()
-        self.value, self.bits = self._tape(bits), bits
+        self.value, self.bits = self._tape(bits) if known is None else known, bits
         while not self.value:
             self.reveal(2 * self.bits)
 
@@ -287,11 +297,6 @@ class _Uniform:
         if bits > self.bits:
             self.value = (self.value << (bits - self.bits)) | self._tape(bits - self.bits)
             self.bits = bits
-
-    def minus_log(self, bits: int, precision: int) -> tuple[int, int]:
-        """Bounds of −ln of the number, in units of 2^−precision."""
-        self.reveal(bits)
-        return _minus_log_between(self.value, self.value + 1, self.bits, precision)
 
 
 class NormalPair:
@@ -303,13 +308,17 @@ class NormalPair:
 
     __slots__ = ("_first", "_second")
 
-    def __init__(self, source: BitStream, bits: int) -> None:
+    def __init__(self, source: BitStream, bits: int, known: tuple[int, int] | None = None) -> None:
+        if known is not None:
+            self._first, self._second = (_Uniform(source, bits, value) for value in known)
+            return
         while True:
             self._first, self._second = _Uniform(source, bits), _Uniform(source, bits)
-            if self._inside():
+            if self.is_inside():
                 return
 
-    def _inside(self) -> bool:
+    def is_inside(self) -> bool:
+        """Whether the point lies in the disc; as many bits are revealed as that needs."""
         first, second = self._first, self._second
         while True:
             bits = max(first.bits, second.bits)
@@ -339,7 +348,7 @@ class NormalPair:
         self._second.reveal(bits)
         u, v = self._first.value, self._second.value
         inner, outer = u * u + v * v, (u + 1) ** 2 + (v + 1) ** 2
-        log_low, log_high = _minus_log_between(inner, outer, 2 * bits, precision)
+        log_low, log_high = minus_log_between(inner, outer, 2 * bits, precision)
         below, above = outer << precision, inner << precision
         for part in (u, v):
             yield (2 * log_low * part * part, below), (2 * log_high * (part + 1) ** 2, above)
@@ -354,20 +363,30 @@ class _ChiSquare:
 
     def bounds(self, bits: int, precision: int) -> tuple[int, int]:
         """Bounds of |h|² in units of 2^−precision."""
-        logs = [uniform.minus_log(bits, precision) for uniform in self._uniforms]
-        low, high = 2 * sum(log[0] for log in logs), 2 * sum(log[1] for log in logs)
+        for uniform in self._uniforms:
+            uniform.reveal(bits)
+        # the sum of the logarithms is that of the product
+        shift = sum(uniform.bits for uniform in self._uniforms)
+        bottom, lost = _product([uniform.value for uniform in self._uniforms], precision, up=0)
+        high = 2 * minus_log(bottom, shift - lost, precision)[1]
+        top, lost = _product([uniform.value + 1 for uniform in self._uniforms], precision, up=1)
+        # at most 1, also where rounding up says more
+        low = 2 * minus_log(top, shift - lost, precision)[0] if top.bit_length() <= shift - lost else 0
         if self._normal is not None:
-            (bottom, below), (top, above) = next(self._normal.squares(bits, precision))
-            low += (bottom << precision) // below
-            high += -((-top << precision) // above)
+            (least, below), (most, above) = next(self._normal.squares(bits, precision))
+            low += (least << precision) // below
+            high += -((-most << precision) // above)
         return low, high
 
 
-def _minus_log_between(inner: int, outer: int, shift: int, precision: int) -> tuple[int, int]:
-    """Integers low ≤ 2^precision · (−ln t) ≤ high for every t in [inner, outer]/2^shift, t ≤ 1."""
-    low, high = minus_log(inner, shift, precision)
-    # ln outer − ln inner ≤ (outer − inner)/inner
-    return max(low + ((inner - outer) << precision) // inner, 0), high
+def _product(factors: list[int], precision: int, *, up: int) -> tuple[int, int]:
+    """The product of positive integers over 2^lost, rounded down, or up (1), to precision + 64 bits now and then."""
+    product, lost = 1, 0
+    for first in range(0, len(factors), _FACTORS):
+        product *= math.prod(factors[first : first + _FACTORS])
+        extra = max(0, product.bit_length() - precision - 64)
+        product, lost = (product >> extra) + (up if extra else 0), lost + extra
+    return product, lost
 
 
 def _nearest_root(numerator: int, denominator: int) -> int:

@@ -2,7 +2,8 @@
 
 from dpmanifolds.planning.inverse import budget_for, radius_for, records_for
 from dpmanifolds.planning.page import plan_page, write_plan_page
-from dpmanifolds.planning.plan import Plan, PlanRow, plan, split_plan
+from dpmanifolds.planning.plan import Plan, plan, split_plan
+from dpmanifolds.planning.rows import PlanRow
 from dpmanifolds.planning.useful import Usefulness
 
 __all__ = [

@@ -10,9 +10,12 @@ from importlib import resources
 from pathlib import Path
 from typing import Any
 
-from dpmanifolds._validate import choice, positive_integer, positive_number
+import numpy as np
+
+from dpmanifolds._validate import positive_integer, positive_number
 from dpmanifolds.errors import ArgumentError
-from dpmanifolds.manifolds.spd import METRICS
+from dpmanifolds.manifolds import manifold_from_name
+from dpmanifolds.manifolds.spd import metric_name
 from dpmanifolds.privacy import ApproxDP, Budget, GaussianDP, PureDP, ZeroConcentratedDP
 
 _START = 'id="start">{}</script>'
@@ -27,8 +30,13 @@ def plan_page(
     n: int | None = None,
     radius: float | None = None,
     budget: Budget | None = None,
+    center: Any = None,
+    releases: int = 1,
+    spread: float | None = None,
 ) -> str:
-    """The page as HTML, opened at this manifold ("spd:3", "sphere:2", …), number of records, radius and budget.
+    """The page as HTML, opened at this manifold ("spd:3", "sphere:2", …), number of records, ball and budget.
+
+    The lines that it offers to paste have this centre, to the last bit; the space's own without one.
 
     >>> from dpmanifolds import ApproxDP
     >>> from dpmanifolds.planning import plan_page
@@ -40,13 +48,19 @@ def plan_page(
     if manifold is not None:
         start |= _place(manifold)
     if metric is not None:
-        start["metric"] = choice("metric", metric, METRICS)
+        start["metric"] = metric_name(metric)
     if n is not None:
         start["n"] = positive_integer("n", n)
     if radius is not None:
         start["radius"] = positive_number("radius", radius)
     if budget is not None:
         start |= _budget(budget)
+    if center is not None:
+        start["center"] = _center(manifold, center)
+    if positive_integer("releases", releases) > 1:
+        start["weights"] = [1] * releases
+    if spread is not None:
+        start["spread"] = positive_number("spread", spread)
     page = resources.files(__package__).joinpath("planner.html").read_text(encoding="utf-8")
     # "</" would end the script element
     return page.replace(_START, _START.replace("{}", json.dumps(start).replace("</", "<\\/")))
@@ -75,6 +89,16 @@ def _place(text: str) -> dict[str, Any]:
             f"grassmann:5,2, with your own sizes; got {text!r}."
         )
     return {"family": family, "sizes": {family: [int(number) for number in numbers]}}
+
+
+def _center(manifold: str | None, center: Any) -> dict[str, Any]:
+    """The numbers of a point one after the other (of shapes, landmarks) and the space that they are of."""
+    space = manifold_from_name(manifold)
+    point = np.asarray(space.as_points(center, "center"))
+    numbers = np.stack([point.real, point.imag], axis=-1) if np.iscomplexobj(point) else point
+    if point.shape != space.point_shape:
+        raise ArgumentError(f"must be one point, of shape {space.point_shape}; got {point.shape}.", argument="center")
+    return {"of": str(manifold).strip().lower().replace(" ", ""), "numbers": numbers.ravel().tolist()}
 
 
 def _budget(budget: Any) -> dict[str, Any]:

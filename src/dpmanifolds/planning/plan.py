@@ -22,94 +22,39 @@ from __future__ import annotations
 import csv
 import io
 import math
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, replace
 from typing import Any
 
 from dpmanifolds._validate import choice, positive_integer, shown
 from dpmanifolds.domains import Ball, Domain
-from dpmanifolds.errors import ArgumentError, DPManifoldsError, NoiseExceedsDomainWarning, NotAvailableError
+from dpmanifolds.errors import ArgumentError, NotAvailableError
 from dpmanifolds.planning.inverse import budget_for
+from dpmanifolds.planning.rows import (
+    KINDS,
+    PlanRow,
+    add_sample,
+    flatten_row,
+    mark_choice,
+    mean_error,
+    plan_rows,
+    show_cells,
+    show_headings,
+)
 from dpmanifolds.planning.useful import Usefulness, check_offset, check_spread, describe_usefulness
-from dpmanifolds.privacy import Budget, PureDP, Sensitivity, split
+from dpmanifolds.privacy import Budget, PureDP, split
 from dpmanifolds.releases import Release
 from dpmanifolds.releases.extrinsic import find_extrinsic_mean
-from dpmanifolds.releases.public_sample import expected_of, read_sample
 from dpmanifolds.releases.refine import rounds_for
 from dpmanifolds.releases.statistic import check_request
-from dpmanifolds.sums import (
-    DIRECT,
-    MECHANISMS,
-    TANGENT,
-    ExpectedError,
-    Facts,
-    Mechanism,
-    calibrate,
-    mean_facts,
-    numerics_of,
-)
-from dpmanifolds.sums.ambient import AmbientBody, body_of
-from dpmanifolds.sums.public import PublicPart
-from dpmanifolds.sums.steps import is_wide, plan_steps
-from dpmanifolds.sums.wrapped import WrappedMechanism
+from dpmanifolds.sums import MECHANISMS, TANGENT, mean_facts
+from dpmanifolds.sums.ambient import body_of
+from dpmanifolds.sums.steps import is_wide
 
-__all__ = ["Plan", "PlanRow", "plan", "split_plan"]
+__all__ = ["Plan", "plan", "split_plan"]
 
-_KINDS = {
-    "safe": ("rounded", "lattice"),
-    "rounded": ("rounded",),
-    "lattice": ("lattice",),
-    "idealized": ("idealized", "rounded"),
-    "all": ("rounded", "lattice", "idealized"),
-}
-_HEADINGS = ("budget", "mechanism", "sensitivity", "sigma", "mean", "90 %", "at edge", "price")
-_OVER_SAMPLING = "× sampling"
 _WORTH_TELLING = 0.8
 _USUAL_BUDGETS = (PureDP(0.1), PureDP(0.3), PureDP(1.0), PureDP(3.0))
-
-
-@dataclass(frozen=True)
-class PlanRow:
-    """One mechanism with one numerics within one budget; no numbers where it is not available.
-
-    >>> import dpmanifolds as dpm
-    >>> row = dpm.plan(dpm.Ball(dpm.Sphere(2), [0.0, 0.0, 1.0], radius=0.4), 100, dpm.PureDP(1.0)).best()
-    >>> row.mechanism, row.numerics, round(row.sigma, 6), row.available
-    ('wrapped-laplace', 'rounded', 0.008, True)
-    """
-
-    mechanism: str
-    numerics: str
-    budget: Budget
-    sigma: float | None = None
-    """σ of the noise."""
-    sensitivity: Sensitivity | None = None
-    """What σ was made from."""
-    error: ExpectedError | None = None
-    price: float | None = None
-    """The expected error over the smallest one planned for this budget. With numerics="all" the idealized laws
-    compete, and the price of a safe mechanism is what safe numerics cost."""
-    chosen: bool = False
-    """Whether `private_mean` would take it (under "all": with its default numerics, "safe")."""
-    note: str = ""
-    """Why it is not available, or what to know about it."""
-    steps: int = 1
-    """How many tangent steps share the budget; sigma is that of the last one."""
-    over_sampling: float | None = None
-    """The expected error over the sampling error spread/√n; None where no spread is known."""
-    public: PublicPart | None = None
-    """What a public sample would contribute, in the row of a release with one: its error is what the sample predicts
-    for records like it."""
-
-    @property
-    def way(self) -> str:
-        """The mechanism, and whether it has a public sample at hand."""
-        return self.mechanism if self.public is None else f"{self.mechanism}, public sample"
-
-    @property
-    def available(self) -> bool:
-        """Whether the mechanism keeps the budget here."""
-        return self.error is not None
 
 
 @dataclass(frozen=True)
@@ -151,7 +96,7 @@ class Plan:
                 "nothing that was planned keeps the budget: "
                 + " ".join(dict.fromkeys(row.note for row in self.rows if budget in (None, row.budget)))
             )
-        return min(rows, key=_mean)
+        return min(rows, key=mean_error)
 
     def usefulness(self, budget: Budget | None = None) -> Usefulness:
         """What `best(budget)` comes to beside the sampling error and beside the public centre alone."""
@@ -163,7 +108,7 @@ class Plan:
 
     def to_rows(self) -> list[dict[str, Any]]:
         """One flat dictionary per row, for tables and data frames; None where a mechanism is not available."""
-        return [_flat(row) for row in self.rows]
+        return [flatten_row(row) for row in self.rows]
 
     def to_csv(self) -> str:
         """The rows as text, with a header; empty fields for None."""
@@ -205,9 +150,7 @@ class Plan:
         return found
 
     def __str__(self) -> str:
-        known = self.spread is not None
-        headings = (*_HEADINGS, _OVER_SAMPLING, "note") if known else (*_HEADINGS, "note")
-        lines = [headings, *(_cells(row) for row in self.rows if row.available)]
+        lines = [show_headings(self.spread is not None), *(show_cells(row) for row in self.rows if row.available)]
         widths = [max(map(len, column)) for column in zip(*lines, strict=True)]
         kind = "" if self.kind == "frechet" else f"{self.kind} "
         title = f"Expected error of the private {kind}mean of {self.n} records in {self.domain!r}"
@@ -251,7 +194,7 @@ def plan(
     """
     n = positive_integer("n", n)
     names = _names(mechanisms)
-    kinds = _KINDS[choice("numerics", numerics, tuple(_KINDS))]
+    kinds = KINDS[choice("numerics", numerics, tuple(KINDS))]
     known, distance = check_spread(spread), check_offset(offset, domain)
     body = None
     if public_sample is not None and (kind != "frechet" or errors is not None or numerics == "idealized"):
@@ -277,13 +220,15 @@ def plan(
         planned = list(_USUAL_BUDGETS)
     rows: list[PlanRow] = []
     for budget in dict.fromkeys(planned):
-        found = [row for name in names for row in _rows(name, kinds, facts, budget, steps, body)]
+        found = [row for name in names for row in plan_rows(name, kinds, facts, budget, steps, body)]
         if public_sample is None:
-            rows += _marked(found, numerics)
+            rows += mark_choice(found, numerics)
         else:
-            rows += _with_sample(found, domain, n, budget, public_sample, names, numerics)
+            rows += add_sample(found, domain, n, budget, public_sample, names, numerics)
     if known is not None:
-        rows = [replace(row, over_sampling=_mean(row) * math.sqrt(n) / known) if row.available else row for row in rows]
+        rows = [
+            replace(row, over_sampling=mean_error(row) * math.sqrt(n) / known) if row.available else row for row in rows
+        ]
     return Plan(domain, n, tuple(rows), kind, known, distance)
 
 
@@ -314,41 +259,6 @@ def split_plan(
     count = positive_integer("releases", releases)
     parts = [way[0] for way in split(budget, [1 / count] * count)]
     return plan(domain, n, parts, numerics=numerics, spread=spread, offset=offset, dtype=dtype)
-
-
-def _flat(row: PlanRow) -> dict[str, Any]:
-    """Plain numbers and strings."""
-    error = row.error
-    return {
-        "budget": repr(row.budget),
-        "mechanism": row.way,
-        "numerics": row.numerics,
-        "sensitivity": None if row.sensitivity is None else float(row.sensitivity),
-        "sigma": row.sigma,
-        "mean": None if error is None else error.mean,
-        "radius_90": None if error is None else error.radius_90,
-        "mean_at_edge": None if error is None else error.mean_at_edge,
-        "price": row.price,
-        "over_sampling": row.over_sampling,
-        "chosen": row.chosen,
-        "note": row.note,
-    }
-
-
-def _cells(row: PlanRow) -> tuple[str, ...]:
-    error, sensitivity = row.error, row.sensitivity
-    assert error is not None
-    assert sensitivity is not None
-    numbers = (float(sensitivity), row.sigma, error.mean, error.radius_90, error.mean_at_edge)
-    note = "; ".join(filter(None, ("chosen" if row.chosen else "", row.note)))
-    return (
-        row.budget.label,
-        f"{row.way} ({row.numerics})",
-        *(f"{number:.4g}" for number in numbers),
-        f"{row.price:.3g}",
-        *([] if row.over_sampling is None else [f"{row.over_sampling:.3g}"]),
-        note,
-    )
 
 
 def _names(mechanisms: str | Iterable[str]) -> tuple[str, ...]:
@@ -408,89 +318,3 @@ def _stand_ins(planned: Plan) -> Iterator[str]:
                 f"stands in for the Fréchet mean, with an error of {found.noise.mean:.4g} from noise; a release tells "
                 "how far both may be apart."
             )
-
-
-def _rows(
-    name: str, kinds: Sequence[str], facts: Facts, budget: Budget, steps: int | str, body: AmbientBody | None
-) -> list[PlanRow]:
-    """The mechanism with each of the numerics asked for that it has, or the reason why it is left out."""
-    offered = [kind for kind in kinds if kind in numerics_of(name)]
-    if offered:
-        return [_row(name, kind, facts, budget, steps, body) for kind in offered]
-    own = numerics_of(name)[0]
-    return [PlanRow(name, own, budget, note=f"offered with numerics {own!r} only: plan with numerics='all' to see it.")]
-
-
-def _row(name: str, kind: str, facts: Facts, budget: Budget, steps: int | str, body: AmbientBody | None) -> PlanRow:
-    try:
-        if name in TANGENT and steps != 1:
-            return _stepped_row(name, kind, facts, budget, steps)
-        mechanism = calibrate(name, facts, budget, kind)
-        error = mechanism.expected_error
-        if body is not None:
-            assert isinstance(mechanism, WrappedMechanism)
-            error = body.expected_error(mechanism)
-    except DPManifoldsError as reason:
-        return PlanRow(name, kind, budget, note=str(reason))
-    return PlanRow(name, kind, budget, mechanism.sigma, mechanism.sensitivity, error, note=_note(mechanism))
-
-
-def _stepped_row(name: str, kind: str, facts: Facts, budget: Budget, steps: int | str) -> PlanRow:
-    """With as many steps as `private_mean` would take."""
-    assert facts.shape is not None
-    found = plan_steps(facts.domain, facts.shape.count, budget, steps=steps, mechanism=name, numerics=kind)
-    law, count = found.last, len(found.mechanisms)
-    note = "; ".join(filter(None, [f"{count} steps" if count > 1 else "", _note(law)]))
-    return PlanRow(name, kind, budget, law.sigma, law.sensitivity, found.expected_error, note=note, steps=count)
-
-
-def _note(mechanism: Mechanism) -> str:
-    error, domain = mechanism.expected_error, mechanism.facts.domain
-    notes = []
-    if error.exceeds(domain):
-        notes.append(NoiseExceedsDomainWarning.words)
-    if error.simulated:
-        notes.append("quantile from draws" if mechanism.error_metric == "coordinates" else "from draws")
-    return "; ".join(notes)
-
-
-def _marked(rows: list[PlanRow], numerics: str) -> list[PlanRow]:
-    """With prices, and the choice of `private_mean`."""
-    available = [row for row in rows if row.available]
-    if not available:
-        return rows
-    smallest = min(map(_mean, available))
-    allowed = _KINDS["safe" if numerics == "all" else numerics]
-    usual = [row for row in available if row.numerics in allowed and row.mechanism not in DIRECT]
-    best = min(usual, key=_mean) if usual else None
-    return [replace(row, price=_mean(row) / smallest, chosen=row is best) if row.available else row for row in rows]
-
-
-def _with_sample(
-    rows: list[PlanRow], domain: Domain, n: int, budget: Budget, sample: Any, names: Sequence[str], numerics: str
-) -> list[PlanRow]:
-    """The rows of the domain alone, and one with the sample: chosen where `private_mean` would take it."""
-    mechanism = names[0] if len(names) == 1 else "auto"
-    if mechanism not in TANGENT:
-        raise ArgumentError(f"is for means by sums; got mechanism {mechanism!r}.", argument="public_sample")
-    request = check_request(
-        domain, budget, mechanism=mechanism, numerics="safe" if numerics == "all" else numerics, shaped=True
-    )
-    public = read_sample(request, sample)
-    fit = public.fit(request, n)
-    law = public.plan(request, n, fit)[1].last
-    taken = fit.predicted < public.error_without(request, n, rounds_for(request, n))
-    error, part = expected_of(fit), public.part(fit)
-    marked = _marked(rows, numerics)
-    smallest = min([fit.predicted, *(_mean(row) for row in marked)])
-    marked = [
-        replace(row, price=_mean(row) / smallest, chosen=row.chosen and not taken) if row.available else row
-        for row in marked
-    ]
-    note = "if the records are like the sample"
-    own = PlanRow(law.name, law.numerics, budget, law.sigma, law.sensitivity, error, note=note, public=part)
-    return [*marked, replace(own, price=fit.predicted / smallest, chosen=taken)]
-
-
-def _mean(row: PlanRow) -> float:
-    return float("inf") if row.error is None else row.error.mean

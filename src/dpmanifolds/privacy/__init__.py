@@ -24,6 +24,7 @@ from dpmanifolds.privacy.sensitivity import (
     sensitivity_of_mean_gradient,
     sensitivity_of_variance,
 )
+from dpmanifolds.privacy.spending import Spending, spent
 from dpmanifolds.privacy.subsampling import (
     fixed_size_descent,
     full_batch_descent,
@@ -39,6 +40,7 @@ __all__ = [
     "RenyiDP",
     "RiemannianGaussianProfile",
     "Sensitivity",
+    "Spending",
     "ZeroConcentratedDP",
     "affordable_epsilon",
     "affordable_mu",
@@ -63,5 +65,6 @@ __all__ = [
     "sensitivity_of_mean_gradient",
     "sensitivity_of_variance",
     "sigma_for_mu",
+    "spent",
     "split",
 ]

@@ -15,13 +15,15 @@ from __future__ import annotations
 
 import math
 from abc import ABC, abstractmethod
+from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import asdict, dataclass, fields, replace
 from fractions import Fraction
+from threading import Lock
 from typing import TYPE_CHECKING, Any, ClassVar
 
 from dpmanifolds._validate import positive_number, probability, shown
-from dpmanifolds.errors import ArgumentError, NotAvailableError
+from dpmanifolds.errors import ArgumentError, LargeDeltaWarning, NotAvailableError, warn_user
 from dpmanifolds.privacy.rounding import float_above, float_below, keeps, keeps_as_sum, root_above, root_below
 
 if TYPE_CHECKING:
@@ -39,6 +41,9 @@ KINDS: dict[str, type[Budget]] = {}
 """The kinds of budget by their names."""
 KINDS_BY_FILTER: dict[str, type[Budget]] = {}
 """The same by the names of their filters."""
+NOTED: dict[tuple[str | None, str, str], Counter[Guarantee]] = {}
+"""What was spent in this process, by data set and what neighbours are; `spent` reads it."""
+NOTING = Lock()
 Cost = tuple[Fraction, Fraction]
 """What adds up: (ε or μ² or ρ or D_α, δ)."""
 
@@ -87,6 +92,23 @@ def checked_budget(budget: Any) -> Budget:
         *names, last = KINDS
         raise ArgumentError(f"budget must be {', '.join(names)} or {last}; got {shown(budget)}.")
     return budget
+
+
+def warn_of_delta(budget: Budget, n: int) -> None:
+    """Say that a budget allows to publish records as they are, where its δ is 1/n or more; n is public, or a guess."""
+    delta = budget.kept.get("delta", 0.0)
+    if delta * n >= 1:
+        warn_user(
+            f"δ = {delta:g} is not below 1/n = {1 / n:g}: publishing one record in n as it is would keep this promise. "
+            "Choose δ far below 1/n, for instance 1e-6.",
+            LargeDeltaWarning,
+        )
+
+
+def note_spending(dataset: str | None, guarantee: Guarantee) -> None:
+    """Count a promise that is about to be spent."""
+    with NOTING:
+        NOTED.setdefault((dataset, guarantee.adjacency, guarantee.unit), Counter())[guarantee] += 1
 
 
 def checked_kind(name: str, kind: Any) -> type[Budget]:

@@ -52,6 +52,7 @@ from dpmanifolds.privacy.tilted_grid import TailLaw
 
 ADJACENCIES = ("replace-one", "add-remove-one")
 """What neighbours differ in: one record of a public number, or one record more or less."""
+_MEANINGS = ("replaced by any other; how many there are is public", "added or removed; how many there are is private")
 _SCHEMA = 1
 _RESOLVED = 1e3
 _TAILS = (1e-20, 1e-40, 1e-80, 1e-160, 1e-280)
@@ -96,6 +97,11 @@ class Guarantee:
                     f"{self.adjacency!r}."
                 )
         object.__setattr__(self, "terms", _collected(tuple(given)))
+
+    @property
+    def neighbours(self) -> str:
+        """The adjacency, and what it means."""
+        return f"{self.adjacency}: neighbours differ in one {self.unit}, {_MEANINGS[ADJACENCIES.index(self.adjacency)]}"
 
     def __getstate__(self) -> dict[str, Any]:
         # what was computed along the way holds closures, which cannot be pickled
@@ -391,5 +397,4 @@ def compose(*guarantees: Guarantee) -> Guarantee:
         raise ArgumentError(
             f"guarantees compose only when adjacency and unit agree; got {listed}. Account for each kind separately."
         )
-    terms = tuple(term for guarantee in guarantees for term in guarantee.terms)
-    return Guarantee(terms, guarantees[0].adjacency, guarantees[0].unit)
+    return Guarantee(tuple(term for each in guarantees for term in each.terms), *labels.pop())

@@ -48,6 +48,7 @@ class L2LaplacePair(LossPair):
         # the mass of both signs of w, on w ≥ 0
         total, error = self._integral(np.zeros(1), lambda rise, sine: np.log1p(np.exp(-shift * sine)))
         self._log_total = float(total[0])
+        self._behind = self._integral(np.zeros(1), lambda rise, sine: -shift * sine)[0]
         self._rounding = float(error[0]) + ULP * (400 + 40 * dim + 16 * shift)
 
     def _integral(
@@ -73,8 +74,7 @@ class L2LaplacePair(LossPair):
     def _tails(self, t: np.ndarray) -> LossTails:
         first, one = self._integral(t, lambda rise, sine: np.zeros_like(sine))
         second, two = self._integral(t, lambda rise, sine: -self.shift * sine)
-        at_zero = self._integral(np.zeros(1), lambda rise, sine: -self.shift * sine)[0]
-        first, second, behind = (np.minimum(v - self._log_total, 0.0) for v in (first, second, at_zero))
+        first, second, behind = (np.minimum(v - self._log_total, 0.0) for v in (first, second, self._behind))
         # P₁(L < t) = P₁(L < 0) + P₁(0 ≤ L < t), and P₁(L < 0) = P₂(L ≥ 0)
         middle, three = _RULE(
             lambda ahead, _: self._log_density(np.sin(ahead), np.cos(ahead)), np.arcsin(np.minimum(t / self.shift, 1.0))

@@ -59,14 +59,18 @@ class LossPair(ABC):
         """The same for a row of thresholds."""
 
     @cached_property
+    def _tails_at_zero(self) -> LossTails:
+        return self.tails(np.zeros(1))
+
+    @cached_property
     def error(self) -> float:
         """The `error` of the tails at the threshold 0."""
-        return float(self.tails(np.zeros(1)).error[0])
+        return float(self._tails_at_zero.error[0])
 
     @cached_property
     def at_zero(self) -> float:
         """−2Φ⁻¹(P₂(L ≥ 0)): the smallest μ that the threshold 0 allows, nearly always μ itself."""
-        return -2 * float(probit_of_log(self.tails(np.zeros(1)).above_second)[0])
+        return -2 * float(probit_of_log(self._tails_at_zero.above_second)[0])
 
     def gaussian_tail(self, mu: float) -> float:
         """A T with P₁(L ≥ t) ≤ Φ(μ/2 − t/μ) for all t ≥ T, hence m ≤ μ there; infinite where none is proven."""

@@ -54,6 +54,16 @@ class Sensitivity:
     adjacency: str = "replace-one"
     """The neighbours it holds for."""
 
+    @property
+    def reason(self) -> str:
+        """The theorem, and how sure it is.
+
+        >>> Sensitivity(0.5, "S4", "P", "clipped gradients").reason
+        'theorem S4 (proven in docs/proofs): clipped gradients'
+        """
+        proven = self.tag.replace(_CERTIFIED, f"{_PROVEN}, the last step by interval arithmetic")
+        return f"theorem {self.theorem} ({proven.replace(_PROVEN, 'proven in docs/proofs', 1)}): {self.statement}"
+
     def __post_init__(self) -> None:
         choice("adjacency", self.adjacency, ADJACENCIES)
         object.__setattr__(self, "value", positive_number("value", self.value))

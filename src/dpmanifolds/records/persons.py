@@ -83,7 +83,18 @@ def persons_of(group_by: Any, count: int) -> Persons:
             "number). Give persons without a name names of their own, or leave their records out.",
             argument="group_by",
         )
-    numbers = _numbered(names) if names.dtype.kind == "O" else np.unique(names, return_inverse=True)[1]
+    if names.dtype.kind == "O":
+        distinct, numbers = _numbered(names)
+    else:
+        found, numbers = np.unique(names, return_inverse=True)
+        distinct = list(found)
+    if names.dtype.kind in "SUO" and len({_text(name) for name in distinct}) < len(distinct):
+        raise ArgumentError(
+            "spells a name in two ways that differ in blanks, in the kind of number or text, or in how accents are "
+            "written, such as 'ann' and 'ann ': one person would count as two, and be protected by half. Give each "
+            "person one name, for instance by str.strip().",
+            argument="group_by",
+        )
     order = np.argsort(numbers, kind="stable")
     starts = np.concatenate([[0], np.cumsum(np.bincount(numbers))])
     return Persons(numbers, order, starts)
@@ -123,14 +134,18 @@ def spelled(name: Any) -> Any:
     >>> spelled(7) == spelled("007") == spelled(b"7 ") == spelled(7.0), spelled("ann ") == spelled("ann")
     (True, True)
     """
-    name = _plain(name)
-    text = name.decode("utf-8", "replace") if isinstance(name, bytes) else str(name)
-    text = unicodedata.normalize("NFC", text).strip()
+    text = _text(_plain(name))
     return Decimal(text) if _NUMERAL.fullmatch(text) else text
 
 
-def _numbered(names: np.ndarray) -> np.ndarray:
-    """The number of each name, in the order in which they first come; each is compared with others by itself.
+def _text(name: Any) -> str:
+    """A name as one reads it."""
+    text = name.decode("utf-8", "replace") if isinstance(name, bytes) else str(name)
+    return unicodedata.normalize("NFC", text).strip()
+
+
+def _numbered(names: np.ndarray) -> tuple[list[Any], np.ndarray]:
+    """All names in the order in which they first come, and the number of each; each is compared with others by itself.
 
     What is equal to nothing but itself names nobody: two such names of one person would be two persons.
     """
@@ -145,7 +160,7 @@ def _numbered(names: np.ndarray) -> np.ndarray:
         raise ArgumentError(
             "must hold numbers or strings, and at least one name is neither.", argument="group_by"
         ) from None
-    return np.array(numbers, dtype=np.int64)
+    return list(found), np.array(numbers, dtype=np.int64)
 
 
 def _some_missing(names: np.ndarray) -> bool:

@@ -1,6 +1,7 @@
 """The front door: private answers, and what they promise."""
 
 from dpmanifolds.releases.classes import ClassMeans, private_class_means
+from dpmanifolds.releases.clipped import private_clipped_share
 from dpmanifolds.releases.confidence import ConfidenceRegion, confidence_region, population_region
 from dpmanifolds.releases.covariance import private_covariance
 from dpmanifolds.releases.decision import Decision
@@ -29,6 +30,7 @@ __all__ = [
     "confidence_region",
     "population_region",
     "private_class_means",
+    "private_clipped_share",
     "private_covariance",
     "private_descent",
     "private_difference",

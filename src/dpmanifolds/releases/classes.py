@@ -305,6 +305,7 @@ def read_classes(
             raise ArgumentError("private_labels=True needs classes=[…]: which labels occur is private too.")
         given = label_array("labels", labels)
         _check_shape(given.shape, count)
+        _check_classes(given)
         found, numbers = np.unique(given, return_inverse=True)
         return numbers, tuple(found.tolist())
     names = class_names(classes)
@@ -317,6 +318,16 @@ def read_classes(
     if not private and len(np.unique(numbers)) < len(names):
         raise ArgumentError("every one of classes must have a record where class counts are public; leave others out.")
     return numbers, names
+
+
+def _check_classes(labels: np.ndarray) -> None:
+    """Refuse numbers that name no class; labels are public here."""
+    if labels.dtype.kind in "fc" and not np.all(np.isfinite(labels) & (labels == np.round(labels))):
+        raise ArgumentError(
+            "labels must name classes, as whole numbers or strings, and at least one is continuous: a fraction, NaN or "
+            "infinite. "
+            "For a number to be predicted there is PrivateGeodesicRegression; write the classes of numbers as strings."
+        )
 
 
 def _listed(labels: Any) -> list[Any]:

@@ -16,7 +16,7 @@ from dpmanifolds.errors import ArgumentError, DPManifoldsError
 from dpmanifolds.privacy import Budget, Guarantee, Sensitivity
 from dpmanifolds.releases.statistic import Terms
 from dpmanifolds.releases.written import domain_from_json, domain_to_json
-from dpmanifolds.sums.permutation import DecisionNoise, Statistic, among_largest, decision_noise, rank_of_first
+from dpmanifolds.sums.decision_noise import DecisionNoise, Statistic, among_largest, decision_noise, rank_of_first
 
 PERMUTATIONS = 199
 _SCHEMA = 1
@@ -170,15 +170,15 @@ def _summarize(decision: Decision) -> str:
         f"  Where nothing differs, this test says otherwise in at most {decision.level:.2%} of cases, noise included.\n"
         f"  That nothing was found is no proof that nothing is there.\n"
         f"\nThe promise\n"
-        f"  {decision.spent!r}, {promise.adjacency}; neighbours differ in one {promise.unit}.\n"
+        f"  {decision.spent!r}, {promise.neighbours}.\n"
         f"  Someone who knows everyone else's record, and wonders which of two values one {promise.unit} has, guesses\n"
         f"  right with a probability of at most {guess:.1%} after seeing the answer; without it, 50 %.\n"
         f"\nWhat it rests on\n"
         f"  Statistic: distance of mean features; kernel {decision.kernel}; {decision.permutations} permutations.\n"
         f"  Noise: {decision.mechanism}, sigma {decision.sigma:.6g} on every permutation. The statistic must be\n"
         f"  above its null level by some {decision.reach:.3g} to be found in four of five cases.\n"
-        f"  Sensitivity: {float(decision.sensitivity):.6g} by {decision.sensitivity.theorem} "
-        f"[{decision.sensitivity.tag}], {decision.sensitivity.statement}.\n"
+        f"  Sensitivity (how far one {promise.unit} can move a statistic before noise): "
+        f"{float(decision.sensitivity):.6g}, {decision.sensitivity.reason}.\n"
         f"  Theorem: docs/proofs/tests.md. Numerics: {_NUMERICS[decision.numerics]}.\n"
         f"  The domain, the kernel, its bandwidth and the level must have been chosen without looking at the records.\n"
         f"{seeded}"

@@ -20,6 +20,7 @@ from dpmanifolds._points import host
 from dpmanifolds._validate import choice, positive_integer, positive_number
 from dpmanifolds.descent.descent import (
     OUTPUTS,
+    DescentDetails,
     Run,
     as_loss,
     choose_clip_norm,
@@ -30,7 +31,7 @@ from dpmanifolds.descent.descent import (
 )
 from dpmanifolds.descent.draws import Charge, open_ledger, paid_draws
 from dpmanifolds.descent.losses import FrechetMedianLoss, Loss
-from dpmanifolds.descent.noise_plan import plan_descent
+from dpmanifolds.descent.noise_plan import DescentPlan, plan_descent
 from dpmanifolds.descent.noisy_step import NoisyGradient
 from dpmanifolds.descent.records import hold_records
 from dpmanifolds.descent.step_sizes import StepRule, median_schedule, step_sizes
@@ -38,7 +39,7 @@ from dpmanifolds.domains import Ball, Domain
 from dpmanifolds.errors import ArgumentError
 from dpmanifolds.manifolds import Manifold
 from dpmanifolds.privacy import Budget
-from dpmanifolds.privacy.budget import checked_budget
+from dpmanifolds.privacy.budget import checked_budget, warn_of_delta
 from dpmanifolds.privacy.guarantee import ADJACENCIES
 from dpmanifolds.releases.release import Release
 from dpmanifolds.releases.statistic import open_account
@@ -158,6 +159,8 @@ def private_descent(
     source = NoisyGradient(loss, held, plan, NoiseSource.of(rng))
     probe_gradients(source, w)
     run = Run(region, sizes, output, retraction, longest, source, callback, progress)
+    if budget is not None:
+        warn_of_delta(budget, plan.n)
     charge = Charge(
         ledger,
         dataset,
@@ -170,11 +173,26 @@ def private_descent(
     )
     with paid_draws(charge, {"point": w, "chosen": w}, state=state, records=held) as draws:
         point, details = run.go(draws)
+    value, seeded = return_point(point, held, private_count), rng is not None
+    return release_descent(loss, plan, region, budget, value, details, reproducible=seeded)
+
+
+def release_descent(
+    loss: Loss,
+    plan: DescentPlan,
+    region: Domain,
+    budget: Budget | None,
+    value: Any,
+    details: DescentDetails,
+    *,
+    reproducible: bool,
+) -> Release:
+    """Where the steps led, and everything that is promised about it."""
     from dpmanifolds import __version__
 
     return Release(
         statistic=loss.statistic,
-        value=return_point(point, held, private_count),
+        value=value,
         guarantee=plan.guarantee,
         budget=budget,
         mechanism="noisy gradient descent",
@@ -183,11 +201,11 @@ def private_descent(
         sensitivity=plan.sensitivity,
         sigma=plan.sigma,
         step=None,
-        n=None if private_count else plan.n,
+        n=plan.n if plan.adjacency == "replace-one" else None,
         domain=region,
         expected_error=None,
         reason=f"{details.steps} steps, {details.law} noise on each mean gradient, output {details.output}",
-        reproducible=rng is not None,
+        reproducible=reproducible,
         descent=details,
         version=__version__,
     )

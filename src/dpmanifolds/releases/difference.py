@@ -7,7 +7,7 @@
 >>> x, y = (ball.manifold.move(ball.center, at + 0.2 * rng.standard_normal((800, 2))) for at in ([0, 0], [0.3, 0]))
 >>> difference = dpm.private_difference(x, y, ball, dpm.GaussianDP(1.0), rng=0)
 >>> difference
-Difference(length 0.299, 95 % within [0.278, 0.32], zero is outside; GaussianDP(mu=1.0), n=800 and 800)
+Difference(length 0.299, 95 % within [0.279, 0.319], zero is outside; GaussianDP(mu=1.0), n=800 and 800)
 """
 
 from __future__ import annotations
@@ -27,22 +27,22 @@ from dpmanifolds.domains import Ball
 from dpmanifolds.errors import ArgumentError
 from dpmanifolds.manifolds import Manifold
 from dpmanifolds.privacy import Budget, Guarantee, split
+from dpmanifolds.releases.length import difference_interval
 from dpmanifolds.releases.population import RegionLaw, mean_part, region_law
 from dpmanifolds.releases.release import Release
-from dpmanifolds.releases.spread import SpreadPlan, SpreadWalk, assumption_of, estimate_mean, plan_spread, read_spread
-from dpmanifolds.releases.statistic import check_request
+from dpmanifolds.releases.spread import SpreadWalk, assumption_of, check_count, estimate_mean, read_spread
+from dpmanifolds.releases.spread_plan import SpreadPlan, plan_spread
+from dpmanifolds.releases.statistic import check_request, names_of_groups, read_named
 
 __all__ = [
     "Difference",
     "carry_difference",
     "difference_derivatives",
     "fit_count",
-    "length_interval",
     "private_difference",
 ]
 
 _STEP = 1e-5
-_HALVINGS = 60
 
 
 @dataclass(frozen=True, eq=False)
@@ -125,9 +125,8 @@ class Difference:
 
     @cached_property
     def interval(self) -> tuple[float, float]:
-        """For the distance of the populations' means, at `level`; from 0 on where zero is inside."""
-        low, high = length_interval(self.vector, self.law.draw_errors(), self.level)
-        return (0.0 if self.zero_inside else low), high
+        """For the distance of the populations' means, at `level`; it begins at 0 wherever zero is inside."""
+        return difference_interval(self.law, self.vector, self.level)
 
     @property
     def assumption(self) -> str:
@@ -158,8 +157,7 @@ class Difference:
             f"  Zero is {zero} of the {self.level:.0%} region of the difference as a vector. {said}\n"
             f"  {self.assumption}\n"
             f"\nThe promise\n"
-            f"  {self.budget.read(self.guarantee)!r}, {self.guarantee.adjacency}; neighbours differ in one "
-            f"{self.guarantee.unit}.\n"
+            f"  {self.budget.read(self.guarantee)!r}, {self.guarantee.neighbours}.\n"
             f"\nWhat it rests on\n"
             f"  {self.first.mechanism} on exact sums: {self.first.theorem}.\n"
             f"  {self.first.numerics_statement}.\n"
@@ -220,6 +218,7 @@ def private_difference(
     *,
     level: float = 0.95,
     disjoint: bool = True,
+    group_by: Any = None,
     on_invalid: str = "raise",
     unit: str | None = None,
     ledger: Any = None,
@@ -237,6 +236,9 @@ def private_difference(
     differ in one record of each, and the groups share the budget. Where it is secret who is in which group neither
     holds; `private_class_means(private_labels=True)` protects that.
 
+    `group_by=(names of x, names of y)`: a person counts as one in each group, as in `private_mean_and_spread`; somebody
+    in both is refused where groups are disjoint.
+
     >>> import numpy as np
     >>> import dpmanifolds as dpm
     >>> ball = dpm.Ball(dpm.SPD(2), np.eye(2), radius=2.0)
@@ -252,6 +254,7 @@ def private_difference(
         domain,
         budget,
         ball_for="a difference",
+        group_by=group_by,
         on_invalid=on_invalid,
         unit=unit,
         ledger=ledger,
@@ -259,9 +262,12 @@ def private_difference(
         rng=rng,
     )
     request = replace(request, unit=f"{request.unit} within group" if disjoint else request.unit)
-    records = [_read(request, points, name) for points, name in ((x, "x"), (y, "y"))]
-    plan = _plan(domain, min(walk.n for walk in records), budget, request.unit, disjoint)
-    walks = [replace(walk, plan=fit_count(plan, walk.n)) for walk in records]
+    names = names_of_groups(x, y, group_by, disjoint=disjoint)
+    groups = read_named("x", domain, x, names[0]), read_named("y", domain, y, names[1])
+    for group, name in zip(groups, "xy", strict=True):
+        check_count(group, name)
+    plan = _plan(domain, min(group.count for group in groups), budget, request.unit, disjoint)
+    walks = [SpreadWalk(request, group, fit_count(plan, group.count), group.count) for group in groups]
     looks = [walk.look() for walk in walks]
     for walk in walks:
         walk.warn()
@@ -270,18 +276,6 @@ def private_difference(
     request.spend("difference", promise, walks[0].n, **told)
     first, second = (walk.draw(look) for walk, look in zip(walks, looks, strict=True))
     return Difference(first, second, promise, budget, level)
-
-
-def _read(request: Any, points: Any, name: str) -> SpreadWalk:
-    try:
-        return SpreadWalk.read(request, points, plan=_NO_PLAN, name=name)
-    except ArgumentError as problem:
-        if problem.argument == "points":
-            raise type(problem)(str(problem).removeprefix("points "), argument=name) from None
-        raise
-
-
-_NO_PLAN: Any = object()
 
 
 def _plan(domain: Ball, n: int, budget: Budget, unit: str, disjoint: bool) -> SpreadPlan:
@@ -331,40 +325,3 @@ def difference_derivatives(
             columns.append((ends[0] - ends[1]) / (2 * step))
         found.append(np.stack(columns, axis=-1))
     return found[0], found[1]
-
-
-def length_interval(vector: np.ndarray, errors: np.ndarray, level: float) -> tuple[float, float]:
-    """Ends of an interval for the length ℓ of a vector that is seen with these errors (count, d).
-
-    All ℓ for which |ℓu + error| is neither longer nor shorter than what was seen with a probability below
-    (1 − level)/2, u the direction that was seen. P(|ℓu + error| ≤ seen) falls with ℓ (Anderson 1955). The lower end is
-    0 where no errors are so short.
-
-    >>> errors = np.random.default_rng(0).standard_normal((40_000, 2)) * 0.1
-    >>> low, high = length_interval(np.array([3.0, 4.0]), errors, 0.95)
-    >>> round(low, 2), round(high, 2), length_interval(np.array([0.01, 0.0]), errors, 0.95)[0]
-    (4.8, 5.2, 0.0)
-    """
-    seen, miss = float(np.linalg.norm(vector)), (1 - level) / 2
-    direction = vector / seen if seen > 0 else np.eye(vector.size)[0]
-    along, squares = errors @ direction, np.sum(errors * errors, axis=1)
-
-    def below(length: float, limit: float) -> float:
-        return float(np.mean(length * length + 2 * length * along + squares <= limit * limit))
-
-    farthest = seen + float(np.sqrt(np.max(squares)))
-    low = _last(lambda length: below(length, seen) > 1 - miss, farthest)
-    # a length below half of all errors says no more than that
-    limit = max(seen, float(np.sqrt(np.median(squares))))
-    return low, _last(lambda length: below(length, limit) >= miss, farthest)
-
-
-def _last(holds: Any, most: float) -> float:
-    """The last number from 0 on at which a statement holds that holds up to some number; 0 where it never does."""
-    if not holds(0.0):
-        return 0.0
-    low, high = 0.0, most
-    for _ in range(_HALVINGS):
-        middle = (low + high) / 2
-        low, high = (middle, high) if holds(middle) else (low, middle)
-    return low

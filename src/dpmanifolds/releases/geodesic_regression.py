@@ -224,5 +224,5 @@ def _covariate_rows(covariates: Any, count: int) -> np.ndarray:
     table = np.asarray(numeric_array("covariates", covariates), dtype=np.float64)
     table = table[:, None] if table.ndim == 1 and count == 1 else table
     if table.ndim != 2 or table.shape[1] != count or not np.all(np.isfinite(table)):
-        raise ArgumentError(f"must be finite numbers of shape (m, {count}).", argument="covariates")
+        raise ArgumentError(f"must be finite numbers, not NaN or inf, of shape (m, {count}).", argument="covariates")
     return table

@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 
 from dpmanifolds._points import host
-from dpmanifolds.domains import Domain
+from dpmanifolds.domains import Domain, WholeSpace
 from dpmanifolds.errors import ArgumentError
 from dpmanifolds.privacy import Budget
 from dpmanifolds.records.persons import persons_of
@@ -157,7 +157,11 @@ def _partner_of(domain: Any, classes: Any, kernel: Any, bandwidth: Any) -> _Part
             "[0], [100]) for an age, or classes=[…] for labels."
         )
     if classes is None:
-        partner = kernel_of(check_domain(domain), kernel, bandwidth, pairs=_PARTNER_PAIRS)
+        check_domain(domain)
+        usual = "gaussian" if kernel == "auto" and not isinstance(domain, WholeSpace) else kernel
+        partner = kernel_of(domain, usual, bandwidth, pairs=_PARTNER_PAIRS)
+        if partner.is_separate:
+            raise ArgumentError("'directions' is for records: covariates have one part.", argument="covariate_kernel")
         if len(partner.parts) > 1:
             raise ArgumentError("must be one number.", argument="covariate_bandwidth")
         return _Partner(partner)

@@ -54,7 +54,7 @@ too little."""
 _LEAST_HESSIAN, _MOST_HESSIAN = 0.2, 20.0
 _DRAWS = 40_000
 _LEAST_DEGREES = 1.0
-_MOST_SCALE, _LEAST_DRAWN = 0.5, 4.0
+_MOST_SCALE = 0.5
 """Beyond it a factor that may be anything is no longer made up for: noise drowns the spread."""
 
 
@@ -185,6 +185,10 @@ class MeanPart(NamedTuple):
     """The deviation of a common factor of `sampling` and `noise`, over their mean, from noise on the trace, (...,)."""
     n: int
     facts: SpreadNoise
+    seen: np.ndarray
+    """`sampling` before the noise was taken out of its shape."""
+    doubt: np.ndarray
+    """The deviation of an entry of `seen` from noise, (...,)."""
 
 
 def mean_part(
@@ -216,7 +220,8 @@ def mean_part(
     # where noise drowns the trace, one deviation more of it stands for what was cut at 0
     off = even * size / n
     scale = off / np.maximum(_trace(sampling + known) / dim + off, 1e-300)
-    return MeanPart(sampling, known, size * left / n, scale, n, noise)
+    seen = jacobian @ noisy @ turned / n if noise.kind == "covariance" else sampling
+    return MeanPart(sampling, known, size * left / n, scale, n, noise, seen, size * moment / n)
 
 
 def _worst_shape(noisy: np.ndarray, dim: int) -> np.ndarray:
@@ -281,17 +286,13 @@ class RegionLaw(NamedTuple):
         return np.array(found).reshape(self.mean.shape)
 
     def draw_errors(self, count: int = _DRAWS) -> np.ndarray:
-        """Errors u (count, d) of one answer, with the uncertainty of C in them, by a fixed seed."""
+        """Errors u (count, d) of one answer as if C were known, by a fixed seed."""
         normal, mixed = _standard_draws(self.covariance.shape[-1], count, tuple(part.facts for part in self.parts))
         sampling = np.sum([part.sampling for part in self.parts], axis=0)
         drawn = normal[0] @ _root(sampling)
         for number, part in enumerate(self.parts):
             drawn = drawn + np.sqrt(mixed[number])[:, None] * (normal[1 + number] @ _root(part.noise))
-        rng, uncertain = np.random.default_rng(1), np.ones(count)
-        for known in (float(self.known), 2 / max(float(self.scale), 2e-9)):
-            degrees = min(max(known, _LEAST_DRAWN), 1e9)
-            uncertain *= rng.chisquare(degrees, count) / degrees
-        return np.asarray(drawn / np.sqrt(uncertain)[:, None])
+        return np.asarray(drawn)
 
 
 def region_law(parts: Sequence[MeanPart]) -> RegionLaw:

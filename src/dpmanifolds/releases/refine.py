@@ -50,18 +50,52 @@ __all__ = [
     "weighed_at_most",
 ]
 
-# by whether ε adds up
+# by whether ε adds up: at most, and at least this part of it
 HISTOGRAM_SHARE, _ROUGH_SHARE = {False: 0.05, True: 0.04}, 0.15
-EDGES = 24
+_LEAST_PART = 0.3
+EDGES, _SOME_EDGES, _FEW_EDGES = 24, 5, 3
 # how often a bound on what clipping moved may fail
 _MISS = 0.05
-# standard deviations of a noisy count that make a histogram clear
-_CLEAR = 25.0
-_FINE = 7.0
+# standard deviations of a noisy count that make a histogram of so many bins clear
+_CLEAR = {EDGES: 25.0, _SOME_EDGES: 8.0, _FEW_EDGES: 4.0}
+# by whether ε adds up
+_FINE = {False: 5.0, True: 7.0}
+# how much less a smaller ball must promise to err than the public one
+_GAIN = 1.1
 # how much worse than one shot in the same ball a cut of (ε, δ) must be for a better one to be searched for
 _WORTH = 1.05
 _TRIES, _CLOSE = 7, 0.05
+# times the deviation that is needed
+_NEARLY = 1.15
 NO_ACCOUNT = Account(None, None, None)
+
+
+class Look(NamedTuple):
+    """How many edges a histogram of distances has, and which share of the budget it costs: decided by public facts.
+
+    Many edges, √2 apart, where n is 25 standard deviations of a noisy count; five where it is 8; else the public
+    radius, half and a quarter of it, which 4 standard deviations do for. More records let the share shrink, down to
+    three tenths.
+    """
+
+    edges: int
+    share: float
+    deviation: float
+    """Of a noisy count, at most: what the histogram needs to be of use."""
+
+    @staticmethod
+    def of(request: Request, n: int, rounds: int) -> Look:
+        """That of n records, for so many rounds."""
+        share, least = HISTOGRAM_SHARE[request.budget.bounded_loss], _least_deviation(request.budget, request.adjacency)
+        edges = next((each for each in _CLEAR if rounds > 1 or n >= _CLEAR[each] * least), _FEW_EDGES)
+        as_far = n * request.plan(n).expected_error.mean / request.domain.radius
+        needed = min(n / _CLEAR[edges], _FINE[request.budget.bounded_loss] * as_far)
+        # a deviation grows as one over the share where ε adds up, else as one over its root
+        part = (least / min(needed, n / _CLEAR[_SOME_EDGES])) ** (1 if request.budget.bounded_loss else 2)
+        if rounds == 1:
+            # few digits, so that what is left of a round budget is one
+            share = math.floor(share * min(max(part, _LEAST_PART), 1.0) * 2**12) / 2**12
+        return Look(edges, share, needed)
 
 
 @dataclass(frozen=True)
@@ -72,13 +106,15 @@ class _Rounds:
     plans: tuple[StepPlan, ...]
     """A rough mean for every round but the last, and the mean itself."""
     promise: Guarantee
+    look: Look
+    """What its histograms are."""
 
 
 def decide_rounds(request: Request, records: RecordSums) -> int:
     """What refine="auto" means: 1 where a paid radius costs at most 6 % whatever the records are, else 0.
 
     Decided by public facts alone: the kind of domain, the noise on a count, which the budget sets, and the number of
-    records. From n = 25 standard deviations of a noisy count on (`_CLEAR`) the histogram shows where the records are,
+    records. From n = 4 standard deviations of a noisy count on (`_CLEAR`) the histogram shows where the records are,
     and what is left to lose is its share of the budget; below, it may mistake noise for records. Nor may a count be
     uncertain by more than `_FINE` times the records that, all at the edge of the ball and on one side, move the mean as
     far as its noise does: in few dimensions a pure budget leaves a histogram too coarse for noise so small. Records
@@ -93,14 +129,13 @@ def rounds_for(request: Request, n: int, unit: int = 1) -> int:
     """The same for n records that can be read again; `unit` as of `plan_rounds`."""
     if not isinstance(request.domain, Ball) or request.numerics == "lattice":
         return 0
-    if _CLEAR * _least_deviation(request.budget, request.adjacency) > n:
+    if _CLEAR[_FEW_EDGES] * _least_deviation(request.budget, request.adjacency) > n:
         return 0
     try:
         planned = plan_rounds(request, n, 1, unit)
     except NotAvailableError:
         return 0
-    as_far = n * planned.plans[0].expected_error.mean / request.domain.radius
-    return int(planned.noise.deviation <= min(n / _CLEAR, _FINE * as_far))
+    return int(planned.noise.deviation <= _NEARLY * planned.look.deviation)
 
 
 def refined_mean(request: Request, records: RecordSums, rounds: int) -> Release:
@@ -115,7 +150,7 @@ def refined_mean(request: Request, records: RecordSums, rounds: int) -> Release:
     noise, base = planned.noise, host(domain.center)
     # what a centre too close to the edge of the manifold makes fail, fails before anything is spent
     request.walk().look(base, planned.plans[0].laws[0])
-    bins = distance_bins(request, base, noise.unit)
+    bins = distance_bins(request, base, noise.unit, planned.look.edges)
     looked = records.total(bins)
     if request.substitute is None:
         check_rules(looked, domain.manifold.rules, domain.manifold)
@@ -125,7 +160,7 @@ def refined_mean(request: Request, records: RecordSums, rounds: int) -> Release:
     stages, floor, moved = list[Release](), 0.0, Moved(0.0, 0.0)
     seen: ExactSum | None = looked
     for plan in planned.plans:
-        bins = distance_bins(request, base, noise.unit)
+        bins = distance_bins(request, base, noise.unit, planned.look.edges)
         counts = noise.draw((seen or records.total(bins)).integers, request.account.rng)
         # each ball is chosen for the noise of its own mean, from the whole of the public one
         ball, moved = shrink_ball(request, bins, counts, noise, n, floor, plan.expected_error.mean)
@@ -159,9 +194,8 @@ def add_clipping(error: ExpectedError, law: Mechanism, moved: Moved) -> Expected
     )
 
 
-def _shares(budget: Budget, rounds: int) -> list[float]:
+def _shares(histogram: float, rounds: int) -> list[float]:
     """Of each histogram, of each rough mean, and of the last mean. Where ε adds up, a share costs twice as much."""
-    histogram = HISTOGRAM_SHARE[budget.bounded_loss]
     rough = [_ROUGH_SHARE / (rounds - 1)] * (rounds - 1) if rounds > 1 else []
     shares = [histogram] * rounds + rough
     return [*shares, 1 - math.fsum(shares)]
@@ -170,7 +204,7 @@ def _shares(budget: Budget, rounds: int) -> list[float]:
 @lru_cache(maxsize=256)
 def _least_deviation(budget: Budget, adjacency: str) -> float:
     """Of a noisy count, over all ways to cut the budget."""
-    ways = split(budget, _shares(budget, 1))
+    ways = split(budget, _shares(HISTOGRAM_SHARE[budget.bounded_loss], 1))
     return min(counts_noise(EDGES, way[0], "record", adjacency=adjacency).deviation for way in ways)
 
 
@@ -191,22 +225,27 @@ def _best_rounds(request: Request, n: int, rounds: int, unit: int) -> _Rounds:
     A point (ε, δ) is also cut so that the histogram gets its share of the Gaussian μ, and the means what is left of the
     point itself, searched for so that the whole composition keeps it.
     """
-    shares = _shares(request.budget, rounds)
+    look = Look.of(request, n, rounds)
+    shares = _shares(look.share, rounds)
 
     def plan(*way: Budget) -> _Rounds:
-        noise = request.counts(EDGES, way[0], unit)
+        noise = request.counts(look.edges, way[0], unit)
         rough = replace(request, steps=1)
         last = len(way) - 1
         plans = tuple((request if number == last else rough).plan(n, way[number]) for number in range(rounds, len(way)))
         promise = compose(noise.guarantee.k_fold(rounds), *(each.guarantee for each in plans))
-        return _Rounds(noise, plans, promise)
+        return _Rounds(noise, plans, promise, look)
+
+    enough = _NEARLY * max(
+        min(look.deviation, n / _CLEAR[_SOME_EDGES]), _least_deviation(request.budget, request.adjacency)
+    )
 
     def error(found: _Rounds) -> float:
-        return found.plans[-1].expected_error.mean
+        return found.plans[-1].expected_error.mean if found.noise.deviation <= enough else math.inf
 
     best = best_cut(request.budget, [shares], plan, error)
     last = better_last_plan(request, n, best.noise.guarantee, error(best)) if rounds == 1 else None
-    return best if last is None else _Rounds(best.noise, (last,), compose(best.noise.guarantee, last.guarantee))
+    return best if last is None else replace(best, plans=(last,), promise=compose(best.noise.guarantee, last.guarantee))
 
 
 def better_last_plan(request: Request, n: int, spent: Guarantee, error: float) -> StepPlan | None:
@@ -242,11 +281,11 @@ def _rest(budget: ApproxDP, spent: Guarantee, promise: Callable[[Budget], Guaran
     return found
 
 
-def distance_bins(request: Request, base: Array, unit: int) -> DistanceBins:
-    """Edges go down from the largest distance in the public ball by factors of √2."""
+def distance_bins(request: Request, base: Array, unit: int, cells: int = EDGES) -> DistanceBins:
+    """Edges go down from the largest distance in the public ball by factors of √2; few are a factor of 2 apart."""
     ball = request.domain
     reach = ball.radius + float(ball.manifold.dist(host(ball.center), base))
-    edges = reach * 2.0 ** (-np.arange(EDGES)[::-1] / 2)
+    edges = reach * 2.0 ** (-np.arange(cells)[::-1] / (1 if cells == _FEW_EDGES else 2))
     return DistanceBins(ball.manifold, base, request.substitute, edges=edges, unit=unit)
 
 
@@ -274,7 +313,8 @@ def shrink_ball(
     All of this is post-processing of the histogram, whose counts are first projected onto those that are possible: none
     below 0, and n together. At edge e the noise of the mean errs by `error`·e/r, r the radius of the public ball, and
     clipping moves it by at most Σ count·(middle of the bin − e)/n over the bins beyond: the edge with the least
-    √(noise² + moved²) is taken. Never below the floor, four times the error with which the point itself was released.
+    √(noise² + moved²) is taken, if that is a tenth better than the public ball. Never below the floor, four times the
+    error with which the point itself was released.
     """
     ball, edges = request.domain, bins.edges
     assert isinstance(ball, Ball)
@@ -293,16 +333,18 @@ def best_radius(
     """Where noise and clipping cost least together, and what clipping moves the mean by at most; see `shrink_ball`.
 
     >>> best_radius(np.array([2.0, 98.0, 1.0, -3.0]), np.array([1.0, 2.0, 4.0, 8.0]), 100.0, error=0.1)
-    (2.0, 0.005522847498307936)
+    (2.0, 0.009090571073432387)
     """
     likely = fit_total(counts, total)
-    middles = np.sqrt(edges[1:] * edges[:-1])
+    # of bins that reach from one edge to √2 of it; nearer to the upper edge of wider ones; the last holds all beyond
+    middles = np.append(edges[1:-1] * 2.0**-0.25, edges[-1])
     found = []
     for number, edge in enumerate(edges.tolist()):
         radius = max(edge, floor)
         moved = float(np.sum(likely[number + 1 :] * np.maximum(middles[number:] - radius, 0.0))) / total
         found.append((math.hypot(error * radius, moved), radius, moved))
-    return min(found)[1:]
+    best = min(found)
+    return (best if best[0] * _GAIN < found[-1][0] else found[-1])[1:]
 
 
 def moved_at_most(

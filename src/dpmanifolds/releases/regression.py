@@ -312,11 +312,13 @@ def _inverse(moments: np.ndarray, variances: np.ndarray) -> tuple[np.ndarray, np
 
 def _variances(gains: np.ndarray, middle: np.ndarray, noise: Moments, slopes: np.ndarray) -> np.ndarray:
     """Of the noise in each coordinate of the base and of each slope, to first order."""
-    on_products = noise.products[:, 0] ** 2
-    # noise on the covariates' moments moves the fit along its slopes, by as much as there are
-    crossed = np.max(noise.covariates[1:, 1:] ** 2, axis=1) * float(np.sum(slopes**2))
-    inner = np.diag(on_products[1:] + crossed) + np.outer(middle, middle) * on_products[0]
-    spread = gains @ inner @ gains.T
+    on_products, dim = noise.products[:, 0] ** 2, slopes.shape[1]
+    inner = np.diag(on_products[1:]) + np.outer(middle, middle) * on_products[0]
+    # noise on the covariates' moments moves the fit along its slopes, by as much as there are beyond noise: in one
+    # direction of dim, which counts more than an even share of it
+    length = max(float(np.sum(slopes**2)) - dim * float(np.trace(gains @ inner @ gains.T)), 0.0)
+    crossed = np.max(noise.covariates[1:, 1:] ** 2, axis=1) * length * min(1.0, 2 / dim)
+    spread = gains @ (inner + np.diag(crossed)) @ gains.T
     along = gains @ middle
     base = on_products[0] * (1 + middle @ along) ** 2 + along @ (on_products[1:] * along)
     return np.append(base, np.diag(spread))

@@ -14,7 +14,7 @@ from __future__ import annotations
 
 import json
 import math
-from dataclasses import asdict, dataclass, field
+from dataclasses import asdict, astuple, dataclass, field
 from typing import Any
 
 import numpy as np
@@ -35,6 +35,7 @@ from dpmanifolds.sums.public import PublicPart
 __all__ = ["Release", "release_of"]
 
 _SCHEMA = 3
+_POINTS = ("mean", "extrinsic mean", "value", "median", "class mean", "cluster mean", "mean and spread")
 _DIRECTIONS = ("second moment", "covariance", "counts", "squares", "contrast")
 _STANDS_IN = (
     " It stands in for the Fréchet mean, from which it differs where records spread unevenly; the 90 % include by how "
@@ -132,11 +133,15 @@ class Release:
 
     @property
     def promise(self) -> str:
-        """What was spent, in one line; so little noise that no budget holds it promises nothing."""
+        """What was spent, in one line; what was asked for, where they differ by rounding alone; so little noise that no
+        budget holds it promises nothing.
+        """
         try:
-            return repr(self.spent)
+            spent = self.spent
         except ArgumentError:
             return "no promise of use"
+        asked = self.budget
+        return repr(asked if asked is not None and np.allclose(astuple(spent), astuple(asked), 1e-12, 0.0) else spent)
 
     @property
     def clipping_statement(self) -> str:
@@ -182,6 +187,27 @@ class Release:
         return NoiseExceedsDomainWarning.words if points and error is not None and error.exceeds(self.domain) else ""
 
     @property
+    def error_statement(self) -> str:
+        """The expected error as a distance, in percent, and in the units of the records where the manifold has some."""
+        error = self.expected_error
+        if error is None:
+            return "it depends on the records, and is not stated"
+        if isinstance(self.value, float):
+            share = f". The average is {100 * error.mean / abs(self.value):.2g} % of the value" if self.value else ""
+        elif self.statistic in _POINTS:
+            share = f". The average is {error.relate(self.domain, host(self.value))}"
+        else:
+            share = ""
+        return f"{error}{share}"
+
+    @property
+    def counted(self) -> str:
+        """Of how many of what is protected, with a blank before: " of 60 persons"; empty where n played no part."""
+        if self.n is None:
+            return ""
+        return f" of {self.n} {self.guarantee.unit.partition(' within ')[0]}{'s' if self.n != 1 else ''}"
+
+    @property
     def numerics_statement(self) -> str:
         """What floating point leaves of the promise."""
         return _NUMERICS[self.numerics]
@@ -196,7 +222,9 @@ class Release:
 
     def summary(self) -> str:
         """One page in plain language."""
-        return _summarize(self)
+        from dpmanifolds.releases.summary import summarize_release
+
+        return summarize_release(self)
 
     def __repr__(self) -> str:
         error = "" if self.expected_error is None else f", error {self.expected_error.mean:.3g} on average"
@@ -338,51 +366,4 @@ def release_of(
         expected_error=mechanism.expected_error,
         reason=reason,
         reproducible=reproducible,
-    )
-
-
-def _summarize(release: Release) -> str:
-    """One page: what was released, what is promised, how good it is, what it rests on."""
-    promise = release.guarantee
-    guess = (1 + float(promise.delta(0.0))) / 2
-    counted = "" if release.n is None else f" of {release.n} records"
-    error = release.expected_error or "it depends on the records, and is not stated"
-    stages = ""
-    if release.stages:
-        stages = f"  Stages before it: {len(release.stages)}; the promise covers all of them together.\n"
-    public = "" if release.public is None else f"  {release.public}\n"
-    if release.descent is not None:
-        stages += f"  By descent: {release.descent}.\n"
-    if release.sites is not None:
-        stages += f"  {release.sites}\n"
-    noise = f"  WARNING: {release.noise_warning}.\n" if release.noise_warning else ""
-    warning = ""
-    if release.reproducible:
-        warning = (
-            "\nNOT FOR REAL RECORDS\n  It was made with a seed: whoever knows the seed can take the noise away again.\n"
-        )
-    if release.advisories:
-        told = "".join(f"  {text}\n" for text in release.advisories)
-        warning += f"\nKNOWN FAULTS OF VERSION {release.version} (docs/security.md)\n{told}"
-    return (
-        f"What was released\n"
-        f"  The private {release.statistic}{counted} on {release.manifold!r}.\n"
-        f"{stages}"
-        f"\nThe promise\n"
-        f"  {release.promise}, {promise.adjacency}; neighbours differ in one {promise.unit}.\n"
-        f"  Someone who knows everyone else's record, and wonders which of two values one {promise.unit} has, guesses\n"
-        f"  right with a probability of at most {guess:.1%} after seeing this release; without it, 50 %.\n"
-        f"  It holds whatever else that someone knows or will learn, and whatever is computed from the release.\n"
-        f"\nHow good it is\n"
-        f"  Distance to the answer without privacy: {error}.\n"
-        f"{noise}{public}"
-        f"  {release.clipping_statement}\n"
-        f"\nWhat it rests on\n"
-        f"  Mechanism: {release.mechanism}, sigma {release.sigma:.6g} ({release.reason}).\n"
-        f"  Theorem: {release.theorem}.\n"
-        f"  Sensitivity: {float(release.sensitivity):.6g} by {release.sensitivity.theorem} "
-        f"[{release.sensitivity.tag}], {release.sensitivity.statement}.\n"
-        f"  Numerics: {release.numerics_statement}.\n"
-        f"  The centre, the radius, n and the budget must have been chosen without looking at the records.\n"
-        f"{warning}"
     )

@@ -13,7 +13,7 @@ vectors: `private_covariance`.
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -25,7 +25,7 @@ from dpmanifolds.manifolds import Euclidean
 from dpmanifolds.manifolds._symmetric import upper_triangle
 from dpmanifolds.privacy import Budget, Guarantee, Sensitivity, compose
 from dpmanifolds.releases.release import Release
-from dpmanifolds.releases.statistic import Terms, best_cut, check_request
+from dpmanifolds.releases.statistic import Request, Terms, best_cut, check_request
 from dpmanifolds.sums.contribution import TangentContribution
 from dpmanifolds.sums.moments import (
     MomentNoise,
@@ -37,6 +37,7 @@ from dpmanifolds.sums.moments import (
 from dpmanifolds.sums.outer import finest_factor_exponent, sum_outer
 from dpmanifolds.sums.shrink_spectrum import BulkNoise, shrink_spectrum
 from dpmanifolds.sums.steps import StepPlan
+from dpmanifolds.sums.total import RecordSums
 
 _UP = 1 + 2.0**-49
 _NUMERICS = ("safe", "rounded")
@@ -180,24 +181,45 @@ def private_tangent_moment(
         rng=rng,
     )
     radius = domain.radius if clip_norm is None else number_between("clip_norm", clip_norm, _SMALLEST, _LARGEST)
+    records = request.read(points, group_by)
+    way = plan_tangent_moment(request, records.count, mean_share)
+    return release_tangent_moment(request, records, records.count, way, radius)
+
+
+class TangentMomentPlan(NamedTuple):
+    """How the budget is cut, and what either part pays for."""
+
+    parts: tuple[Budget, ...]
+    mean: StepPlan
+    moment: MomentNoise
+
+
+def plan_tangent_moment(request: Request, n: int, mean_share: float = 0.3) -> TangentMomentPlan:
+    """From public facts."""
     share = number_between("mean_share", mean_share, 0.0, 1.0)
     if share in (0.0, 1.0):
         raise ArgumentError(f"mean_share must leave something for either part: above 0 and below 1; got {share:g}.")
-    records = request.read(points, group_by)
-    n = records.count
 
-    def plan_parts(*parts: Budget) -> tuple[tuple[Budget, ...], StepPlan, MomentNoise]:
-        return parts, request.plan(n, parts[0]), moment_noise(domain.manifold.dim, parts[1], request.unit)
+    def plan_parts(*parts: Budget) -> TangentMomentPlan:
+        noise = moment_noise(request.domain.manifold.dim, parts[1], request.unit)
+        return TangentMomentPlan(parts, request.plan(n, parts[0]), noise)
 
-    parts, plan, noise = best_cut(budget, [[share, 1 - share]], plan_parts, lambda way: way[2].spread)
+    return best_cut(request.budget, [[share, 1 - share]], plan_parts, lambda way: way.moment.spread)
+
+
+def release_tangent_moment(
+    request: Request, records: RecordSums, n: int, way: TangentMomentPlan, radius: float
+) -> TangentMoment:
+    """Look, charge, draw."""
+    parts, plan, noise = way
     promise = compose(plan.guarantee, noise.guarantee)
     walk = request.walk()
     first = walk.first_look(records, plan)
-    request.spend("tangent PCA", promise, n, clip_norm=radius, domain=domain)
+    request.spend("tangent PCA", promise, n, clip_norm=radius, domain=request.domain)
     taken = walk.take(records, plan, first=first)
     *stages, last = replace(request, budget=parts[0]).release_steps(walk, plan, taken)
     base = taken[-1].drawn.point
-    view = TangentContribution(domain.manifold, base, request.substitute)
+    view = TangentContribution(request.domain.manifold, base, request.substitute)
     total = sum_outer(records.source, TangentSquareContribution(view, radius, noise.exponent), records.persons)
     facts = MomentFacts(replace(request, budget=parts[1]), radius, n, noise)
     noisy = noise.draw(total.integers, request.account.rng).astype(np.float64) * facts.step

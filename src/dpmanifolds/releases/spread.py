@@ -13,16 +13,13 @@
    second moment and the mean of y together, for less than two releases cost; or Σ (y, |y|²) (`sums.lengths`), where the
    squared length costs nothing beside the mean, and nothing is known of the directions that records spread in.
 
-Public facts decide which, and how the budget is cut: the plan with the smallest region for records that a ball chosen
-in good faith holds. Proofs: docs/proofs/regions.md.
+Public facts decide which, and how the budget is cut (`releases.spread_plan`). Proofs: docs/proofs/regions.md.
 """
 
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator
 from dataclasses import dataclass, replace
-from functools import lru_cache
 from typing import Any
 
 import numpy as np
@@ -31,37 +28,34 @@ from dpmanifolds._arrays import Array
 from dpmanifolds.domains import Ball
 from dpmanifolds.errors import ArgumentError, NotAvailableError
 from dpmanifolds.manifolds._symmetric import from_upper_triangle, upper_triangle
-from dpmanifolds.privacy import Budget, Guarantee, compose
+from dpmanifolds.privacy import Budget
 from dpmanifolds.releases.population import (
     SpreadNoise,
     average_hessian_at,
     center_moment,
     fit_covariance,
-    mean_part,
-    region_law,
 )
 from dpmanifolds.releases.release import Release
 from dpmanifolds.releases.second_moment import MomentFacts
-from dpmanifolds.releases.statistic import Request, best_cut, check_request, warn_of_noise
-from dpmanifolds.sums import Draw, Mechanism, calibrate, choose
+from dpmanifolds.releases.spread_plan import SpreadPlan, law_name, plan_spread, square_noise
+from dpmanifolds.releases.statistic import Request, check_request, warn_of_noise
+from dpmanifolds.sums import Draw, calibrate
 from dpmanifolds.sums.contribution import TangentContribution
 from dpmanifolds.sums.joint_moment import TangentJointContribution
 from dpmanifolds.sums.lengths import LengthContribution, length_deviation, length_facts
 from dpmanifolds.sums.mechanism import ExpectedError
-from dpmanifolds.sums.moments import MomentNoise, moment_noise
 from dpmanifolds.sums.outer import sum_outer
-from dpmanifolds.sums.steps import StepPlan, plan_steps
 from dpmanifolds.sums.total import RecordSums, check_rules
 from dpmanifolds.sums.walk import Walk
-from dpmanifolds.sums.wrapped import WrappedGaussianMechanism, WrappedMechanism
+from dpmanifolds.sums.wrapped import WrappedMechanism
 
 __all__ = [
     "LEAST_RECORDS",
     "TESTED_RECORDS",
     "SpreadWalk",
     "assumption_of",
+    "check_count",
     "estimate_mean",
-    "plan_spread",
     "private_mean_and_spread",
     "read_spread",
 ]
@@ -70,13 +64,6 @@ LEAST_RECORDS = 2
 """A spread needs two records."""
 TESTED_RECORDS = 50
 """The smallest number of records that coverage was studied for (docs/coverage.md)."""
-_ROUGH = (0.03, 0.06, 0.1, 0.15, 0.25)
-_CONSTANTS = (0.35, 0.5, 0.7, 1.0)
-# how far records lie from their mean, as a share of the radius of a ball chosen in good faith, and the narrowest axis
-_SPREAD, _NARROWEST = 0.4, 0.3
-_PLANNED_DIMENSION = 40
-_LEVEL = 0.95
-_LARGEST_SQUARES = 1000
 
 
 def private_mean_and_spread(
@@ -84,6 +71,7 @@ def private_mean_and_spread(
     domain: Ball,
     budget: Budget,
     *,
+    group_by: Any = None,
     on_invalid: str = "raise",
     unit: str | None = None,
     ledger: Any = None,
@@ -96,8 +84,11 @@ def private_mean_and_spread(
     step from a rough private mean p, not shrunk towards the centre, so that what is said about its error holds (the
     best guess of the mean alone is `private_mean`). The release's `coordinates` are the noisy mean of v = log_p x, and
     behind it the noisy covariance of v (its diagonal, then √2 times what is above it row by row), or its trace alone in
-    high dimension; `spread` says which, and what noise they have. Neighbours differ in one record, and n is public; one
-    record for each person. Other arguments as in `private_mean`.
+    high dimension; `spread` says which, and what noise they have. Neighbours differ in one record, and n is public.
+
+    `group_by` names a person for each record: a person counts as one, with the mean of their tangent vectors and of
+    their squares, and n is the number of persons. The spread is then that of records, which is at least that of the
+    persons' means: regions cover too much rather than too little. Other arguments as in `private_mean`.
 
     >>> import numpy as np
     >>> import dpmanifolds as dpm
@@ -107,104 +98,29 @@ def private_mean_and_spread(
     ((2, 2), (9,), 'covariance')
     """
     request = check_request(
-        domain, budget, ball_for="a spread", on_invalid=on_invalid, unit=unit, ledger=ledger, dataset=dataset, rng=rng
+        domain,
+        budget,
+        ball_for="a spread",
+        group_by=group_by,
+        on_invalid=on_invalid,
+        unit=unit,
+        ledger=ledger,
+        dataset=dataset,
+        rng=rng,
     )
-    return SpreadWalk.read(request, points).release()
+    records = request.read(points, group_by)
+    check_count(records, "points")
+    assert isinstance(request.domain, Ball)
+    n = records.count
+    return SpreadWalk(request, records, plan_spread(request.domain, n, budget, request.unit), n).release()
 
 
-@dataclass(frozen=True)
-class SpreadPlan:
-    """What is paid for, and what it promises; made of public facts."""
-
-    rough: StepPlan | None
-    squares: MomentNoise | None
-    """Of ỹỹᵀ; None: lengths alone."""
-    lengths: Mechanism | None
-    part: Budget
-    """Of the last sum."""
-    constant: float
-    """κ over the radius, for squares."""
-    predicted: float
-    """The radius of a region, in good faith."""
-
-    @property
-    def guarantee(self) -> Guarantee:
-        """Of all stages together."""
-        last = self.squares or self.lengths
-        assert last is not None
-        return last.guarantee if self.rough is None else compose(self.rough.guarantee, last.guarantee)
-
-
-@lru_cache(maxsize=32)
-def plan_spread(domain: Ball, n: int, budget: Budget, unit: str) -> SpreadPlan:
-    """The plan with the smallest predicted region. Worked out once for the same public facts."""
-    flat = domain.manifold.is_flat
-
-    def plans(*parts: Budget) -> Iterator[SpreadPlan]:
-        rough = None if flat else plan_steps(domain, n, parts[0], unit=unit, most=1)
-        if domain.manifold.dim < _LARGEST_SQUARES:
-            for constant in _CONSTANTS:
-                squares = moment_noise(domain.manifold.dim + 1, parts[-1], unit)
-                yield SpreadPlan(rough, squares, None, parts[-1], constant, 0.0)
-        facts = length_facts(domain.radius, domain.manifold.dim, n, unit)
-        yield SpreadPlan(rough, None, choose(facts, parts[-1]).mechanism, parts[-1], 0.0, 0.0)
-
-    def best(*parts: Budget) -> SpreadPlan:
-        made = [replace(plan, predicted=_predict(plan, domain, n)) for plan in plans(*parts)]
-        return min(made, key=lambda plan: plan.predicted)
-
-    cuts = [[1.0]] if flat else [[share, 1 - share] for share in _ROUGH]
-    return best_cut(budget, cuts, best, lambda plan: plan.predicted)
-
-
-def _predict(plan: SpreadPlan, domain: Ball, n: int) -> float:
-    """The radius (a geometric mean of semi-axes) of a 95 % region, for records that a ball chosen in good faith holds.
-
-    They spread by 0.4 of the radius, with deviations from 1 to 0.3 along the axes. Seen from a rough mean at distance e
-    of the mean, coordinates miss third-order terms of about κe³/3. Noise counts by its deviation.
-    """
-    dim = min(domain.manifold.dim, _PLANNED_DIMENSION)
-    sizes = np.geomspace(1.0, _NARROWEST, dim) ** 2
-    # as many axes as are worked out have their share of the spread
-    trace = (_SPREAD * domain.radius) ** 2 * dim / domain.manifold.dim
-    mean, moment = _plan_deviations(plan, domain, n)
-    if plan.squares is not None:
-        noise = SpreadNoise("covariance", mean, moment, "gaussian", (dim + 1) * (dim + 2) // 2)
-        part = mean_part(np.diag(trace * sizes / np.sum(sizes)), n=n, noise=noise)
-    else:
-        noise = SpreadNoise("variance", mean, moment, "gaussian", dim + 1)
-        part = mean_part(np.array([[trace]]), n=n, noise=noise, derivative=np.eye(dim))
-    law = region_law([part])
-    radius = math.sqrt(float(law.threshold(_LEVEL)) / math.exp(float(np.linalg.slogdet(law.weight)[1]) / dim))
-    if plan.rough is None:
-        return radius
-    error = min(math.hypot(plan.rough.expected_error.mean, plan.rough.bias), domain.radius)
-    return radius + max(map(abs, domain.manifold.curvature_bounds)) * error**3 / 3
-
-
-def _law_name(plan: SpreadPlan) -> str:
-    """As `SpreadNoise` calls it."""
-    if plan.squares is None:
-        return "gaussian" if isinstance(plan.lengths, WrappedGaussianMechanism) else "laplace"
-    if plan.squares.is_gaussian:
-        return "gaussian"
-    return "wishart" if plan.squares.is_nuclear else "laplace"
-
-
-def _plan_deviations(plan: SpreadPlan, domain: Ball, n: int) -> tuple[float, float]:
-    """Of the noise on the mean and on the moment, for records seen from their mean within the domain's radius."""
-    if plan.squares is not None:
-        moment, mean = _square_noise(plan.squares, plan.constant, domain.radius, n)
-        return float(mean), float(moment)
-    assert isinstance(plan.lengths, WrappedMechanism)
-    mean = plan.lengths.deviation
-    return mean, float(length_deviation(domain.radius, mean))
-
-
-def _square_noise(noise: MomentNoise, constant: float, radius: Any, n: int) -> tuple[Any, Any]:
-    """Deviations of an entry of the second moment off the diagonal, and of a coordinate of the mean."""
-    moment = noise.spread * (1 + constant**2) * radius**2 / n
-    return moment, moment / (constant * radius)
+def check_count(records: RecordSums, name: str) -> None:
+    """Two records, or persons, at least."""
+    if records.count < LEAST_RECORDS:
+        raise ArgumentError(
+            f"a spread needs at least {LEAST_RECORDS} records, or persons; got {records.count}.", argument=name
+        )
 
 
 @dataclass(frozen=True)
@@ -215,16 +131,6 @@ class SpreadWalk:
     records: RecordSums
     plan: SpreadPlan
     n: int
-
-    @classmethod
-    def read(cls, request: Request, points: Any, *, plan: SpreadPlan | None = None, name: str = "points") -> SpreadWalk:
-        """Records that are read more than once, and the plan for their public number."""
-        records = request.read(points)
-        n = records.count
-        if n < LEAST_RECORDS:
-            raise ArgumentError(f"a spread needs at least {LEAST_RECORDS} records; got {n}.", argument=name)
-        assert isinstance(request.domain, Ball)
-        return cls(request, records, plan or plan_spread(request.domain, n, request.budget, request.unit), n)
 
     @property
     def domain(self) -> Ball:
@@ -299,7 +205,7 @@ class SpreadWalk:
 
     def _sum(self, base: Array, offset: np.ndarray | None, reach: float) -> Any:
         if self.plan.squares is not None:
-            return sum_outer(self.records.source, self._squares_rule(base, offset, reach))
+            return sum_outer(self.records.source, self._squares_rule(base, offset, reach), self.records.persons)
         return self.records.total(self._length_rule(base, offset, reach))
 
     def _squares_rule(self, base: Array, offset: np.ndarray | None, reach: float) -> TangentJointContribution:
@@ -331,7 +237,7 @@ class SpreadWalk:
         """
         dim = self.domain.manifold.dim
         if self.plan.squares is not None:
-            moment, mean = _square_noise(self.plan.squares, self.plan.constant, reach, self.n)
+            moment, mean = square_noise(self.plan.squares, self.plan.constant, reach, self.n)
             return mean, np.sqrt(moment**2 + 2 * (away * mean) ** 2 / dim + mean**4)
         mean = self._settled(self.domain.radius).deviation * reach / self.domain.radius
         length = length_deviation(reach, mean)
@@ -340,7 +246,7 @@ class SpreadWalk:
     def noise(self, reach: float, away: float) -> SpreadNoise:
         """What is known of the noise of one data set."""
         dim, (mean, moment) = self.domain.manifold.dim, self.deviations(reach, away)
-        law = _law_name(self.plan)
+        law = law_name(self.plan)
         if self.plan.squares is None:
             return SpreadNoise("variance", float(mean), float(moment), law, dim + 1)
         return SpreadNoise("covariance", float(mean), float(moment), law, (dim + 1) * (dim + 2) // 2)

@@ -15,11 +15,18 @@ import numpy as np
 
 from dpmanifolds._arrays import Array
 from dpmanifolds._points import host
-from dpmanifolds._validate import choice, positive_integer, shown
+from dpmanifolds._validate import choice, hide_records, positive_integer, shown
 from dpmanifolds.domains import Ball, Domain
-from dpmanifolds.errors import ArgumentError, NoiseExceedsDomainWarning, NotAvailableError, warn_user
+from dpmanifolds.errors import (
+    ArgumentError,
+    NoiseExceedsDomainWarning,
+    NotAvailableError,
+    PrivacyLeakWarning,
+    warn_user,
+)
 from dpmanifolds.privacy import Budget, Guarantee, split
-from dpmanifolds.privacy.budget import checked_budget
+from dpmanifolds.privacy.budget import checked_budget, note_spending, warn_of_delta
+from dpmanifolds.records.persons import names_of, spelled
 from dpmanifolds.releases.release import Release, release_of
 from dpmanifolds.sums import ADJACENCIES, TANGENT, Draw, ExpectedError, Facts, Mechanism, choose
 from dpmanifolds.sums.counts import CountsNoise, counts_noise
@@ -51,7 +58,18 @@ class Account:
         """Record the promise before the noise is drawn; a refusal leaves nothing behind. Domains are told in words."""
         if self.ledger is not None:
             told = {key: repr(each) if isinstance(each, Domain) else each for key, each in parameters.items()}
+            domain = parameters.get("domain")
+            chose = getattr(self.ledger, "chose_after_look", None)
+            if isinstance(domain, Domain) and chose is not None and chose(self.dataset, domain):
+                told["domain_after_look"] = True
+                warn_user(
+                    f"the records of {self.dataset!r} were looked at with another domain before this one was chosen: "
+                    "what the choice tells about them is not in the promise. The ledger marks the release.",
+                    PrivacyLeakWarning,
+                )
             self.ledger.spend(self.dataset, guarantee, what=what, parameters=told, reproducible=self.reproducible)
+        if not self.reproducible:
+            note_spending(self.dataset, guarantee)
 
 
 def open_account(ledger: Any, dataset: str | None, rng: Any) -> Account:
@@ -93,6 +111,7 @@ class Terms:
 
     def spend(self, what: str, guarantee: Guarantee, n: int, **told: Any) -> None:
         """Charge the account; a number of records that is protected is not told."""
+        warn_of_delta(self.budget, n)
         self.account.spend(what, guarantee, **{"n" if self.guess is None else "n_guess": n}, **told)
 
     def release(self, law: Mechanism, drawn: Draw, **about: Any) -> Release:
@@ -202,6 +221,31 @@ def read_named(name: str, domain: Domain, points: Any, group_by: Any) -> RecordS
     except ArgumentError as problem:
         argument = name if problem.argument == "points" else problem.argument
         raise type(problem)(problem.message, argument=argument) from None
+
+
+def names_of_groups(x: Any, y: Any, group_by: Any, *, disjoint: bool = True) -> tuple[Any, Any]:
+    """The names of the persons of two groups, or two times None; where groups must be disjoint, what is seen in both
+    is refused: one person would move both.
+    """
+    if disjoint and x is y:
+        raise ArgumentError("is x itself: each record would move both groups. Give two groups.", argument="y")
+    if group_by is None:
+        return None, None
+    if not isinstance(group_by, tuple | list) or len(group_by) != 2:
+        raise ArgumentError(
+            "must be a pair, the names of the persons of x and those of y, one for each record.", argument="group_by"
+        )
+    # an iterator of names is used up by one look
+    names = (names_of(group_by[0]), names_of(group_by[1]))
+    with hide_records():
+        apart = {spelled(name) for name in names[0]}.isdisjoint(spelled(name) for name in names[1])
+    if disjoint and not apart:
+        raise ArgumentError(
+            "names somebody in both groups: one person would move both. Keep each person's records in one group, for "
+            "instance the first visit, or test differences within persons.",
+            argument="group_by",
+        )
+    return names
 
 
 def check_domain(domain: Any, *, ball_for: str | None = None) -> Domain:

@@ -8,15 +8,17 @@ from typing import Any
 import numpy as np
 
 from dpmanifolds._points import host
-from dpmanifolds._validate import hide_records
 from dpmanifolds.domains import Domain
 from dpmanifolds.errors import ArgumentError
 from dpmanifolds.privacy import Budget
-from dpmanifolds.records.persons import names_of, spelled
 from dpmanifolds.releases.decision import PERMUTATIONS, Decision, Setting, check_settings
-from dpmanifolds.releases.statistic import check_domain, check_terms, read_named
+from dpmanifolds.releases.statistic import check_domain, check_terms, names_of_groups, read_named
 from dpmanifolds.sums.features import KernelContribution, kernel_of
-from dpmanifolds.sums.permutation import TwoSampleStatistic, chosen_sums, draw_groups
+from dpmanifolds.sums.permutation import (
+    TwoSampleStatistic,
+    chosen_sums,
+    draw_groups,
+)
 from dpmanifolds.sums.total import ExactSum, RecordSums, check_rules
 from dpmanifolds.sums.walk import generator_of
 
@@ -48,11 +50,14 @@ def private_two_sample_test(
     groups come from one law, `rejected` is true with a probability of at most `level`, exactly, noise included.
     Which group a record is in, n and m are public; neighbours differ in one record of one group.
 
-    `kernel`: "gaussian" (the usual one in bounded domains) or "linear" in coordinates at the public centre, whitened in
-    an `Ellipsoid`; "exponential" in the flat space around spheres, shapes, subspaces and rotations, for a ball or a
-    `WholeSpace`. `bandwidth`: one public number or several, of which the test takes the largest statistic without more
-    noise; by default 0.58 of the radius. A ball about as wide as the records is worth a lot; take it, and bandwidths,
-    from public knowledge, never from the records. `permutations` B must satisfy ⌊level·(B + 1)⌋ ≥ 1.
+    `kernel`: "directions" (the usual one in bounded domains: cut projections on many public directions, of which the
+    one that differs most counts), "gaussian" or "linear" in coordinates at the public centre, whitened in an
+    `Ellipsoid`; "exponential" in the flat space around spheres, shapes, subspaces and rotations, for a ball or a
+    `WholeSpace`.
+    `bandwidth`: one public number or several, of which the test takes the largest statistic without more noise; by
+    default 0.58 of the radius, for directions, where projections are cut, a third of radius/√dimension. A ball about as
+    wide as the records is worth a lot; take it, and bandwidths, from public knowledge, never from the records.
+    `permutations` B must satisfy ⌊level·(B + 1)⌋ ≥ 1.
 
     `pvalue=True` also tells the rank of T, which costs twice the noise: budget the whole for both together.
 
@@ -72,7 +77,8 @@ def private_two_sample_test(
     )
     settings = check_settings(level, permutations, pvalue)
     chosen = kernel_of(check_domain(domain), kernel, bandwidth)
-    groups = _read_groups(domain, x, y, group_by)
+    names = names_of_groups(x, y, group_by)
+    groups = read_named("x", domain, x, names[0]), read_named("y", domain, y, names[1])
     sizes = (groups[0].count, groups[1].count)
     if min(sizes) < 2:
         raise ArgumentError("each group must have at least two records, or persons; at least one has fewer.")
@@ -96,36 +102,3 @@ def _permuted_sums(records: RecordSums, rule: KernelContribution, members: np.nd
     sums, broken = chosen_sums(records, rule, members)
     check_rules(ExactSum.of_counts(broken[:0], broken), domain.manifold.rules, domain.manifold)
     return sums
-
-
-def _read_groups(domain: Domain, x: Any, y: Any, group_by: Any) -> tuple[RecordSums, RecordSums]:
-    """Both groups; somebody in both is refused."""
-    if group_by is None:
-        names: tuple[Any, Any] = (None, None)
-    else:
-        if not isinstance(group_by, tuple | list) or len(group_by) != 2:
-            raise ArgumentError(
-                "must be a pair, the names of the persons of x and those of y, one for each record.",
-                argument="group_by",
-            )
-        # an iterator of names is used up by one look
-        names = (names_of(group_by[0]), names_of(group_by[1]))
-    groups = (
-        read_named("x", domain, x, names[0]),
-        read_named("y", domain, y, names[1]),
-    )
-    if group_by is not None:
-        _refuse_shared(*names)
-    return groups
-
-
-def _refuse_shared(first: np.ndarray, second: np.ndarray) -> None:
-    """Somebody in both groups, under whatever spelling, would move both means at once."""
-    with hide_records():
-        apart = {spelled(name) for name in first}.isdisjoint(spelled(name) for name in second)
-    if not apart:
-        raise ArgumentError(
-            "names somebody in both groups: one person would move both. Keep each person's records in one group, for "
-            "instance the first visit, or test differences within persons.",
-            argument="group_by",
-        )

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -37,35 +39,47 @@ def point_from_json(data: Any) -> Array:
     return numbers.astype(data["dtype"])
 
 
+_KINDS: dict[str, type[Domain]] = {each.kind: each for each in (Ball, Ellipsoid, WholeSpace, DescriptorDomain)}
+
+
 def domain_to_json(domain: Domain) -> dict[str, Any]:
-    """A ball, an ellipsoid, all of a space, or the domain of image descriptors."""
-    if isinstance(domain, Ball):
-        described: dict[str, Any] = {"kind": "ball", "center": point_to_json(domain.center), "radius": domain.radius}
-    elif isinstance(domain, Ellipsoid):
-        basis = None if domain.basis is None else domain.basis.tolist()
-        described = {"kind": "ellipsoid", "center": point_to_json(domain.center), "source": domain.source}
-        described |= {"axes": domain.axes.tolist(), "basis": basis}
-    elif isinstance(domain, WholeSpace):
-        described = {"kind": "all", "center": point_to_json(domain.center)}
-    elif isinstance(domain, DescriptorDomain):
-        return {"kind": "descriptors", "channels": domain.channels, "eta": domain.eta}
-    else:
+    """The kind of a domain and the arguments that make it again, as it says itself."""
+    if _KINDS.get(domain.kind) is not type(domain):
         raise ArgumentError(
             f"a release over {domain!r} cannot be written down: JSON knows Ball, Ellipsoid and DescriptorDomain. Keep "
             "the release in memory, or promise a Ball."
         )
-    return {**described, "manifold": domain.manifold.to_json()}
+    return {"kind": domain.kind, **{name: to_plain(getattr(domain, name), name) for name in domain.written}}
 
 
 def domain_from_json(data: Any) -> Domain:
     """What `domain_to_json` wrote."""
-    if data["kind"] == "ball":
-        return Ball(manifold_from_json(data["manifold"]), point_from_json(data["center"]), data["radius"])
-    if data["kind"] == "ellipsoid":
-        manifold, center = manifold_from_json(data["manifold"]), point_from_json(data["center"])
-        return Ellipsoid(manifold, center, data["axes"], data["basis"], data["source"])
-    if data["kind"] == "all":
-        return WholeSpace(manifold_from_json(data["manifold"]), point_from_json(data["center"]))
-    if data["kind"] == "descriptors":
-        return DescriptorDomain(data["channels"], data["eta"])
-    raise ArgumentError(f"no domain is of the kind {data['kind']!r}.")
+    if data["kind"] not in _KINDS:
+        raise ArgumentError(f"no domain is of the kind {data['kind']!r}.")
+    kind = _KINDS[data["kind"]]
+    return kind(**{name: from_plain(data[name], name) for name in kind.written})
+
+
+def to_plain(value: Any, name: str = "") -> Any:
+    """An argument of a domain or of a loss as plain values, every float bit for bit; `name`: what it is called."""
+    if isinstance(value, Domain):
+        return domain_to_json(value)
+    if name in ("manifold", "response"):
+        return value.to_json()
+    if name == "center":
+        return point_to_json(value)
+    return value.tolist() if isinstance(value, np.ndarray) else value
+
+
+def from_plain(data: Any, name: str) -> Any:
+    """What `to_plain` wrote of an argument of this name."""
+    return _READERS[name](data) if name in _READERS and data is not None else data
+
+
+_READERS: dict[str, Callable[[Any], Any]] = {
+    "manifold": manifold_from_json,
+    "response": manifold_from_json,
+    "center": point_from_json,
+    "ball": domain_from_json,
+    "start": partial(np.asarray, dtype=np.float64),
+}

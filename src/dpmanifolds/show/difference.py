@@ -60,7 +60,7 @@ def _cards(difference: Difference) -> str:
                 f"with {100 * difference.level:g} % confidence; zero is "
                 f"{'inside' if difference.zero_inside else 'outside'} of the region",
             ),
-            ("promise", spent.in_words(), f"{promise.adjacency}, per {promise.unit}"),
+            ("promise", spent.in_words(), f"per {promise.unit}"),
             ("an attacker guesses right", f"≤ {percent(guess_of(promise))}", "of two equally likely values"),
         )
     )

@@ -65,7 +65,7 @@ def report_html(release: Release, *, notes: Sequence[str] = ()) -> str:
     """
     if not isinstance(release, Release):
         raise ArgumentError(f"release must be a Release; got {type(release).__name__}.")
-    title = f"The private {release.statistic}{_counted(release)}"
+    title = f"The private {release.statistic}{release.counted}"
     sections = (
         _header(release, title),
         _seed_warning(release),
@@ -80,10 +80,6 @@ def report_html(release: Release, *, notes: Sequence[str] = ()) -> str:
         _machine_readable(release),
     )
     return make_page(title, sections)
-
-
-def _counted(release: Release) -> str:
-    return "" if release.n is None else f" of {release.n} records"
 
 
 def _header(release: Release, title: str) -> str:
@@ -125,7 +121,7 @@ def _cards(release: Release) -> str:
     shown = "not stated" if error is None else f"{error.mean:.4g}"
     below = "it depends on the records" if error is None else f"within {error.radius_90:.4g} in 90 % of releases"
     cards = (
-        ("promise", release.spent.in_words(), f"{release.guarantee.adjacency}, per {release.guarantee.unit}"),
+        ("promise", release.spent.in_words(), f"per {release.guarantee.unit}"),
         (
             "an attacker guesses right",
             f"≤ {percent(guess_of(release.guarantee))}",
@@ -137,7 +133,7 @@ def _cards(release: Release) -> str:
 
 
 def _released(release: Release, notes: Iterable[str]) -> str:
-    parts = [paragraph(f"The private {release.statistic}{_counted(release)} on {release.manifold!r}.")]
+    parts = [paragraph(f"The private {release.statistic}{release.counted} on {release.manifold!r}.")]
     if release.stages:
         parts.append(paragraph(f"Stages before it: {len(release.stages)}; the promise covers all of them together."))
     parts += [paragraph(note) for note in notes]
@@ -192,8 +188,8 @@ def _promise(release: Release) -> str:
             "It holds whatever else that someone knows or will learn, and whatever is computed from the release."
         )
         + paragraph(
-            f"In numbers: {release.spent.in_words()}, {release.guarantee.adjacency}; neighbours differ in one "
-            f"{unit}. Releases about the same people add up; a ledger keeps the account."
+            f"In numbers: {release.spent.in_words()}, {release.guarantee.neighbours}. Releases about the same people "
+            "add up; a ledger keeps the account."
         )
     )
 
@@ -201,16 +197,12 @@ def _promise(release: Release) -> str:
 def _accuracy(release: Release) -> str:
     from dpmanifolds.show.plots.release import known_region, reach_of
 
-    error = release.expected_error
-    if error is None:
-        text = "The expected distance to the answer without privacy depends on the records, and is not stated."
-    else:
-        text = f"Distance to the answer without privacy: {error}."
+    text = f"Distance to the answer without privacy: {release.error_statement}."
     region = known_region(release, _LEVEL)
     parts = [paragraph(text), paragraph(release.clipping_statement)]
     if release.public is not None:
         parts.append(paragraph(str(release.public)))
-    if region is not None:
+    if region is not None and release.expected_error is None:
         how = {
             "coordinates": "measured in tangent coordinates at the public centre",
             "distance": "as a geodesic distance",
@@ -219,9 +211,11 @@ def _accuracy(release: Release) -> str:
         parts.append(
             paragraph(
                 f"With a probability of {100 * region.level:.0f} %, {region.about} is within {reach_of(region):.4g} of "
-                f"the released one, {how}. This speaks of the noise, not of how well records stand for a population."
+                f"the released one, {how}."
             )
         )
+    if region is not None or release.expected_error is not None:
+        parts.append(paragraph("This speaks of the noise, not of how well records stand for a population."))
     return "\n".join(parts)
 
 
@@ -230,14 +224,15 @@ def _parameters(release: Release) -> str:
     rows = (
         ("Manifold", repr(release.manifold)),
         ("Domain (public)", repr(release.domain)),
-        ("Records n (public)", "not used" if release.n is None else str(release.n)),
+        ("n (public)", "not used" if release.n is None else release.counted.removeprefix(" of ")),
         ("Budget asked for", repr(release.budget)),
         ("Budget spent", repr(release.spent)),
         ("Mechanism", f"{release.mechanism}: {release.reason}"),
         ("Theorem", release.theorem),
         (
             "Sensitivity",
-            f"{sensitivity.value:.6g} by {sensitivity.theorem} [{sensitivity.tag}]: {sensitivity.statement}",
+            f"{sensitivity.value:.6g}, how far one {release.guarantee.unit} can move the answer before noise; "
+            f"{sensitivity.reason}",
         ),
         ("Scale of the noise", f"{release.sigma:.6g}"),
         ("Numerics", release.numerics_statement),
@@ -252,8 +247,8 @@ def _parameters(release: Release) -> str:
 
 def _citation(release: Release) -> str:
     sentence = (
-        f"The {release.statistic}{_counted(release)} on {release.manifold!r} was released under differential privacy "
-        f"({release.spent.in_words()}; {release.guarantee.adjacency}, one record per {release.guarantee.unit}) "
+        f"The {release.statistic}{release.counted} on {release.manifold!r} was released under differential privacy "
+        f"({release.spent.in_words()}; {release.guarantee.neighbours}) "
         f"with the {release.mechanism} mechanism ({release.numerics} numerics), calibrated to a sensitivity of "
         f"{release.sensitivity.value:.4g} for records clipped to {release.domain!r}, using dpmanifolds "
         f"{release.version}."

@@ -12,6 +12,7 @@ from rich.padding import Padding
 from rich.table import Table
 from rich.text import Text
 
+from dpmanifolds._points import host
 from dpmanifolds.show.words import in_flags
 
 if TYPE_CHECKING:
@@ -95,7 +96,14 @@ def plan_notes(plan: Plan) -> list[str]:
             at = f" at {'; '.join(where)}" if several and len(where) < len(plan.budgets) else ""
             notes.setdefault((row.note, at), []).append(name)
     listed = [f"{', '.join(dict.fromkeys(names))}{at}: {note}." for (note, at), names in notes.items()]
-    return [in_flags(each, {"numerics": "--numerics", "spread": "--spread"}) for each in (*listed, *plan.remarks)]
+    told = [
+        f"{row.budget.in_words()}: the mean error is {row.error.relate(plan.domain, host(plan.domain.center))}."
+        for row in plan.rows
+        if row.chosen and row.error is not None
+    ]
+    return [
+        in_flags(each, {"numerics": "--numerics", "spread": "--spread"}) for each in (*told, *listed, *plan.remarks)
+    ]
 
 
 def _same_way(a: PlanRow, b: PlanRow) -> bool:

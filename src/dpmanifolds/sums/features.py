@@ -15,11 +15,14 @@ positive definite kernels back to positive definite ones, whatever the curvature
 - "gaussian", "exponential": f_j ∝ e^{ω_j·c} for public directions ω_j of the law N(0, h⁻²I), in pairs ±ω, made one unit
   long. None is negative, and ⟨f(x), f(y)⟩ approximates e^{−|c(x)−c(y)|²/2h²}: for E e^{ω·(c+c')} = e^{|c+c'|²/2h²}. On
   the embedding of a sphere, of shapes, subspaces and rotations that is e^{⟨x,y⟩/s}, divided by its value at x = y;
-- "linear": c itself, which sees differences of means alone.
+- "linear": c itself, which sees differences of means alone;
+- "directions": for each of many public unit directions u, the coordinate axes first, a = c·u/h cut to [−1, 1], and
+  1 − 2|a| for some. Each is a part of its own, and the statistic the largest of all: a record moves it by no more than
+  one feature can move, √d times less than a record of d coordinates moves a length.
 
 Features that are not negative and at most one unit long are at most √2 apart, where random Fourier features, of any
 sign, may be 2 apart: with the same noise they show √2 times as much. The promise rests on exact checks of the integers:
-z ≥ 0 and Σz² ≤ R², or 2Σz² ≤ R² for the linear kernel, so that any two records are at most √2·R apart.
+z ≥ 0 and Σz² ≤ R², or 2Σz² ≤ R² for features of any sign, so that any two records are at most √2·R apart in each part.
 """
 
 from __future__ import annotations
@@ -40,9 +43,9 @@ from dpmanifolds.errors import ArgumentError, NotAvailableError
 from dpmanifolds.sums.ambient import body_of
 from dpmanifolds.sums.contribution import AtPoint, finest_exponent, shortened_length
 
-KERNELS = ("auto", "gaussian", "exponential", "linear")
-_SHARE = 0.58
-"""The usual bandwidth over the radius: see docs/tests_of_groups.md."""
+KERNELS = ("auto", "directions", "gaussian", "exponential", "linear")
+_SHARE, _CUT = 0.58, 1 / 3
+"""The usual bandwidth over the radius; for directions over that of one coordinate, r/√d: docs/tests_of_groups.md."""
 _PAIRS = 256
 _SEED = 20231019
 
@@ -58,14 +61,26 @@ class Kernel:
     radius: float
     """What is 1 in the chart."""
     parts: tuple[np.ndarray | None, ...]
-    """For each bandwidth the directions ω (chart dimension, pairs); None: the chart itself."""
+    """For each bandwidth the directions ω (chart dimension, pairs), or u/h; None: the chart itself."""
     chart_dim: int
     ambient: bool = False
     offset: np.ndarray | None = None
 
     @property
+    def is_separate(self) -> bool:
+        """Whether every feature is a part of its own."""
+        return self.name == "directions"
+
+    @property
+    def is_signed(self) -> bool:
+        """Whether features may be negative."""
+        return self.name in ("directions", "linear")
+
+    @property
     def sizes(self) -> tuple[int, ...]:
         """How many features each part has."""
+        if self.is_separate:
+            return (1,) * sum(3 * int(part.shape[1]) // 2 for part in self.parts if part is not None)
         return tuple(self.chart_dim if part is None else 2 * part.shape[1] for part in self.parts)
 
     @property
@@ -117,10 +132,12 @@ class KernelContribution(AtPoint):
 
     def fits(self, whole: Array) -> Array:
         """Whether every part of each column lies in its body."""
-        xp = namespace(whole)
+        xp, kernel = namespace(whole), self._kernel
+        if kernel.is_separate:
+            return xp.all(part_fits(whole[None, ...], self.exponent, signed=True), axis=0)
         start, checks = 0, []
-        for part, size in zip(self._kernel.parts, self._kernel.sizes, strict=True):
-            checks.append(part_fits(whole[start : start + size, :], self.exponent, signed=part is None))
+        for size in kernel.sizes:
+            checks.append(part_fits(whole[start : start + size, ...], self.exponent, signed=kernel.is_signed))
             start += size
         return xp.all(xp.stack(checks), axis=0)
 
@@ -140,21 +157,25 @@ class KernelContribution(AtPoint):
 
     def _integers(self, chart: Array, directions: np.ndarray | None, usable: Array) -> Array:
         """The columns of one part, each from one row of the chart alone; 0 where it is not usable."""
-        xp = namespace(chart)
-        if directions is None:
+        xp, kernel = namespace(chart), self._kernel
+        # one product for each record, so that it depends on no other
+        inner = chart if directions is None else (chart[:, None, :] @ like(directions, chart))[:, 0, :]
+        if kernel.is_separate:
+            cut = clamp(inner, -1.0, 1.0)
+            features = xp.concat([cut, 1 - 2 * xp.abs(cut[:, : cut.shape[-1] // 2])], axis=-1) / math.sqrt(2)
+        elif kernel.is_signed:
             features = chart / math.sqrt(2)
         else:
-            # one product for each record, so that it depends on no other
-            inner = (chart[:, None, :] @ like(directions, chart))[:, 0, :]
             largest = xp.max(xp.abs(inner), axis=-1, keepdims=True)
             grown = xp.concat([xp.exp(inner - largest), xp.exp(-inner - largest)], axis=-1)
             features = grown / xp.sqrt(xp.sum(grown * grown, axis=-1, keepdims=True))
         most = 1 << self.exponent
-        scaled = features * (shortened_length(features.shape[-1], self.exponent) * most)
+        scaled = features * (shortened_length(max(kernel.sizes), self.exponent) * most)
         usable = usable & xp.all(xp.isfinite(scaled), axis=-1)
         scaled = xp.where(usable[:, None], scaled, xp.zeros_like(scaled))
         whole = xp.permute_dims(clamp(xp.astype(xp.round(scaled), xp.int64), -most, most), (1, 0))
-        return whole * xp.astype(part_fits(whole, self.exponent, signed=directions is None), xp.int64)
+        parts = whole[None, ...] if kernel.is_separate else whole
+        return whole * xp.astype(part_fits(parts, self.exponent, signed=kernel.is_signed), xp.int64)
 
 
 def part_fits(whole: Array, exponent: int, *, signed: bool) -> Array:
@@ -171,7 +192,7 @@ def part_fits(whole: Array, exponent: int, *, signed: bool) -> Array:
 
 
 def kernel_of(domain: Domain, kernel: Any = "auto", bandwidth: Any = None, *, pairs: int = _PAIRS) -> Kernel:
-    """The kernel of a name on a domain; bandwidths in the metric's units, by default 0.58 of the radius."""
+    """The kernel of a name on a domain; bandwidths in the metric's units."""
     if not isinstance(kernel, str) or kernel not in KERNELS:
         raise ArgumentError(
             f"must be one of {', '.join(KERNELS)}, whose features are proven to be bounded; got "
@@ -181,7 +202,7 @@ def kernel_of(domain: Domain, kernel: Any = "auto", bandwidth: Any = None, *, pa
         )
     whole = isinstance(domain, WholeSpace)
     if kernel == "auto":
-        kernel = "exponential" if whole else "gaussian"
+        kernel = "exponential" if whole else "directions"
     choice("kernel", kernel, KERNELS)
     if whole and kernel != "exponential":
         raise NotAvailableError(f"kernel {kernel!r} needs a bounded domain such as a Ball; got {domain!r}.")
@@ -201,14 +222,17 @@ def kernel_of(domain: Domain, kernel: Any = "auto", bandwidth: Any = None, *, pa
         if bandwidth is not None:
             raise ArgumentError("is for other kernels: the linear one has none.", argument="bandwidth")
         return Kernel(kernel, domain, (), radius, (None,), dim)
-    widths = _bandwidths(bandwidth, radius)
-    parts = tuple(_directions(dim, pairs) * (radius / width) for width in widths)
+    separate = kernel == "directions"
+    widths = _bandwidths(bandwidth, radius * (_CUT / math.sqrt(dim) if separate else _SHARE))
+    # on a line all directions are one
+    made = _unit_directions(dim, 2 * pairs if dim > 1 else 2) if separate else _directions(dim, pairs)
+    parts = tuple(made * (radius / width) for width in widths)
     return Kernel(kernel, domain, widths, radius, parts, dim, ambient, offset)
 
 
-def _bandwidths(bandwidth: Any, radius: float) -> tuple[float, ...]:
+def _bandwidths(bandwidth: Any, usual: float) -> tuple[float, ...]:
     if bandwidth is None:
-        return (_SHARE * radius,)
+        return (usual,)
     listed = list(bandwidth) if isinstance(bandwidth, Sequence | np.ndarray) and np.ndim(bandwidth) else [bandwidth]
     if not 1 <= len(listed) <= 8:
         raise ArgumentError("must be a public number, or a list of one to eight of them.", argument="bandwidth")
@@ -221,8 +245,23 @@ def _directions(dim: int, pairs: int) -> np.ndarray:
     rng = np.random.default_rng(_SEED)
     blocks = []
     for _ in range(-(-pairs // dim)):
-        basis = np.linalg.qr(rng.standard_normal((dim, min(dim, pairs))))[0]
+        basis = _orthogonal(dim, min(dim, pairs), rng)
         blocks.append(basis * np.sqrt(rng.chisquare(dim, size=basis.shape[1])))
-    directions = np.concatenate(blocks, axis=1)[:, :pairs]
+    return _fixed(np.concatenate(blocks, axis=1)[:, :pairs])
+
+
+@lru_cache(maxsize=8)
+def _unit_directions(dim: int, count: int) -> np.ndarray:
+    """Public unit vectors (dim, count), always the same: the axes, where they are at most half of all, and others."""
+    axes = np.eye(dim)[:, : count // 2]
+    return _fixed(np.concatenate([axes, _orthogonal(dim, count - axes.shape[1], np.random.default_rng(_SEED))], axis=1))
+
+
+def _orthogonal(dim: int, count: int, rng: np.random.Generator) -> np.ndarray:
+    blocks = [np.linalg.qr(rng.standard_normal((dim, min(dim, count))))[0] for _ in range(-(-count // dim))]
+    return np.concatenate(blocks, axis=1)[:, :count]
+
+
+def _fixed(directions: np.ndarray) -> np.ndarray:
     directions.flags.writeable = False
-    return np.asarray(directions)
+    return directions

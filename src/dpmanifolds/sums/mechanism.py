@@ -260,6 +260,19 @@ class ExpectedError:
         """Whether the noise is as large as the domain, so that a draw says little more than the public centre."""
         return self.mean >= domain.radius
 
+    def relate(self, domain: Domain, point: Any) -> str:
+        """The mean in percent of the radius and, as far as that tells anything, in the units of those who use points.
+
+        >>> import dpmanifolds as dpm
+        >>> ball = dpm.Ball(dpm.Sphere(2), [0.0, 0.0, 1.0], radius=0.4)
+        >>> dpm.plan(ball, 100, dpm.PureDP(1.0)).best().error.relate(ball, ball.center)
+        '4 % of the radius of the domain, or 0.917 degrees'
+        """
+        share = 100 * self.mean / domain.radius
+        told = f"{share:.2g} %" if share < 100 else f"{share:.0f} %"
+        units = "" if self.exceeds(domain) else domain.manifold.describe_distance(point, self.mean)
+        return f"{told} of the radius of the domain{units and ', or '}{units}"
+
     def __str__(self) -> str:
         edge = ""
         if self.mean_at_edge > 1.05 * self.mean > 0:

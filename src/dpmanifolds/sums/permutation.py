@@ -1,139 +1,37 @@
-"""The permutation test under privacy: exact integers for every permutation, integer noise on each, one bit out.
+"""Statistics of permutation tests: exact integers for every permutation.
 
->>> import numpy as np
->>> noise = DecisionNoise.of("laplace", shift=20, ratio=1.0)
->>> noise.sigma, noise.guarantee("record").as_pure()
-(20.0, PureDP(epsilon=1.0))
->>> among_largest([9, 1, 2, 3], rank=1), among_largest([3, 1, 2, 3], rank=1)  # a tie is no discovery
-(True, False)
-
-M_i = T(π_i) + noise for the records as they are (i = 0) and under B random permutations; the question is whether M_0 is
-among the k = ⌊α(B + 1)⌋ largest (Kim and Schrab 2023; docs/proofs/tests.md). Given the other noise, M_0 less the k-th
-largest of the others moves by at most Δ₀ + Δ between neighbours, which is how far T moves as it is and under any
-permutation: the answer is post-processing of one number with noise for that, whatever B is. Where the null hypothesis
-holds all M_i are exchangeable: the level is exact in finite samples.
+>>> import dpmanifolds as dpm
+>>> from dpmanifolds.sums.features import kernel_of
+>>> line = dpm.Ball(dpm.Euclidean(1), [0.0], radius=1.0)
+>>> statistic = TwoSampleStatistic(kernel_of(line, "linear"), sizes=(50, 100))
+>>> round(statistic.sensitivity / statistic.unit * 50, 4)  # √2/min(n, m) in units of mean features
+1.4142
 """
 
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Sequence
-from contextlib import suppress
+from collections.abc import Sequence
 from dataclasses import dataclass
-from fractions import Fraction
-from statistics import NormalDist
-from typing import Any, Protocol
+from typing import Any
 
 import numpy as np
 
 from dpmanifolds._points import count_records
 from dpmanifolds._validate import hide_records
-from dpmanifolds.errors import ArgumentError, NotAvailableError
+from dpmanifolds.errors import ArgumentError
 from dpmanifolds.noise import as_generator
-from dpmanifolds.noise.exact import BitStream, draw_rounded
-from dpmanifolds.noise.lattice import discrete_laplace
-from dpmanifolds.privacy import Budget, Guarantee, affordable_epsilon, affordable_mu
 from dpmanifolds.records.persons import Persons
 from dpmanifolds.sums.contribution import Contribution, finest_exponent
 from dpmanifolds.sums.features import Kernel
 from dpmanifolds.sums.mechanism import root_up
 from dpmanifolds.sums.total import RecordSums, divide_towards_zero, integers_of
 
-_LARGEST_SIGMA = 2.0**60
 _EXACT_BITS, _ROOM_BITS = 52, 61
 _LIMB = 21
 _MOST_ADDED = 1 << 20
 _MOST_RULES = 8
 _LEAST_EXPONENT = 8
-
-
-class Statistic(Protocol):
-    """A statistic in lattice steps, and how far one record moves it."""
-
-    @property
-    def sensitivity(self) -> int:
-        """Δ: of every permutation, at most."""
-
-    @property
-    def own_sensitivity(self) -> int:
-        """Δ₀: of the records as they are, at most."""
-
-    @property
-    def unit(self) -> float:
-        """How many steps are 1."""
-
-
-@dataclass(frozen=True)
-class DecisionNoise:
-    """Integer noise on the statistic of every permutation, and what one answer then promises."""
-
-    law: str
-    """"laplace" or "gaussian"."""
-    sigma: float
-    """In lattice steps."""
-    shift: int
-    """What σ is for: Δ₀ + Δ, how far the number that decides can move; Δ₀ + 3Δ + 2 for a rank."""
-    pvalue: bool = False
-
-    @classmethod
-    def of(cls, law: str, shift: int, ratio: float, *, pvalue: bool = False) -> DecisionNoise:
-        """The least noise with shift/σ ≤ ratio, as exact numbers."""
-        sigma = shift / ratio
-        while Fraction(shift) > Fraction(ratio) * Fraction(sigma):
-            sigma = math.nextafter(sigma, math.inf)
-        if not sigma <= _LARGEST_SIGMA:
-            raise NotAvailableError("noise for so small a budget does not fit the lattice. Ask for a larger budget.")
-        return cls(law, sigma, shift, pvalue)
-
-    def guarantee(self, unit: str) -> Guarantee:
-        """What the decision promises, or the rank."""
-        ratio = float(Fraction(self.shift) / Fraction(self.sigma))
-        if Fraction(ratio) * Fraction(self.sigma) < self.shift:
-            ratio = math.nextafter(ratio, math.inf)
-        if self.pvalue:
-            return Guarantee.pure(ratio, unit=unit)
-        if self.law == "gaussian":
-            return Guarantee.gaussian(ratio, unit=unit)
-        return Guarantee.discrete_laplace(self.shift, self.sigma, unit=unit)
-
-    def reach(self, level: float) -> float:
-        """By how much a statistic must exceed its null level for a power of 0.8, where noise alone matters."""
-        if self.law == "gaussian":
-            return self.sigma * (NormalDist().inv_cdf(1 - level) + NormalDist().inv_cdf(0.8))
-        return self.sigma * (max(math.log(0.5 / level), 0.0) + math.log(2.5))
-
-    def add_to(self, values: Sequence[int], rng: Any = None) -> list[int]:
-        """Each value with noise of its own; integers of any size, so that nothing is cut off."""
-        source, sigma = BitStream(as_generator(rng)), Fraction(self.sigma)
-        if self.law == "gaussian":
-            noise: Iterable[int] = draw_rounded(len(values), sigma, source, radial=False)
-        else:
-            noise = (discrete_laplace(sigma, source) for _ in values)
-        return [value + change for value, change in zip(values, noise, strict=True)]
-
-
-def decision_noise(statistic: Statistic, budget: Budget, level: float, *, pvalue: bool = False) -> DecisionNoise:
-    """The noise that keeps the budget and asks for the smallest effect."""
-    epsilon = affordable_epsilon(budget)
-    shift = statistic.own_sensitivity + statistic.sensitivity
-    if pvalue:
-        return DecisionNoise.of("laplace", shift + 2 * statistic.sensitivity + 2, epsilon, pvalue=True)
-    found = [DecisionNoise.of("laplace", shift, epsilon)]
-    with suppress(NotAvailableError):
-        found.append(DecisionNoise.of("gaussian", shift, affordable_mu(budget)))
-    return min(found, key=lambda noise: noise.reach(level))
-
-
-def among_largest(noisy: Sequence[int], rank: int) -> bool:
-    """Whether the first is among the `rank` largest of all; ties count against it."""
-    return sum(other >= noisy[0] for other in noisy[1:]) < rank
-
-
-def rank_of_first(noisy: Sequence[int], rng: Any = None) -> int:
-    """The place of the first from the top, 1 for the largest; among equals each place is as likely."""
-    above = sum(other > noisy[0] for other in noisy[1:])
-    equal = sum(other == noisy[0] for other in noisy[1:])
-    return 1 + above + (BitStream(as_generator(rng)).below(equal + 1) if equal else 0)
 
 
 @dataclass(frozen=True, eq=False)
@@ -284,6 +182,11 @@ def _add_products(a: _Products, b: _Products) -> _Products:
     return _Products(a.products + b.products, a.sums + b.sums, a.broken + b.broken)
 
 
+def draw_seed(rng: Any = None) -> int:
+    """A seed for who is put where, which knows nothing of the records."""
+    return int(as_generator(rng).integers(1 << 62))
+
+
 def draw_groups(sizes: tuple[int, int], permutations: int, rng: Any = None) -> np.ndarray:
     """Who is in the first group (P + 2, n + m) uint8: as it is, under random permutations, and everybody."""
     generator, count = as_generator(rng), sum(sizes)
@@ -381,6 +284,8 @@ def _checked_exponent(*most: int) -> int:
 
 def _longest_parts(vectors: np.ndarray, sizes: Sequence[int]) -> list[int]:
     """⌊√Σv²⌋ of each row, the largest over its parts; exact."""
+    if max(sizes) == 1:
+        return [int(one) for one in np.max(np.abs(vectors), axis=1)]
     longest, start = [0] * len(vectors), 0
     for size in sizes:
         squares = squared_lengths(vectors[:, start : start + size])

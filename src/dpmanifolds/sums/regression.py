@@ -34,6 +34,7 @@ import numpy as np
 from dpmanifolds._arrays import Array, clamp, like, namespace, norm
 from dpmanifolds._points import like_parts
 from dpmanifolds.domains import Ball
+from dpmanifolds.errors import ScaleOutOfRangeError
 from dpmanifolds.manifolds import Euclidean, Manifold, Product
 from dpmanifolds.sums.contribution import AtPoint
 from dpmanifolds.sums.mechanism import Facts, mean_facts, root_up
@@ -106,6 +107,11 @@ class RegressionView:
         first = size - math.sqrt(self.count + 1)
         one, steps = math.floor(first / longest), first / longest * _WEIGHT
         length = (size - math.sqrt(self.space.dim) / 2) * _HAIR / self.radius
+        if min(one, length) <= 0:
+            raise ScaleOutOfRangeError(
+                f"so little budget for moments of {self.space.dim} dimensions needs noise beyond 64-bit integers: give "
+                "a larger budget, or fewer dimensions."
+            )
         if self.count > 1:
             return _Units(one, steps, length, one, _ON, _ON)
         most = math.ceil(steps)

@@ -51,7 +51,7 @@ class LogisticLoss(Loss):
 
     any_company = True
     statistic = "logistic regression"
-    rules = ("all numbers must be finite", "classes must be numbered from 0 on, with −1 for none")
+    rules = ("all numbers must be finite, not NaN or inf", "classes must be numbered from 0 on, with −1 for none")
 
     def __post_init__(self) -> None:
         positive_integer("features", self.features)

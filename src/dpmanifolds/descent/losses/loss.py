@@ -60,7 +60,7 @@ class Loss(ABC):
     record_manifold: Manifold | None = None
     """Where records live, if that is a manifold: they may then come in every form that a mean takes."""
 
-    rules: tuple[str, ...] = ("all numbers must be finite",)
+    rules: tuple[str, ...] = ("all numbers must be finite, not NaN or inf",)
     """What a record must keep; `bring` counts them from 1."""
 
     any_company: bool = False

@@ -1,0 +1,75 @@
+"""What people do first: a sample, a table with IDs, a look at the units, a small question about the ball."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from typer.testing import CliRunner
+
+import dpmanifolds as dpm
+from dpmanifolds.cli import app
+
+TENSORS = ["--layout", "upper", "--manifold", "spd:3"]
+
+
+def run(*words: str) -> str:
+    done = CliRunner().invoke(app, list(words))
+    assert done.exit_code == 0, (done.output, done.exception)
+    return done.output
+
+
+@pytest.fixture
+def folder(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    run("sample", "tensors.csv", "--n", "200")
+    return tmp_path
+
+
+def test_the_sample_is_released_by_the_command_of_the_readme(folder):
+    run("mean", "tensors.csv", *TENSORS, "--typical", "diffusion-tensor:mm2/s", "--epsilon", "1", "--yes", "--quiet")
+    found = np.linalg.eigvalsh(dpm.Release.from_json((folder / "release" / "release.json").read_text()).value)
+    assert found[-1] / 1.2e-3 == pytest.approx(1, abs=0.5)
+
+
+def test_a_wrong_unit_is_told_by_validate_and_by_the_private_share(folder):
+    said = run("validate", "tensors.csv", *TENSORS, "--eigenvalues", "0.1", "10")
+    assert "0 inside" in said
+    assert "diffusion-tensor in mm²/s" in " ".join(said.split())
+    said = run("validate", "tensors.csv", *TENSORS, "--typical", "diffusion-tensor:mm2/s")
+    assert "200 inside" in said
+    run("clipped", "tensors.csv", *TENSORS, "--eigenvalues", "0.1", "10", "--epsilon", "1", "--yes", "--quiet")
+    assert dpm.Release.from_json((folder / "release" / "release.json").read_text()).value > 0.8
+
+
+def test_a_look_is_entered_in_the_ledger(folder):
+    run("ledger", "open", "l", "--dataset", "clinic", "--epsilon", "2")
+    account = ["--ledger", "l", "--dataset", "clinic"]
+    run("validate", "tensors.csv", *TENSORS, "--eigenvalues", "0.1", "10", *account)
+    assert dpm.Ledger("l").entries()[-1].kind == "look"
+    assert "look" in run("ledger", "show", "l", "--dataset", "clinic")
+
+
+@pytest.mark.parametrize("ids", ["sub-{}", "{}"])
+def test_info_tells_a_column_of_ids(folder, ids):
+    lines = (folder / "tensors.csv").read_text().splitlines()
+    rows = [",".join([ids.format(number), line]) for number, line in enumerate(lines[1:])]
+    (folder / "with_ids.csv").write_text("\n".join(["id," + lines[0], *rows]))
+    said = run("info", "with_ids.csv")
+    assert "columns: id, xx" in said
+    assert '--columns "xx,xy,xz,yy,yz,zz"' in said
+    done = CliRunner().invoke(
+        app, ["mean", "with_ids.csv", *TENSORS, "--eigenvalues", "1e-4", "3e-3", "--epsilon", "1"]
+    )
+    assert done.exit_code == 2
+    assert "--columns" in done.output
+    kept = run("validate", "with_ids.csv", "--columns", "xx,xy,xz,yy,yz,zz", *TENSORS, "--eigenvalues", "1e-4", "3e-3")
+    assert "200 inside" in kept
+
+
+@pytest.mark.parametrize("comma", [False, True], ids=["points", "commas"])
+def test_tables_with_semicolons_are_read(folder, comma):
+    text = (folder / "tensors.csv").read_text().replace(",", ";")
+    (folder / "european.csv").write_text(text.replace(".", ",") if comma else text)
+    said = run("validate", "european.csv", *TENSORS, "--eigenvalues", "1e-4", "3e-3")
+    assert "200 inside" in said
+    assert "european.csv: 200 × 6" in run("info", "european.csv")

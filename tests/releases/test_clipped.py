@@ -1,0 +1,110 @@
+"""The private share of clipped records: its law, its promise, and a ball that was chosen by looking."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from scipy import stats
+
+import dpmanifolds as dpm
+from audits.doors import DOORS
+from dpmanifolds import Ball, GaussianDP, PureDP
+
+BALL = Ball(dpm.SPD(2), np.eye(2), radius=1.0)
+RECORDS = np.exp(np.linspace(-1.4, 1.4, 50))[:, None, None] * np.eye(2)
+OUTSIDE = np.mean(~BALL.contains(RECORDS))
+
+
+@pytest.mark.parametrize("factor", [1.0, 0.7])
+def test_noise_on_the_share_is_laplace_of_one_over_n_epsilon(factor):
+    """3,000 draws against the law of one record in n, by Kolmogorov and Smirnov; 0.7 of that noise is found (1e−6)."""
+    wide = [dpm.private_clipped_share(RECORDS, BALL, PureDP(2.0), rng=seed).coordinates[0] for seed in range(3000)]
+    law = stats.laplace(loc=OUTSIDE, scale=factor / (50 * 2.0))
+    pvalue = stats.kstest(wide, law.cdf).pvalue
+    assert (pvalue > 1e-6) == (factor == 1.0)
+
+
+def test_with_little_noise_it_is_the_share_of_records_outside():
+    assert 0 < OUTSIDE < 1
+    found = dpm.private_clipped_share(RECORDS, BALL, GaussianDP(500.0), rng=0)
+    assert found.value == pytest.approx(OUTSIDE, abs=1e-3)
+    assert found.sensitivity.value == pytest.approx(1 / 50)
+
+
+def test_of_a_person_it_is_the_average_of_records():
+    names = np.repeat(np.arange(10), 5)
+    found = dpm.private_clipped_share(RECORDS, BALL, GaussianDP(500.0), group_by=names, rng=0)
+    assert (found.n, found.guarantee.unit) == (10, "person")
+    assert found.value == pytest.approx(OUTSIDE, abs=2e-3)
+
+
+def test_malformed_records_are_told_before_anything_is_spent(tmp_path):
+    ledger = dpm.Ledger(tmp_path / "privacy.ledger")
+    ledger.open_dataset("study", PureDP(1.0))
+    bad = RECORDS.copy()
+    bad[3] = np.nan
+    with pytest.raises(dpm.DPManifoldsError):
+        dpm.private_clipped_share(bad, BALL, PureDP(1.0), ledger=ledger, dataset="study")
+    assert ledger.spent("study") is None or ledger.remaining("study") == PureDP(1.0)
+
+
+@pytest.mark.parametrize(
+    "row", [row for row in DOORS if row.function == "private_clipped_share"], ids=lambda r: r.label
+)
+def test_an_attack_finds_no_more_than_is_promised_and_finds_too_little_noise(row):
+    assert row.find_difference(rng=0) is None
+    assert not row.audit(row.draws(6000), rng=1, confidence=1 - 1e-6).flagged
+    assert row.audit(row.draws(6000), 0.7, rng=1).flagged
+
+
+class TestLooking:
+    @pytest.fixture
+    def ledger(self, tmp_path):
+        ledger = dpm.Ledger(tmp_path / "privacy.ledger")
+        ledger.open_dataset("study", PureDP(5.0))
+        return ledger
+
+    def test_a_release_in_the_domain_that_was_entered_first_is_not_marked(self, ledger):
+        dpm.validate(RECORDS, BALL, ledger=ledger, dataset="study")
+        same = Ball(dpm.SPD(2), np.eye(2), radius=1.0)
+        dpm.private_mean(RECORDS, same, PureDP(1.0), ledger=ledger, dataset="study")
+        assert [entry.kind for entry in ledger.entries("study")] == ["open", "look", "spend"]
+        assert "domain_after_look" not in ledger.entries("study")[-1].parameters
+        assert ledger.remaining("study") == PureDP(4.0)
+        assert ledger.verify() == 3
+
+    @pytest.mark.parametrize("other", [Ball(dpm.SPD(2), np.eye(2), 1.5), Ball(dpm.SPD(2), 2 * np.eye(2), 1.0)])
+    def test_a_release_in_another_domain_is_marked_and_warned_of(self, ledger, other):
+        dpm.validate(RECORDS, BALL, ledger=ledger, dataset="study")
+        dpm.validate(RECORDS, other, ledger=ledger, dataset="study")
+        with pytest.warns(dpm.PrivacyLeakWarning, match="looked at with another domain"):
+            dpm.private_mean(RECORDS, other, PureDP(1.0), ledger=ledger, dataset="study")
+        assert ledger.entries("study")[-1].parameters["domain_after_look"] is True
+
+    def test_the_domain_is_entered_before_the_look(self, ledger):
+        with pytest.raises(dpm.DPManifoldsError):
+            dpm.validate(RECORDS, BALL, ledger=ledger, dataset="unknown")
+        with pytest.raises(dpm.ArgumentError, match="go together"):
+            dpm.validate(RECORDS, BALL, ledger=ledger)
+
+
+def test_records_in_other_units_are_told():
+    """mm²/s under a ball for µm²/ms, and V² under one for µV²."""
+    tensors = dpm.data.simulate_tensors(50, rng=0)
+    report = dpm.validate(tensors, Ball.typical(dpm.SPD(3), "diffusion-tensor", unit="um2/ms"))
+    assert (report.inside, len(report.outside)) == (0, 50)
+    assert "diffusion-tensor in mm²/s" in str(report)
+    right = dpm.validate(tensors, Ball.typical(dpm.SPD(3), "diffusion-tensor", unit="mm²/s"))
+    assert (right.inside, right.remark) == (50, "")
+    volts = 5e-11 * np.ones((9, 1, 1)) * np.eye(4)
+    assert "eeg in V²" in str(dpm.validate(volts, Ball.typical(dpm.SPD(4), "eeg", unit="uV2")))
+
+
+def test_typical_balls_hold_what_they_are_for():
+    correlations = 0.9 * np.ones((6, 6)) + 0.1 * np.eye(6)
+    assert Ball.typical(dpm.SPD(6), "correlation").contains(correlations[None])[0]
+    assert Ball.typical(dpm.Sphere(2), "composition").radius == Ball.positive_orthant(dpm.Sphere(2)).radius
+    with pytest.raises(dpm.ArgumentError, match="mm²/s or µm²/ms"):
+        Ball.typical(dpm.SPD(3), "diffusion-tensor")
+    with pytest.raises(dpm.ArgumentError, match="center"):
+        Ball.typical(dpm.PlanarShapes(5), "landmark-shape")
