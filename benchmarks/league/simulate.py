@@ -18,7 +18,8 @@ from dpmanifolds import Ball, Budget, private_mean
 from dpmanifolds.domains import Ellipsoid
 from dpmanifolds.releases.extrinsic import find_extrinsic_mean
 from dpmanifolds.releases.public_sample import read_sample
-from dpmanifolds.releases.refine import decide_rounds, distance_bins, plan_rounds, shrink_ball
+from dpmanifolds.releases.refine import distance_bins, shrink_ball
+from dpmanifolds.releases.refine_plan import decide_rounds, plan_rounds
 from dpmanifolds.releases.statistic import Request, check_request
 from dpmanifolds.sums.steps import StepPlan, move_plan, plan_steps
 from dpmanifolds.sums.total import RecordSums, read_records
