@@ -43,10 +43,6 @@ class LengthContribution(AtPoint):
     def dim(self) -> int:  # type: ignore[override]
         return self.manifold.dim + 1
 
-    @property
-    def bound(self) -> int:  # type: ignore[override]
-        return 1 << self.exponent
-
     def fits(self, whole: Array) -> Array:
         xp = namespace(whole)
         vectors = whole[:-1, :]
