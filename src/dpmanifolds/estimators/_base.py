@@ -6,6 +6,7 @@ from __future__ import annotations
 import re
 import sys
 import warnings
+from collections import Counter
 from collections.abc import Iterator, Mapping
 from types import FrameType
 from typing import Any
@@ -20,7 +21,7 @@ from sklearn.utils.validation import _check_feature_names, check_is_fitted
 
 from dpmanifolds._arrays import Array, to_numpy
 from dpmanifolds._points import host
-from dpmanifolds._validate import hide_records, numeric_array, real_numbers
+from dpmanifolds._validate import numeric_array, real_numbers
 from dpmanifolds.domains import Domain
 from dpmanifolds.errors import ArgumentError, NotOnManifoldError, PrivacyLeakWarning, warn_user
 from dpmanifolds.manifolds import SPD, Manifold
@@ -297,15 +298,15 @@ def _rows_of_numbers(manifold: Any) -> bool:
 def in_words_of_tables(model: Asked, X: Any, columns: int | None = None) -> None:
     """What is wrong with the type and the shape of a table, in scikit-learn's words; `columns`: how many were fitted.
 
-    Entries are not looked at, and what is no table of numbers yet (a file, a frame) is left to those who read it.
+    Entries are not looked at. What is no table of numbers yet is left to those who read it: a file, a frame, a list,
+    whose type and shape as a whole one odd record may decide.
     """
     if issparse(X):
         raise ArgumentError("Sparse data are not supported: noise fills every entry. Use X.toarray().", argument="X")
-    if not isinstance(X, np.ndarray | list | tuple):
+    if not isinstance(X, np.ndarray):
         return
-    with hide_records():
-        shape, kind = np.shape(X), np.asarray(X).dtype.kind
-    if kind == "c":
+    shape = X.shape
+    if X.dtype.kind == "c":
         raise ArgumentError("must hold real numbers. Complex data not supported.", argument="X")
     if len(shape) != 2:
         raise ArgumentError(
@@ -320,6 +321,18 @@ def in_words_of_tables(model: Asked, X: Any, columns: int | None = None) -> None
             f"has {shape[1]} features, but {type(model).__name__} is expecting {columns} features as input.",
             argument="X",
         )
+
+
+def width_of_most(X: Any) -> tuple[int, ...] | None:
+    """The shape of a row in a list of rows: that of most, so that no single record decides it; None of an array.
+
+    >>> width_of_most([[1.0, 2.0], [3.0], [4.0, 5.0]])
+    (2,)
+    """
+    if not isinstance(X, list | tuple):
+        return None
+    found = Counter(len(row) for row in X if hasattr(row, "__len__"))
+    return (found.most_common(1)[0][0],) if found else None
 
 
 def keep_weighted(sample_weight: Any, *aligned: Any) -> tuple[Any, ...]:
