@@ -147,7 +147,7 @@ class PrivateLogisticRegression(PrivateClassifier):
 
     def _loss(self, domain: Domain, classes: int, n: int) -> LogisticLoss:
         """The loss, with public weights to start from in the units of its parameter."""
-        plain = LogisticLoss(domain.manifold.dim, classes, domain.radius)
+        plain = LogisticLoss(domain.manifold.dim, classes, domain.radius, ball=domain)
         given: Any = self.penalty
         penalty = _default_penalty(plain, self.budget, n) if given == "auto" else given
         if self.initial is None:
