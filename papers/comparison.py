@@ -31,12 +31,13 @@ from dpmanifolds.manifolds import (
 from dpmanifolds.privacy import ApproxDP, Budget, GaussianDP, PureDP, sensitivity_of_mean
 from dpmanifolds.sums import MECHANISMS, calibrate, mean_facts
 from papers._checks import inside, near
+from papers._plots import legend_below
 from papers._study import Claim, Numbers, Result, Setting, claim
 from papers.published import published_sensitivity_of_mean
 
 __all__ = ["PANELS", "SIZE", "draw", "run"]
 
-PANELS, SIZE = (1, 3), (12.0, 5.4)
+PANELS, SIZE = (1, 3), (9.0, 6.6)
 _N = 2_000
 _KINDS = {
     ("wrapped-laplace", "rounded"): ("wrapped Laplace, rounded", "o", "#E69F00"),
@@ -218,13 +219,13 @@ def draw(result: Result, axes: Any) -> None:
             shown.add(name)
             axis.plot(points[0, 1], cases.index(case), marker, color=code, label=label, markersize=6, **fill)
         axis.set_xscale("log")
-        axis.set_xticks([0.5, 1, 2, 5, 10, 20], ["0.5", "1", "2", "5", "10", "20"])
+        axis.set_xticks([1, 2, 5, 10, 20], ["1", "2", "5", "10", "20"])
         axis.minorticks_off()
         axis.axvline(1, color="black", linewidth=0.8)
         axis.set_yticks(range(len(cases)), cases if index == 0 else [""] * len(cases))
         axis.invert_yaxis()
-        axis.set(title=panel, xlabel="expected error / best safe mechanism")
-    handles = {text: one for axis in axes for one, text in zip(*axis.get_legend_handles_labels(), strict=True)}
-    axes[0].legend(handles.values(), handles.keys(), fontsize=6.5, loc="lower right")
+        axis.set_title(panel)
+    axes[0].figure.supxlabel("expected error over that of the best safe mechanism", fontsize="medium")
+    legend_below(axes, 2)
     for axis in axes[len(result.panels) :]:
         axis.remove()
