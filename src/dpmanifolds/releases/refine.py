@@ -67,6 +67,8 @@ _WORTH = 1.05
 _TRIES, _CLOSE = 7, 0.05
 # times the deviation that is needed
 _NEARLY = 1.15
+# of a deviation of counts, and one in so many records: a tail that is not more than both is noise
+_UNSEEN, _FEW_UNSEEN = 0.5, 200
 # of a mean with what a histogram leaves of the budget, over one shot in the same ball
 _MOST_PRICE = 1.06
 NO_ACCOUNT = Account(None, None, None)
@@ -90,9 +92,9 @@ class Look(NamedTuple):
         """Those that n records make clear, for so many rounds, finest first; one at least."""
         share, least = HISTOGRAM_SHARE[request.budget.bounded_loss], _least_deviation(request.budget, request.adjacency)
         as_far = n * request.plan(n).expected_error.mean / request.domain.radius
-        for edges in _CLEAR:
-            if rounds > 1 or edges == _FEW_EDGES or n >= _CLEAR[edges] * least:
-                needed = min(n / _CLEAR[edges], _FINE[request.budget.bounded_loss] * as_far)
+        for edges, clear in _CLEAR.items():
+            if rounds > 1 or edges == _FEW_EDGES or n >= clear * least:
+                needed = min(n / clear, _FINE[request.budget.bounded_loss] * as_far)
                 # a deviation grows as one over the share where ε adds up, else as one over its root
                 part = (least / min(needed, n / _CLEAR[_SOME_EDGES])) ** (1 if request.budget.bounded_loss else 2)
                 if rounds > 1:
@@ -352,7 +354,7 @@ def shrink_ball(
     assert edges is not None
     reach = _reach(ball, bins.base)
     total = float(n) if request.guess is None else max(1.0, float(np.sum(counts)))
-    radius, likely = best_radius(counts, edges, total, error / ball.radius, floor, reach)
+    radius, likely = best_radius(counts, edges, total, error / ball.radius, floor, reach, noise.deviation)
     if radius >= min(ball.radius, ball.manifold.injectivity_radius):
         return ball, Moved(0.0, 0.0)
     most = moved_at_most(counts, np.minimum(edges, reach), total, radius, noise, miss)
@@ -366,13 +368,18 @@ def best_radius(
     error: float,
     floor: float = 0.0,
     reach: float = math.inf,
+    deviation: float = 0.0,
 ) -> tuple[float, float]:
     """Where noise and clipping cost least together, and what clipping moves the mean by at most; see `shrink_ball`.
+
+    `reach` is the public radius, if bins go on beyond it; `deviation` is that of a noisy count.
 
     >>> best_radius(np.array([2.0, 98.0, 1.0, -3.0]), np.array([1.0, 2.0, 4.0, 8.0]), 100.0, error=0.1)
     (2.0, 0.009090571073432387)
     """
-    likely = fit_total(counts, total)
+    likely = np.zeros(len(counts))
+    seen = _seen_bins(counts, total, deviation) if len(counts) == EDGES else len(counts)
+    likely[:seen] = fit_total(counts[:seen], total)
     # of bins that reach from one edge to √2 of it; nearer to the upper edge of wider ones; the last holds all beyond,
     # which clipping to the public ball brings to its edge
     middles = np.append(edges[1:-1] * 2.0**-0.25, min(edges[-1], reach))
@@ -383,6 +390,17 @@ def best_radius(
         found.append((math.hypot(error * radius, moved), radius, moved))
     best = min(found)
     return (best if best[0] * _GAIN < found[-1][0] else found[-1])[1:]
+
+
+def _seen_bins(counts: np.ndarray, total: float, deviation: float) -> int:
+    """How many bins, from the nearest on, hold anybody: those beyond have together no more than noise may have.
+
+    What is beyond weighs most, and a few records that are noise would keep the ball large. Noise may have half of a
+    deviation, or less where records are so few that a tail of some of them looks like it.
+    """
+    taken = min(_UNSEEN * deviation, total / _FEW_UNSEEN)
+    beyond = np.append(np.cumsum(counts[::-1])[::-1][1:], 0.0)
+    return int(np.flatnonzero(beyond <= taken * np.sqrt(np.arange(len(counts))[::-1]))[0]) + 1
 
 
 def moved_at_most(
