@@ -9,7 +9,7 @@ is left. The promise is the composition of all stages (docs/proofs/sums.md, sect
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass, replace
 from functools import lru_cache
 from typing import NamedTuple
@@ -67,6 +67,10 @@ _WORTH = 1.05
 _TRIES, _CLOSE = 7, 0.05
 # times the deviation that is needed
 _NEARLY = 1.15
+# of a deviation of counts, and one in so many records: a tail that is not more than both is noise
+_UNSEEN, _FEW_UNSEEN = 0.5, 200
+# of a mean with what a histogram leaves of the budget, over one shot in the same ball
+_MOST_PRICE = 1.06
 NO_ACCOUNT = Account(None, None, None)
 
 
@@ -84,18 +88,21 @@ class Look(NamedTuple):
     """Of a noisy count, at most: what the histogram needs to be of use."""
 
     @staticmethod
-    def of(request: Request, n: int, rounds: int) -> Look:
-        """That of n records, for so many rounds."""
+    def all_of(request: Request, n: int, rounds: int) -> Iterator[Look]:
+        """Those that n records make clear, for so many rounds, finest first; one at least."""
         share, least = HISTOGRAM_SHARE[request.budget.bounded_loss], _least_deviation(request.budget, request.adjacency)
-        edges = next((each for each in _CLEAR if rounds > 1 or n >= _CLEAR[each] * least), _FEW_EDGES)
         as_far = n * request.plan(n).expected_error.mean / request.domain.radius
-        needed = min(n / _CLEAR[edges], _FINE[request.budget.bounded_loss] * as_far)
-        # a deviation grows as one over the share where ε adds up, else as one over its root
-        part = (least / min(needed, n / _CLEAR[_SOME_EDGES])) ** (1 if request.budget.bounded_loss else 2)
-        if rounds == 1:
-            # few digits, so that what is left of a round budget is one
-            share = math.floor(share * min(max(part, _LEAST_PART), 1.0) * 2**12) / 2**12
-        return Look(edges, share, needed)
+        for edges, clear in _CLEAR.items():
+            if rounds > 1 or edges == _FEW_EDGES or n >= clear * least:
+                needed = min(n / clear, _FINE[request.budget.bounded_loss] * as_far)
+                # a deviation grows as one over the share where ε adds up, else as one over its root
+                part = (least / min(needed, n / _CLEAR[_SOME_EDGES])) ** (1 if request.budget.bounded_loss else 2)
+                if rounds > 1:
+                    yield Look(edges, share, needed)
+                    return
+                # few digits, so that what is left of a round budget is one
+                few = math.floor(share * min(max(part, _LEAST_PART), 1.0) * 2**12) / 2**12
+                yield Look(edges, few, needed)
 
 
 @dataclass(frozen=True)
@@ -108,6 +115,15 @@ class _Rounds:
     promise: Guarantee
     look: Look
     """What its histograms are."""
+
+    @property
+    def is_clear(self) -> bool:
+        """Whether noise on a count is as small as it has to be."""
+        return self.noise.deviation <= _NEARLY * self.look.deviation
+
+    def price(self, once: float) -> float:
+        """What the noise of the last mean is, over `once`, that of one shot in the same ball."""
+        return self.plans[-1].expected_error.mean / once if self.is_clear else math.inf
 
 
 def decide_rounds(request: Request, records: RecordSums) -> int:
@@ -135,7 +151,7 @@ def rounds_for(request: Request, n: int, unit: int = 1) -> int:
         planned = plan_rounds(request, n, 1, unit)
     except NotAvailableError:
         return 0
-    return int(planned.noise.deviation <= _NEARLY * planned.look.deviation)
+    return int(planned.price(request.plan(n).expected_error.mean) <= _MOST_PRICE)
 
 
 def refined_mean(request: Request, records: RecordSums, rounds: int) -> Release:
@@ -225,7 +241,15 @@ def _best_rounds(request: Request, n: int, rounds: int, unit: int) -> _Rounds:
     A point (ε, δ) is also cut so that the histogram gets its share of the Gaussian μ, and the means what is left of the
     point itself, searched for so that the whole composition keeps it.
     """
-    look = Look.of(request, n, rounds)
+    once, tried = request.plan(n).expected_error.mean, list[_Rounds]()
+    for look in Look.all_of(request, n, rounds):
+        tried.append(_cut_for(request, n, rounds, unit, look))
+        if rounds > 1 or tried[-1].price(once) <= _MOST_PRICE:
+            return tried[-1]
+    return min(tried, key=lambda found: found.price(once))
+
+
+def _cut_for(request: Request, n: int, rounds: int, unit: int, look: Look) -> _Rounds:
     shares = _shares(look.share, rounds)
 
     def plan(*way: Budget) -> _Rounds:
@@ -282,11 +306,20 @@ def _rest(budget: ApproxDP, spent: Guarantee, promise: Callable[[Budget], Guaran
 
 
 def distance_bins(request: Request, base: Array, unit: int, cells: int = EDGES) -> DistanceBins:
-    """Edges go down from the largest distance in the public ball by factors of √2; few are a factor of 2 apart."""
+    """Edges go down from the largest distance in the public ball by factors of √2; few are a factor of 2 apart.
+
+    Where there are many, one more lies beyond the ball: its bin holds what clipping to the ball moves, too.
+    """
     ball = request.domain
-    reach = ball.radius + float(ball.manifold.dist(host(ball.center), base))
-    edges = reach * 2.0 ** (-np.arange(cells)[::-1] / (1 if cells == _FEW_EDGES else 2))
+    reach = _reach(ball, base)
+    steps = np.arange(cells)[::-1] - (cells == EDGES)
+    edges = reach * 2.0 ** (-steps / (1 if cells == _FEW_EDGES else 2))
     return DistanceBins(ball.manifold, base, request.substitute, edges=edges, unit=unit)
+
+
+def _reach(ball: Ball, base: Array) -> float:
+    """The largest distance in the ball."""
+    return ball.radius + float(ball.manifold.dist(host(ball.center), base))
 
 
 class Moved(NamedTuple):
@@ -319,32 +352,55 @@ def shrink_ball(
     ball, edges = request.domain, bins.edges
     assert isinstance(ball, Ball)
     assert edges is not None
+    reach = _reach(ball, bins.base)
     total = float(n) if request.guess is None else max(1.0, float(np.sum(counts)))
-    radius, likely = best_radius(counts, edges, total, error / ball.radius, floor)
+    radius, likely = best_radius(counts, edges, total, error / ball.radius, floor, reach, noise.deviation)
     if radius >= min(ball.radius, ball.manifold.injectivity_radius):
         return ball, Moved(0.0, 0.0)
-    most = moved_at_most(counts, edges, total, radius, noise, miss)
+    most = moved_at_most(counts, np.minimum(edges, reach), total, radius, noise, miss)
     return Ball(ball.manifold, bins.base, radius), Moved(likely, max(most, likely))
 
 
 def best_radius(
-    counts: np.ndarray, edges: np.ndarray, total: float, error: float, floor: float = 0.0
+    counts: np.ndarray,
+    edges: np.ndarray,
+    total: float,
+    error: float,
+    floor: float = 0.0,
+    reach: float = math.inf,
+    deviation: float = 0.0,
 ) -> tuple[float, float]:
     """Where noise and clipping cost least together, and what clipping moves the mean by at most; see `shrink_ball`.
+
+    `reach` is the public radius, if bins go on beyond it; `deviation` is that of a noisy count.
 
     >>> best_radius(np.array([2.0, 98.0, 1.0, -3.0]), np.array([1.0, 2.0, 4.0, 8.0]), 100.0, error=0.1)
     (2.0, 0.009090571073432387)
     """
-    likely = fit_total(counts, total)
-    # of bins that reach from one edge to √2 of it; nearer to the upper edge of wider ones; the last holds all beyond
-    middles = np.append(edges[1:-1] * 2.0**-0.25, edges[-1])
+    likely = np.zeros(len(counts))
+    seen = _seen_bins(counts, total, deviation) if len(counts) == EDGES else len(counts)
+    likely[:seen] = fit_total(counts[:seen], total)
+    # of bins that reach from one edge to √2 of it; nearer to the upper edge of wider ones; the last holds all beyond,
+    # which clipping to the public ball brings to its edge
+    middles = np.append(edges[1:-1] * 2.0**-0.25, min(edges[-1], reach))
     found = []
-    for number, edge in enumerate(edges.tolist()):
+    for number, edge in enumerate(np.minimum(edges, reach).tolist()):
         radius = max(edge, floor)
         moved = float(np.sum(likely[number + 1 :] * np.maximum(middles[number:] - radius, 0.0))) / total
         found.append((math.hypot(error * radius, moved), radius, moved))
     best = min(found)
     return (best if best[0] * _GAIN < found[-1][0] else found[-1])[1:]
+
+
+def _seen_bins(counts: np.ndarray, total: float, deviation: float) -> int:
+    """How many bins, from the nearest on, hold anybody: those beyond have together no more than noise may have.
+
+    What is beyond weighs most, and a few records that are noise would keep the ball large. Noise may have half of a
+    deviation, or less where records are so few that a tail of some of them looks like it.
+    """
+    taken = min(_UNSEEN * deviation, total / _FEW_UNSEEN)
+    beyond = np.append(np.cumsum(counts[::-1])[::-1][1:], 0.0)
+    return int(np.flatnonzero(beyond <= taken * np.sqrt(np.arange(len(counts))[::-1]))[0]) + 1
 
 
 def moved_at_most(
