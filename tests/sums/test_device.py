@@ -230,7 +230,7 @@ import numpy as np
 import torch
 import triton.language as tl
 from triton.runtime.interpreter import TensorHandle
-from dpmanifolds.statistics.kernels import device, triton
+from dpmanifolds.statistics.kernels import device, triton, triton_matrices
 from dpmanifolds.statistics.kernels.integers import BallRule, _by_triton, ball_columns
 from tests.sums.device_cases import breaches, hard_records, ordinary_records
 
@@ -243,7 +243,7 @@ class Functions:
     log, log1p, sqrt, floor = map(lifted, (np.log, np.log1p, np.sqrt, np.floor))
     rsqrt = lifted(lambda x: 1 / np.sqrt(x))
 
-triton.libdevice = Functions
+triton.libdevice = triton_matrices.libdevice = Functions
 for k in (1, 2, 3):
     records = np.concatenate([np.stack(list(hard_records(k).values())), ordinary_records(k, 300)])
     matrix = np.linalg.inv(np.linalg.cholesky(ordinary_records(k, 1, 3.0, seed=5)[0]))
