@@ -102,14 +102,14 @@ def jacobi_eigen(entries: dict[tuple[int, int], Array], k: int) -> tuple[list[Ar
     xp = namespace(first)
     a = dict(entries)
     one, zero = xp.ones_like(first), xp.zeros_like(first)
-    u = [[one if i == j else zero for j in range(k)] for i in range(k)]
+    u = [xp.stack([one if i == j else zero for i in range(k)]) for j in range(k)]
     pairs = list(combinations(range(k), 2))
     for p, q in pairs * (_SWEEPS if k > 2 else 1):
-        _rotate(a, u, p, q, k)
-    return [a[(i, i)] for i in range(k)], u
+        _rotate(a, u, p, q, k, zero)
+    return [a[(i, i)] for i in range(k)], [[vector[i, ...] for vector in u] for i in range(k)]
 
 
-def _rotate(a: dict[tuple[int, int], Array], u: list[list[Array]], p: int, q: int, k: int) -> None:
+def _rotate(a: dict[tuple[int, int], Array], u: list[Array], p: int, q: int, k: int, zero: Array) -> None:
     """Replace a by JᵀaJ and u by uJ, with the rotation J in the plane (p, q) that makes a_pq zero."""
     off = a[(p, q)]
     xp = namespace(off)
@@ -122,12 +122,12 @@ def _rotate(a: dict[tuple[int, int], Array], u: list[list[Array]], p: int, q: in
     change = tangent * off
     a[(p, p)] = a[(p, p)] - change
     a[(q, q)] = a[(q, q)] + change
-    a[(p, q)] = xp.zeros_like(off)
+    a[(p, q)] = zero
     for r in range(k):
         if r not in (p, q):
             rp, rq = (min(r, p), max(r, p)), (min(r, q), max(r, q))
             a[rp], a[rq] = cosine * a[rp] - sine * a[rq], sine * a[rp] + cosine * a[rq]
-        u[r][p], u[r][q] = cosine * u[r][p] - sine * u[r][q], sine * u[r][p] + cosine * u[r][q]
+    u[p], u[q] = cosine * u[p] - sine * u[q], sine * u[p] + cosine * u[q]
 
 
 Entries = dict[tuple[int, int], Array]
@@ -148,9 +148,11 @@ def log_entries(entries: Entries, k: int) -> Entries:
     safe = [xp.where(poor, xp.ones_like(value), value) for value in values]
     result = _interpolated(entries, safe, k)
     if is_numpy(poor) and poor.ndim:
-        few = _log_by_rotations({at: entry[poor] for at, entry in entries.items()}, k)
-        for at, entry in few.items():
-            result[at][poor] = entry
+        rows = np.nonzero(poor)
+        if rows[0].size:
+            few = _log_by_rotations({at: entry[rows] for at, entry in entries.items()}, k)
+            for at, entry in few.items():
+                result[at][rows] = entry
         return result
     rotated = _log_by_rotations(entries, k)
     return {at: xp.where(poor, rotated[at], result[at]) for at in result}
