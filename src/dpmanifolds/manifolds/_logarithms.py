@@ -28,7 +28,7 @@ from array_api_compat import is_jax_array, is_torch_array
 from dpmanifolds._arrays import Array, eye, is_numpy, namespace, on_accelerator, stack_last, to_numpy, transpose
 from dpmanifolds._points import leaves, map_parts
 from dpmanifolds.manifolds._derivatives import call_smoothly
-from dpmanifolds.manifolds._symmetric import LARGEST_SMALL, log_entries, matrix_form, upper_triangle
+from dpmanifolds.manifolds._symmetric import LARGEST_SMALL, log_entries, matrix_form, summed, upper_triangle
 
 
 class _Reach(NamedTuple):
@@ -380,8 +380,10 @@ def _small(points: Array, k: int, whitener: Array | None) -> Array:
 def _whitened(x: Entries, matrix: Array, k: int) -> Entries:
     """Entries (i, j), i ≤ j, of MxMᵀ for a lower triangular M, which is what Cholesky factors have."""
     full = {(i, j): x[min(i, j), max(i, j)] for i in range(k) for j in range(k)}
-    half = {(i, j): sum(matrix[..., i, a] * full[(a, j)] for a in range(i + 1)) for i in range(k) for j in range(k)}
-    return {(i, j): sum(half[(i, a)] * matrix[..., j, a] for a in range(j + 1)) for i in range(k) for j in range(i, k)}
+    half = {(i, j): summed(matrix[..., i, a] * full[(a, j)] for a in range(i + 1)) for i in range(k) for j in range(k)}
+    return {
+        (i, j): summed(half[(i, a)] * matrix[..., j, a] for a in range(j + 1)) for i in range(k) for j in range(i, k)
+    }
 
 
 def _by_eigen_elsewhere(points: Array) -> Array:

@@ -15,8 +15,9 @@ frame: no difference of eigenvectors ever appears.
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
-from functools import cache, partial
+import operator
+from collections.abc import Callable, Iterable
+from functools import cache, partial, reduce
 from itertools import combinations, permutations, product
 from typing import Any, NamedTuple
 
@@ -145,7 +146,8 @@ def log_entries(entries: Entries, k: int) -> Entries:
     values = closed_forms[k](entries)
     xp = namespace(values[0])
     poor = ~(values[-1] > 0.01 * values[0])
-    safe = [xp.where(poor, xp.ones_like(value), value) for value in values]
+    one = xp.ones_like(values[0])
+    safe = [xp.where(poor, one, value) for value in values]
     result = _interpolated(entries, safe, k)
     if is_numpy(poor) and poor.ndim:
         rows = np.nonzero(poor)
@@ -159,29 +161,37 @@ def log_entries(entries: Entries, k: int) -> Entries:
 
 
 def _interpolated(entries: Entries, values: list[Array], k: int) -> Entries:
+    """f(λ₁)I + (A−λ₁)(f[λ₁,λ₂]I + f[λ₁,λ₂,λ₃](A−λ₂)), by entries."""
     xp = namespace(values[0])
-    result = {(i, j): xp.log(values[0]) if i == j else xp.zeros_like(values[0]) for i, j in entries}
+    highest = xp.log(values[0])
     if k == 1:
-        return result
+        return {(0, 0): highest}
     first = _shifted(entries, values[0])
     slope = _log_slope(values[0], values[1])
-    result = {at: result[at] + slope * first[at] for at in first}
     if k == 2:
-        return result
-    second = _shifted(entries, values[1])
-    spread = values[0] - values[2]
-    bend = (slope - _log_slope(values[1], values[2])) / xp.where(spread > 0, spread, xp.ones_like(spread))
-    for i, j in first:
-        square = sum(first[_at(i, r)] * second[_at(r, j)] for r in range(k))
-        result[(i, j)] = result[(i, j)] + bend * square
+        result = {at: slope * entry for at, entry in first.items()}
+    else:
+        spread = values[0] - values[2]
+        bend = (slope - _log_slope(values[1], values[2])) / xp.where(spread > 0, spread, xp.ones_like(spread))
+        second = {at: bend * entry for at, entry in _shifted(entries, values[1]).items()}
+        for i in range(k):
+            second[(i, i)] = second[(i, i)] + slope
+        result = {(i, j): summed(first[_at(i, r)] * second[_at(r, j)] for r in range(k)) for i, j in first}
+    for i in range(k):
+        result[(i, i)] = result[(i, i)] + highest
     return result
+
+
+def summed(terms: Iterable[Array]) -> Array:
+    """One after the other."""
+    return reduce(operator.add, terms)
 
 
 def _log_by_rotations(entries: Entries, k: int) -> Entries:
     values, u = jacobi_eigen(entries, k)
     xp = namespace(values[0])
     logs = [xp.log(xp.where(value > 0, value, xp.full_like(value, math.nan))) for value in values]
-    return {(i, j): sum(logs[a] * u[i][a] * u[j][a] for a in range(k)) for i, j in entries}
+    return {(i, j): summed(logs[a] * u[i][a] * u[j][a] for a in range(k)) for i, j in entries}
 
 
 def _pair_values(a: Entries) -> list[Array]:
@@ -212,9 +222,9 @@ def _log_slope(a: Array, b: Array) -> Array:
     """(log a − log b)/(a − b), and 1/b where they coincide."""
     xp = namespace(a, b)
     x = (a - b) / b
-    apart = xp.abs(x) > 0
-    safe = xp.where(apart, x, xp.ones_like(x))
-    return xp.where(apart, xp.log1p(safe) / safe, xp.ones_like(x)) / b
+    apart, one = xp.abs(x) > 0, xp.ones_like(x)
+    safe = xp.where(apart, x, one)
+    return xp.where(apart, xp.log1p(safe) / safe, one) / b
 
 
 def _shifted(a: Entries, value: Array) -> Entries:
