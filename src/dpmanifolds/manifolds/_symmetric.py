@@ -23,7 +23,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from dpmanifolds._arrays import Array, gather, is_numpy, like, namespace, sinhc, sym, transpose
+from dpmanifolds._arrays import Array, clamp, gather, is_numpy, like, namespace, sinhc, sym, transpose
 from dpmanifolds.errors import NotAvailableError
 from dpmanifolds.manifolds._derivatives import multilinear
 
@@ -212,7 +212,7 @@ def _triple_values(a: Entries) -> list[Array]:
     det = x * (y * z - a[(1, 2)] * a[(1, 2)]) + a[(0, 1)] * (a[(1, 2)] * a[(0, 2)] - a[(0, 1)] * z)
     det = det + a[(0, 2)] * (a[(0, 1)] * a[(1, 2)] - y * a[(0, 2)])
     ratio = det / (2 * xp.where(p > 0, p * p * p, xp.ones_like(p)))
-    angle = xp.acos(xp.clip(ratio, -1.0, 1.0)) / 3
+    angle = xp.acos(clamp(ratio, -1.0, 1.0)) / 3
     largest = q + 2 * p * xp.cos(angle)
     smallest = q + 2 * p * xp.cos(angle + 2 * math.pi / 3)
     return [largest, 3 * q - largest - smallest, smallest]
