@@ -30,7 +30,9 @@ def main(folder: str | Path = "out", n: int = 2000) -> None:
                 print(f"Quarter {quarter}: refused before any noise was drawn. {refusal}")
             else:
                 print(f"Quarter {quarter}: spent {release.spent!r}")
-            spent.append(ledger.spent("register").epsilon)
+            so_far = ledger.spent("register")
+            assert isinstance(so_far, dpm.PureDP)
+            spent.append(so_far.epsilon)
     tell_usefulness(release, spread=1.0)
 
     def paint(figure: Any) -> None:
