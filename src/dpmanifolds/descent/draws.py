@@ -37,6 +37,7 @@ from dpmanifolds._points import has_parts
 from dpmanifolds.descent.records import HeldRecords
 from dpmanifolds.errors import ArgumentError, BudgetExceededError
 from dpmanifolds.ledger import Ledger, Reservation
+from dpmanifolds.ledger.account import mark_choice
 from dpmanifolds.ledger.records import canonical
 from dpmanifolds.ledger.runs import NewRun, PaidRun, find_run
 from dpmanifolds.privacy import Guarantee
@@ -160,6 +161,8 @@ class Charge:
     """Those that the ledger notes."""
     objects: tuple[Any, ...] = ()
     """Loss, domain, step sizes: what else must be the same."""
+    domain: Any = None
+    """Where records or iterates are kept, as it was given; None for the whole manifold."""
     reproducible: bool = False
 
     def spend(self, **options: Any) -> None:
@@ -169,7 +172,7 @@ class Charge:
                 self.dataset,
                 self.guarantee,
                 what=self.what,
-                parameters=self.settings,
+                parameters=self.settings | mark_choice(self.ledger, self.dataset, self.domain),
                 reproducible=self.reproducible,
                 **options,
             )

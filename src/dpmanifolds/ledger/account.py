@@ -27,7 +27,7 @@ from dataclasses import asdict, dataclass, replace
 from typing import Any
 
 from dpmanifolds._validate import choice, shown
-from dpmanifolds.errors import ArgumentError, LedgerError, SharedRecordsWarning
+from dpmanifolds.errors import ArgumentError, LedgerError, PrivacyLeakWarning, SharedRecordsWarning, warn_user
 from dpmanifolds.ledger import _store
 from dpmanifolds.ledger.filters import Standing, limit_of, pure_epsilon
 from dpmanifolds.ledger.records import (
@@ -274,6 +274,22 @@ class Ledger:
             charged = standing.priced(together, delta, plan=kind == "reserve")
             details["charged"] = WHOLE if charged is None else charged.to_dict()
             return enter_release(connection, log, kind, dataset, details, run)
+
+
+def mark_choice(ledger: Any, dataset: str | None, domain: Any) -> dict[str, Any]:
+    """What a release's entry says of a domain that was chosen after a look with another; it is warned of here.
+
+    Of ledgers and reservations; what else has `spend` knows of no looks.
+    """
+    held = Ledger(ledger.path) if isinstance(ledger, Reservation) else ledger
+    if not isinstance(held, Ledger) or dataset is None or domain is None or not held.chose_after_look(dataset, domain):
+        return {}
+    warn_user(
+        f"the records of {dataset!r} were looked at with another domain before this one was chosen: what the choice "
+        "tells about them is not in the promise. The ledger marks the release.",
+        PrivacyLeakWarning,
+    )
+    return {"domain_after_look": True}
 
 
 def _looked_at(log: list[Entry], dataset: str) -> list[str]:

@@ -169,7 +169,8 @@ def private_descent(
         "descent",
         run.public_settings(budget),
         (loss, region, sizes),
-        reproducible=rng is not None,
+        domain if isinstance(domain, Domain) else None,
+        rng is not None,
     )
     with paid_draws(charge, {"point": w, "chosen": w}, state=state, records=held) as draws:
         point, details = run.go(draws)

@@ -272,8 +272,8 @@ def private_difference(
     for walk in walks:
         walk.warn()
     promise = plan.guarantee if disjoint else plan.guarantee.k_fold(2)
-    told = {"n_second": walks[1].n, "mechanism": walks[0].mechanism, "disjoint": disjoint, "domain": domain}
-    request.spend("difference", promise, walks[0].n, **told)
+    told = {"n_second": walks[1].n, "mechanism": walks[0].mechanism, "disjoint": disjoint}
+    request.spend("difference", promise, walks[0].n, domain=domain, **told)
     first, second = (walk.draw(look) for walk, look in zip(walks, looks, strict=True))
     return Difference(first, second, promise, budget, level)
 

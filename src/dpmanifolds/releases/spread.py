@@ -145,8 +145,8 @@ class SpreadWalk:
         """Look, charge, draw."""
         first = self.look()
         self.warn()
-        told = {"mechanism": self.mechanism, "domain": self.domain}
-        self.request.spend("mean and spread", self.plan.guarantee, self.n, **told)
+        told = {"mechanism": self.mechanism}
+        self.request.spend("mean and spread", self.plan.guarantee, self.n, domain=self.domain, **told)
         return self.draw(first)
 
     def warn(self) -> None:

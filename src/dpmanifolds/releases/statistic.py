@@ -21,9 +21,9 @@ from dpmanifolds.errors import (
     ArgumentError,
     NoiseExceedsDomainWarning,
     NotAvailableError,
-    PrivacyLeakWarning,
     warn_user,
 )
+from dpmanifolds.ledger.account import mark_choice
 from dpmanifolds.privacy import Budget, Guarantee, split
 from dpmanifolds.privacy.budget import checked_budget, note_spending, warn_of_delta
 from dpmanifolds.records.persons import names_of, spelled
@@ -54,19 +54,10 @@ class Account:
     def reproducible(self) -> bool:
         return self.rng is not None
 
-    def spend(self, what: str, guarantee: Guarantee, **parameters: Any) -> None:
-        """Record the promise before the noise is drawn; a refusal leaves nothing behind. Domains are told in words."""
+    def spend(self, what: str, guarantee: Guarantee, *, domain: Domain, **parameters: Any) -> None:
+        """Record the promise before the noise is drawn; a refusal leaves nothing behind. `domain`: as it was given."""
         if self.ledger is not None:
-            told = {key: repr(each) if isinstance(each, Domain) else each for key, each in parameters.items()}
-            domain = parameters.get("domain")
-            chose = getattr(self.ledger, "chose_after_look", None)
-            if isinstance(domain, Domain) and chose is not None and chose(self.dataset, domain):
-                told["domain_after_look"] = True
-                warn_user(
-                    f"the records of {self.dataset!r} were looked at with another domain before this one was chosen: "
-                    "what the choice tells about them is not in the promise. The ledger marks the release.",
-                    PrivacyLeakWarning,
-                )
+            told = parameters | {"domain": repr(domain)} | mark_choice(self.ledger, self.dataset, domain)
             self.ledger.spend(self.dataset, guarantee, what=what, parameters=told, reproducible=self.reproducible)
         if not self.reproducible:
             note_spending(self.dataset, guarantee)
@@ -109,10 +100,11 @@ class Terms:
         """n as a release tells it: None where it is protected."""
         return n if self.guess is None else None
 
-    def spend(self, what: str, guarantee: Guarantee, n: int, **told: Any) -> None:
+    def spend(self, what: str, guarantee: Guarantee, n: int, *, domain: Domain, **told: Any) -> None:
         """Charge the account; a number of records that is protected is not told."""
         warn_of_delta(self.budget, n)
-        self.account.spend(what, guarantee, **{"n" if self.guess is None else "n_guess": n}, **told)
+        told["n" if self.guess is None else "n_guess"] = n
+        self.account.spend(what, guarantee, domain=domain, **told)
 
     def release(self, law: Mechanism, drawn: Draw, **about: Any) -> Release:
         """What one mechanism let out; `about` it: see `release_of`."""
