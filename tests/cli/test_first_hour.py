@@ -72,6 +72,15 @@ def test_info_tells_a_column_of_ids(folder, ids):
     assert "200 inside" in kept
 
 
+def test_info_tells_missing_cells_from_columns_of_words(folder):
+    head, first, *others = (folder / "tensors.csv").read_text().splitlines()
+    gap = ",".join(["NA", *first.split(",")[1:]])
+    (folder / "gaps.csv").write_text("\n".join([head, gap, *others]))
+    said = run("info", "gaps.csv")
+    assert "missing or no numbers, in: xx" in said
+    assert "--columns" not in said
+
+
 @pytest.mark.parametrize("comma", [False, True], ids=["points", "commas"])
 def test_tables_with_semicolons_are_read(folder, comma):
     text = (folder / "tensors.csv").read_text().replace(",", ";")
