@@ -32,7 +32,7 @@ from dpmanifolds.releases.population import RegionLaw, mean_part, region_law
 from dpmanifolds.releases.release import Release
 from dpmanifolds.releases.spread import SpreadWalk, assumption_of, check_count, estimate_mean, read_spread
 from dpmanifolds.releases.spread_plan import SpreadPlan, plan_spread
-from dpmanifolds.releases.statistic import check_request, names_of_groups, read_named
+from dpmanifolds.releases.statistic import check_request, domain_first, names_of_groups, read_named
 
 __all__ = [
     "Difference",
@@ -210,6 +210,7 @@ class Difference:
         return made
 
 
+@domain_first
 def private_difference(
     x: Any,
     y: Any,

@@ -26,7 +26,7 @@ from dpmanifolds.privacy import Budget, compose
 from dpmanifolds.records.source import record_form
 from dpmanifolds.releases.geodesic_regression import GeodesicRegression
 from dpmanifolds.releases.release import Release
-from dpmanifolds.releases.statistic import Request, best_cut, check_request, warn_of_noise
+from dpmanifolds.releases.statistic import Request, best_cut, check_request, domain_first, warn_of_noise
 from dpmanifolds.sums import Draw, ExpectedError, choose, horizon
 from dpmanifolds.sums.estimate import shrink_length
 from dpmanifolds.sums.regression import Moments, RegressionView, count_moments, regression_facts
@@ -46,6 +46,7 @@ _LARGEST = 1e50
 _MARGIN = 1.02
 
 
+@domain_first
 def private_geodesic_regression(
     points: Any,
     covariates: Any,

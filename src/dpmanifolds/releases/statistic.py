@@ -9,7 +9,9 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass, replace
-from typing import Any, TypeVar
+from functools import wraps
+from inspect import signature
+from typing import Any, ParamSpec, TypeVar
 
 import numpy as np
 
@@ -25,7 +27,7 @@ from dpmanifolds.errors import (
 )
 from dpmanifolds.ledger.account import mark_choice
 from dpmanifolds.privacy import Budget, Guarantee, split
-from dpmanifolds.privacy.budget import checked_budget, note_spending, warn_of_delta
+from dpmanifolds.privacy.budget import checked_budget, note_spending, refuse_as_domain, warn_of_delta
 from dpmanifolds.records.persons import names_of, spelled
 from dpmanifolds.releases.release import Release, release_of
 from dpmanifolds.sums import ADJACENCIES, TANGENT, Draw, ExpectedError, Facts, Mechanism, choose
@@ -39,6 +41,8 @@ SAFE = ("safe", "rounded", "lattice")
 """Numerics that hold down to the last bit."""
 
 Way = TypeVar("Way")
+P = ParamSpec("P")
+T = TypeVar("T")
 
 
 @dataclass(frozen=True)
@@ -173,6 +177,22 @@ class Request(Terms):
         return (*made[:-1], replace(made[-1], expected_error=plan.expected_error))
 
 
+def domain_first(function: Callable[P, T]) -> Callable[P, T]:
+    """A release that says so where the domain was forgotten and the budget stands in its place.
+
+    Python would call the budget missing.
+    """
+    place = list(signature(function).parameters).index("domain")
+
+    @wraps(function)
+    def checked(*args: P.args, **kwargs: P.kwargs) -> T:
+        if len(args) > place:
+            refuse_as_domain(args[place])
+        return function(*args, **kwargs)
+
+    return checked
+
+
 def check_terms(
     budget: Any,
     *,
@@ -242,6 +262,7 @@ def names_of_groups(x: Any, y: Any, group_by: Any, *, disjoint: bool = True) -> 
 
 def check_domain(domain: Any, *, ball_for: str | None = None) -> Domain:
     """A domain, or the ball that a statistic needs, or an error that says what it is for."""
+    refuse_as_domain(domain)
     if ball_for is not None and not isinstance(domain, Ball):
         raise ArgumentError(f"domain must be a Ball for {ball_for}; got {type(domain).__name__}.")
     if not isinstance(domain, Domain):
