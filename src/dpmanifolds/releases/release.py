@@ -199,9 +199,10 @@ class Release:
 
         A function of the release and of public facts, so it costs nothing: at least 0.85 of the radius from the centre
         after the expected error is taken off. It is told where the release is told, never by an error after spending.
+        A radius that was paid for is as small as most records allow, and says nothing of this kind.
         """
         error, ball = self.expected_error, self.domain
-        if self.statistic not in _CENTERS or error is None or not isinstance(ball, Ball):
+        if self.statistic not in _CENTERS or error is None or error.clipping > 0 or not isinstance(ball, Ball):
             return ""
         far = float(ball.manifold.dist(host(ball.center), host(self.value)))
         return _AT_THE_EDGE if far - error.mean >= _EDGE * ball.radius else ""
