@@ -28,7 +28,15 @@ from dpmanifolds.manifolds import SPD, Manifold
 from dpmanifolds.privacy import Budget, Guarantee
 from dpmanifolds.records.blocks import check_block, record_array
 
-_REFITTING = ("model_selection", "calibration", "ensemble", "feature_selection", "multiclass", "semi_supervised")
+_REFITTING = (
+    "model_selection",
+    "calibration",
+    "ensemble",
+    "feature_selection",
+    "multiclass",
+    "multioutput",
+    "semi_supervised",
+)
 _PARAMETERS = {
     "domain": """Domain
         The public promise about where records live, usually a `Ball`; never made from the records.""",

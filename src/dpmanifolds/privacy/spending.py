@@ -26,8 +26,8 @@ class Spending:
 
     >>> import dpmanifolds as dpm
     >>> dpm.Spending("survey", 2, dpm.Guarantee.pure(0.5))
-    Spending(survey: 2 releases, together ε = 0.5, replace-one: neighbours differ in one record, replaced by any other; how
-    many there are is public)
+    Spending(survey: 2 releases, together ε = 0.5, replace-one: neighbours differ in one record, replaced by any other;
+    how many there are is public)
     """
 
     dataset: str | None
