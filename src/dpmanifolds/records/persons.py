@@ -89,14 +89,12 @@ def persons_of(group_by: Any, count: int) -> Persons:
         distinct, numbers = _numbered(names)
     else:
         found, numbers = np.unique(names, return_inverse=True)
-        distinct = list(found)
-    # 7.0 and "7" are one person; "7" and "007", all of them text, may be two
-    spell = spelled if len({isinstance(name, str | bytes) for name in distinct}) > 1 else _text
-    if names.dtype.kind in "SUO" and len({spell(name) for name in distinct}) < len(distinct):
+        distinct = found.tolist()
+    if names.dtype.kind in "SUO" and len({spelled(name) for name in distinct}) < len(distinct):
         raise ArgumentError(
-            "spells a name in two ways that differ in blanks, in the kind of number or text, or in how accents are "
-            "written, such as 'ann' and 'ann ': one person would count as two, and be protected by half. Give each "
-            "person one name, for instance by str.strip().",
+            "spells a name in two ways that differ in blanks, in how a number or an accent is written, such as 'ann' "
+            "and 'ann ', 7 and '7.0': one person would count as two, and be protected by half. Give each person one "
+            "name, for instance by str.strip().",
             argument="group_by",
         )
     order = np.argsort(numbers, kind="stable")
