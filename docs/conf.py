@@ -29,7 +29,7 @@ language = "en-GB"
 
 extensions = ["myst_parser", "sphinx.ext.autodoc", "sphinx.ext.autosummary"]
 source_suffix = {".md": "markdown"}
-exclude_patterns = ["figures", "planner", "_static"]
+exclude_patterns = ["figures", "planner", "sessions", "_static"]
 myst_enable_extensions = ["deflist", "dollarmath"]
 myst_dmath_double_inline = True
 myst_heading_anchors = 3
@@ -108,16 +108,18 @@ class Picture(SphinxDirective):
 
     def run(self) -> list[nodes.Node]:
         """The figure with its caption, which is also what a screen reader says."""
+        from matplotlib import rc_context
         from matplotlib.figure import Figure
-        from pictures import PICTURES
+        from pictures import PICTURES, STYLE
 
         name = self.arguments[0]
         draw, size, caption = PICTURES[name]
-        figure = Figure(figsize=size, layout="constrained")
-        draw(figure.add_subplot())
         folder = Path(self.env.app.outdir) / "_images"
         folder.mkdir(parents=True, exist_ok=True)
-        figure.savefig(folder / f"{name}.svg")
+        with rc_context(fname=STYLE):
+            figure = Figure(figsize=size, layout="constrained")
+            draw(figure.add_subplot())
+            figure.savefig(folder / f"{name}.svg")
         text = html.escape(caption)
         image = f'<img src="_images/{name}.svg" alt="{text}"><figcaption>{text}</figcaption>'
         return [nodes.raw("", f'<figure class="align-default">{image}</figure>', format="html")]

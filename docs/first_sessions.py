@@ -99,7 +99,7 @@ EEG = (
     Step("It runs, and is no better than chance, as the plan said.", "python first_try.py"),
     Step("The guide on pipelines says what helps: public subjects.", "cat with_public_subjects.py"),
     Step(
-        "Better than the public subjects alone, and nearly what pyRiemann reaches without privacy.",
+        "Better than the public subjects alone, and not far from pyRiemann without privacy.",
         "python with_public_subjects.py",
     ),
 )
