@@ -159,6 +159,9 @@ def translate(app: Sphinx, what: str, name: str, obj: object, options: object, l
                 result += ["::", ""]
             in_formula = True
             result.append(line)
+        elif re.fullmatch("-{3,}", line) and result and result[-1]:
+            # a heading of a docstring stands inside of a page, and is none of its sections
+            result[-1:] = [f".. rubric:: {result[-1]}", ""]
         else:
             if line.startswith("- ") and result and result[-1] and not result[-1].startswith(("- ", "  ")):
                 result.append("")
