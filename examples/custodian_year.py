@@ -30,7 +30,8 @@ def main(folder: str | Path = "out", n: int = 2000) -> None:
                 print(f"Quarter {quarter}: refused before any noise was drawn. {refusal}")
             else:
                 print(f"Quarter {quarter}: spent {release.spent!r}")
-            spent.append(ledger.spent("register").epsilon)
+            used = ledger.spent("register")
+            spent.append(used.epsilon if isinstance(used, dpm.PureDP) else 0.0)
     tell_usefulness(release, spread=1.0)
 
     def paint(figure: Any) -> None:
