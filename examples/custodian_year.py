@@ -30,8 +30,9 @@ def main(folder: str | Path = "out", n: int = 2000) -> None:
                 print(f"Quarter {quarter}: refused before any noise was drawn. {refusal}")
             else:
                 print(f"Quarter {quarter}: spent {release.spent!r}")
-            used = ledger.spent("register")
-            spent.append(used.epsilon if isinstance(used, dpm.PureDP) else 0.0)
+            so_far = ledger.spent("register")
+            assert isinstance(so_far, dpm.PureDP)
+            spent.append(so_far.epsilon)
     tell_usefulness(release, spread=1.0)
 
     def paint(figure: Any) -> None:
