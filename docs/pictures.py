@@ -114,7 +114,9 @@ def _when_useful(path: Path) -> None:
             rows = [row for row in cells if int(row["channels"]) == k]
             n = [int(row["n"]) for row in rows]
             ax.plot(n, [float(row[name]) for row in rows], marker="osv^D"[index], label=f"{k} channels")
-        ax.plot(n, [float(row["no privacy"]) for row in rows], "--", color="black", label="without privacy")
+        ax.plot(
+            n, [float(row["no privacy"]) for row in rows], "--", color="black", label=f"without privacy, {k} channels"
+        )
         ax.axhline(1.0, color="0.5", linewidth=2.5, label="the public centre")
         ax.set(title=name.replace("epsilon ", "ε = "), xlabel="records n", xscale="log", yscale="log")
         ax.set_xticks(n, [f"{each:,}" for each in n], rotation=30)
