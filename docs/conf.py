@@ -126,12 +126,14 @@ class Picture(SphinxDirective):
 
 
 _CODE = re.compile(r"`+[^`]+`+")
+# markup of docstrings that scikit-learn writes into estimators: its words stay
+_FOREIGN = re.compile(r":[a-z]+:`~?([^`<]+?)(?:\s*<[^>`]*>)?`")
 _SPECIAL = re.compile(r"(\*\*[^*\s][^*]*\*\*)|([\\*|_])")
 
 
 def _plain(line: str) -> str:
     """One line of a docstring, which is plain text with `code`, as reStructuredText."""
-    done, last = "", 0
+    done, last, line = "", 0, _FOREIGN.sub(r"\1", line)
     for found in _CODE.finditer(line):
         done += _escaped(line[last : found.start()]) + f"``{found[0].strip('`')}``\\ "
         last = found.end()
