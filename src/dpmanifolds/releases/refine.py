@@ -317,7 +317,7 @@ def distance_bins(request: Request, base: Array, unit: int, cells: int = EDGES) 
     return DistanceBins(ball.manifold, base, request.substitute, edges=edges, unit=unit)
 
 
-def _reach(ball: Ball, base: Array) -> float:
+def _reach(ball: Domain, base: Array) -> float:
     """The largest distance in the ball."""
     return ball.radius + float(ball.manifold.dist(host(ball.center), base))
 
