@@ -17,7 +17,8 @@ from benchmarks.league.cases import Task, shorten
 from dpmanifolds import Ball, Budget, private_mean
 from dpmanifolds.releases.extrinsic import find_extrinsic_mean
 from dpmanifolds.releases.public_sample import read_sample
-from dpmanifolds.releases.refine import decide_rounds, distance_bins, plan_rounds, shrink_ball
+from dpmanifolds.releases.refine import distance_bins, shrink_ball
+from dpmanifolds.releases.refine_plan import decide_rounds, plan_rounds
 from dpmanifolds.releases.statistic import Request, check_request
 from dpmanifolds.sums.steps import StepPlan, move_plan
 from dpmanifolds.sums.total import RecordSums, read_records

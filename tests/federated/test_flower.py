@@ -105,7 +105,7 @@ def test_a_client_refuses_a_server_that_asks_for_one_share_of_a_sum(monkeypatch)
         return client_app(find_site).answer(SimpleNamespace(content={"round": {"json": text}}), None)
 
     def find_site(context):
-        return Site("north", records(FLAT, 20))
+        return Site("north", records(FLAT, 20), rng=0)
 
     assert ask(find_site, transport="plain")
     with pytest.raises(RoundRefusedError, match="log of the site") as refused:

@@ -195,6 +195,20 @@ def test_rules_of_gradients_that_a_site_cannot_keep_are_refused(spoil):
         read_rule({**write_rule(rule), **spoil})
 
 
+def test_gradients_travel_alone_with_no_count_beside_them():
+    """A site would fail after it has paid."""
+    asked = Coordinator(descent_study()).round
+    with pytest.raises(RoundRefusedError, match="no count beside"):
+        replace(asked, weight=4, claim=2.0)
+
+
+def test_under_the_name_of_a_median_its_own_gradients_are_asked_for_alone():
+    """Policies go by the name."""
+    with pytest.raises(RoundRefusedError, match="another loss"):
+        replace(Coordinator(descent_study()).round, statistic="median")
+    assert Coordinator(study(ROUND, "median")).round.statistic == "median"
+
+
 def test_axes_of_distance_bins_travel():
     body = Ellipsoid(Euclidean(2), [0.0, 0.0], axes=[2.0, 0.5]).body
     bins = DistanceBins(Euclidean(2), np.zeros(2), np.zeros(2), edges=np.array([0.5, 1.0, 4.0]), unit=4, axes=body)

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from decimal import Decimal
+
 import numpy as np
 import pytest
 
@@ -136,10 +138,13 @@ def test_malformed_records_of_a_person_count_as_the_centre():
         (["ann"] * 59 + ["  "], "at least one name is missing"),
         ([1.0] * 59 + [np.nan], "at least one name is missing"),
         (np.array(["ann"] * 59 + [None], dtype=object), "missing"),
+        (["ann"] * 59 + [Decimal("NaN")], "at least one name is missing"),
         (np.array(["ann"] * 59 + [[7]], dtype=object), "numbers or strings"),
         (np.array(["2020-01-01"] * 59 + ["NaT"], dtype="M8[D]"), "at least one name is missing"),
+        ([7.0] * 59 + ["7"], "spells a name in two ways"),
+        ([*range(58), 58.0, b"058"], "spells a name in two ways"),
     ],
-    ids=["too few", "a column", "none", "empty", "blank", "nan", "None", "mixed", "no time"],
+    ids=["few", "a column", "none", "empty", "blank", "nan", "None", "no decimal", "mixed", "no time", "7.0", "bytes"],
 )
 def test_names_that_name_nobody_are_refused_and_not_quoted(tmp_path, names, message):
     ball = BALLS["sphere"]

@@ -26,7 +26,8 @@ from dpmanifolds._validate import hide_records, positive_integer
 from dpmanifolds.descent.losses import LogisticLoss
 from dpmanifolds.domains import Ball, Domain
 from dpmanifolds.errors import ArgumentError
-from dpmanifolds.estimators._base import PrivateClassifier, keep_weighted, row_of_labels
+from dpmanifolds.estimators._arguments import keep_weighted, row_of_labels
+from dpmanifolds.estimators._base import PrivateClassifier
 from dpmanifolds.privacy import Budget, affordable_epsilon, affordable_mu
 from dpmanifolds.privacy.budget import checked_budget
 from dpmanifolds.records.persons import persons_of
@@ -147,7 +148,7 @@ class PrivateLogisticRegression(PrivateClassifier):
 
     def _loss(self, domain: Domain, classes: int, n: int) -> LogisticLoss:
         """The loss, with public weights to start from in the units of its parameter."""
-        plain = LogisticLoss(domain.manifold.dim, classes, domain.radius)
+        plain = LogisticLoss(domain.manifold.dim, classes, domain.radius, ball=domain)
         given: Any = self.penalty
         automatic = given == "auto"
         if self.initial is None:

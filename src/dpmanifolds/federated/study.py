@@ -46,7 +46,8 @@ from dpmanifolds.privacy.guarantee import ADJACENCIES
 from dpmanifolds.releases import Release
 from dpmanifolds.releases.covariance import check_ball, plan_covariance, release_covariance
 from dpmanifolds.releases.mean import release_mean
-from dpmanifolds.releases.refine import decide_rounds, refined_mean
+from dpmanifolds.releases.refine import refined_mean
+from dpmanifolds.releases.refine_plan import decide_rounds
 from dpmanifolds.releases.second_moment import plan_tangent_moment, release_tangent_moment
 from dpmanifolds.releases.statistic import Account, check_domain
 from dpmanifolds.releases.variance import release_variance

@@ -25,6 +25,8 @@ import numpy as np
 from dpmanifolds.errors import ArgumentError
 
 _KINDS = "biufSUOmM"
+_MISSING = ("nan", "NaN", "NaT", "<NA>")
+"""How NumPy, decimals and pandas write that there is none."""
 _NUMERAL = re.compile(r"[-+]?[0-9]+(\.[0-9]*)?")
 
 
@@ -88,7 +90,9 @@ def persons_of(group_by: Any, count: int) -> Persons:
     else:
         found, numbers = np.unique(names, return_inverse=True)
         distinct = list(found)
-    if names.dtype.kind in "SUO" and len({_text(name) for name in distinct}) < len(distinct):
+    # 7.0 and "7" are one person; "7" and "007", all of them text, may be two
+    spell = spelled if len({isinstance(name, str | bytes) for name in distinct}) > 1 else _text
+    if names.dtype.kind in "SUO" and len({spell(name) for name in distinct}) < len(distinct):
         raise ArgumentError(
             "spells a name in two ways that differ in blanks, in the kind of number or text, or in how accents are "
             "written, such as 'ann' and 'ann ': one person would count as two, and be protected by half. Give each "
@@ -168,7 +172,7 @@ def _some_missing(names: np.ndarray) -> bool:
     if kind in "SU":
         return bool(np.any(np.strings.str_len(np.strings.strip(names)) == 0))
     if kind == "O":
-        return any(name is None or not str(name).strip() or str(name) in ("nan", "NaT") for name in names)
+        return any(name is None or not str(name).strip() or str(name) in _MISSING for name in names)
     return bool(np.any(np.isnan(names))) if kind == "f" else kind in "mM" and bool(np.any(np.isnat(names)))
 
 

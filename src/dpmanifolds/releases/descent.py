@@ -170,6 +170,7 @@ def private_descent(
         run.public_settings(budget),
         (loss, region, sizes),
         reproducible=rng is not None,
+        domain=loss.domain,
     )
     with paid_draws(charge, {"point": w, "chosen": w}, state=state, records=held) as draws:
         point, details = run.go(draws)

@@ -21,9 +21,9 @@ from dpmanifolds.errors import (
     ArgumentError,
     NoiseExceedsDomainWarning,
     NotAvailableError,
-    PrivacyLeakWarning,
     warn_user,
 )
+from dpmanifolds.ledger.account import mark_domain
 from dpmanifolds.privacy import Budget, Guarantee, split
 from dpmanifolds.privacy.budget import checked_budget, note_spending, warn_of_delta
 from dpmanifolds.records.persons import names_of, spelled
@@ -58,15 +58,7 @@ class Account:
         """Record the promise before the noise is drawn; a refusal leaves nothing behind. Domains are told in words."""
         if self.ledger is not None:
             told = {key: repr(each) if isinstance(each, Domain) else each for key, each in parameters.items()}
-            domain = parameters.get("domain")
-            chose = getattr(self.ledger, "chose_after_look", None)
-            if isinstance(domain, Domain) and chose is not None and chose(self.dataset, domain):
-                told["domain_after_look"] = True
-                warn_user(
-                    f"the records of {self.dataset!r} were looked at with another domain before this one was chosen: "
-                    "what the choice tells about them is not in the promise. The ledger marks the release.",
-                    PrivacyLeakWarning,
-                )
+            told |= mark_domain(self.ledger, self.dataset, parameters.get("domain"))
             self.ledger.spend(self.dataset, guarantee, what=what, parameters=told, reproducible=self.reproducible)
         if not self.reproducible:
             note_spending(self.dataset, guarantee)
