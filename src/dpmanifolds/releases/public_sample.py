@@ -69,7 +69,8 @@ class PublicSample:
             return None
         shaped = ShapedMean(self, request, fit, *self.plan(request, n, fit))
         look, law = shaped.look(records), shaped.plan.laws[0]
-        request.spend("mean", shaped.plan.guarantee, n, mechanism=law.name, numerics=law.numerics, domain=shaped.body)
+        told = {"mechanism": law.name, "numerics": law.numerics, "body": repr(shaped.body)}
+        request.spend("mean", shaped.plan.guarantee, n, **told, domain=request.domain)
         return shaped.draw(look)
 
     def shape_class(self, request: Request, n: int, labelled: bool) -> ShapedMean:
@@ -103,7 +104,8 @@ class PublicSample:
         counts = read_records(ball.manifold, self.points).total(bins).integers
         assert bins.edges is not None
         share = noise / ball.radius
-        radius, moved = best_radius(np.array(counts, dtype=np.float64), bins.edges, float(len(self.rows)), share)
+        found = np.array(counts, dtype=np.float64)
+        radius, moved = best_radius(found, bins.edges, float(len(self.rows)), share, reach=ball.radius)
         return math.hypot(share * min(radius, ball.radius), moved)
 
     def fit(self, request: Request, n: int, labelled: bool = False) -> SampleFit:

@@ -31,6 +31,8 @@ from dpmanifolds.sums.total import ExactSum, RecordSums, check_rules
 
 # how often a bound on what clipping moved may fail
 _MISS = 0.05
+# of a deviation of counts, and one in so many records: a tail that is not more than both is noise
+_UNSEEN, _FEW_UNSEEN = 0.5, 200
 # how much less a smaller ball must promise to err than the public one
 _GAIN = 1.1
 
@@ -92,11 +94,20 @@ def add_clipping(error: ExpectedError, law: Mechanism, moved: Moved) -> Expected
 
 
 def distance_bins(request: Request, base: Array, unit: int, cells: int = EDGES) -> DistanceBins:
-    """Edges go down from the largest distance in the public ball by factors of √2; few are a factor of 2 apart."""
+    """Edges go down from the largest distance in the public ball by factors of √2; few are a factor of 2 apart.
+
+    Where there are many, one more lies beyond the ball: its bin holds what clipping to the ball moves, too.
+    """
     ball = request.domain
-    reach = ball.radius + float(ball.manifold.dist(host(ball.center), base))
-    edges = reach * 2.0 ** (-np.arange(cells)[::-1] / (1 if cells == FEW_EDGES else 2))
+    reach = _reach(ball, base)
+    steps = np.arange(cells)[::-1] - (cells == EDGES)
+    edges = reach * 2.0 ** (-steps / (1 if cells == FEW_EDGES else 2))
     return DistanceBins(ball.manifold, base, request.substitute, edges=edges, unit=unit)
+
+
+def _reach(ball: Domain, base: Array) -> float:
+    """The largest distance in the ball."""
+    return ball.radius + float(ball.manifold.dist(host(ball.center), base))
 
 
 class Moved(NamedTuple):
@@ -129,32 +140,55 @@ def shrink_ball(
     ball, edges = request.domain, bins.edges
     assert isinstance(ball, Ball)
     assert edges is not None
+    reach = _reach(ball, bins.base)
     total = float(n) if request.guess is None else max(1.0, float(np.sum(counts)))
-    radius, likely = best_radius(counts, edges, total, error / ball.radius, floor)
+    radius, likely = best_radius(counts, edges, total, error / ball.radius, floor, reach, noise.deviation)
     if radius >= min(ball.radius, ball.manifold.injectivity_radius):
         return ball, Moved(0.0, 0.0)
-    most = moved_at_most(counts, edges, total, radius, noise, miss)
+    most = moved_at_most(counts, np.minimum(edges, reach), total, radius, noise, miss)
     return Ball(ball.manifold, bins.base, radius), Moved(likely, max(most, likely))
 
 
 def best_radius(
-    counts: np.ndarray, edges: np.ndarray, total: float, error: float, floor: float = 0.0
+    counts: np.ndarray,
+    edges: np.ndarray,
+    total: float,
+    error: float,
+    floor: float = 0.0,
+    reach: float = math.inf,
+    deviation: float = 0.0,
 ) -> tuple[float, float]:
     """Where noise and clipping cost least together, and what clipping moves the mean by at most; see `shrink_ball`.
+
+    `reach` is the public radius, if bins go on beyond it; `deviation` is that of a noisy count.
 
     >>> best_radius(np.array([2.0, 98.0, 1.0, -3.0]), np.array([1.0, 2.0, 4.0, 8.0]), 100.0, error=0.1)
     (2.0, 0.009090571073432387)
     """
-    likely = fit_total(counts, total)
-    # of bins that reach from one edge to √2 of it; nearer to the upper edge of wider ones; the last holds all beyond
-    middles = np.append(edges[1:-1] * 2.0**-0.25, edges[-1])
+    likely = np.zeros(len(counts))
+    seen = _seen_bins(counts, total, deviation) if len(counts) == EDGES else len(counts)
+    likely[:seen] = fit_total(counts[:seen], total)
+    # of bins that reach from one edge to √2 of it; nearer to the upper edge of wider ones; the last holds all beyond,
+    # which clipping to the public ball brings to its edge
+    middles = np.append(edges[1:-1] * 2.0**-0.25, min(edges[-1], reach))
     found = []
-    for number, edge in enumerate(edges.tolist()):
+    for number, edge in enumerate(np.minimum(edges, reach).tolist()):
         radius = max(edge, floor)
         moved = float(np.sum(likely[number + 1 :] * np.maximum(middles[number:] - radius, 0.0))) / total
         found.append((math.hypot(error * radius, moved), radius, moved))
     best = min(found)
     return (best if best[0] * _GAIN < found[-1][0] else found[-1])[1:]
+
+
+def _seen_bins(counts: np.ndarray, total: float, deviation: float) -> int:
+    """How many bins, from the nearest on, hold anybody: those beyond have together no more than noise may have.
+
+    What is beyond weighs most, and a few records that are noise would keep the ball large. Noise may have half of a
+    deviation, or less where records are so few that a tail of some of them looks like it.
+    """
+    taken = min(_UNSEEN * deviation, total / _FEW_UNSEEN)
+    beyond = np.append(np.cumsum(counts[::-1])[::-1][1:], 0.0)
+    return int(np.flatnonzero(beyond <= taken * np.sqrt(np.arange(len(counts))[::-1]))[0]) + 1
 
 
 def moved_at_most(

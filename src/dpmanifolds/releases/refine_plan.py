@@ -6,7 +6,7 @@ All of it is decided by public facts: the domain, the number of records and the 
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass, replace
 from functools import lru_cache
 from typing import NamedTuple
@@ -32,6 +32,8 @@ _WORTH = 1.05
 _TRIES, _CLOSE = 7, 0.05
 # times the deviation that is needed
 _NEARLY = 1.15
+# of a mean with what a histogram leaves of the budget, over one shot in the same ball
+_MOST_PRICE = 1.06
 NO_ACCOUNT = Account(None, None, None)
 
 
@@ -49,18 +51,21 @@ class Look(NamedTuple):
     """Of a noisy count, at most: what the histogram needs to be of use."""
 
     @staticmethod
-    def of(request: Request, n: int, rounds: int) -> Look:
-        """That of n records, for so many rounds."""
+    def all_of(request: Request, n: int, rounds: int) -> Iterator[Look]:
+        """Those that n records make clear, for so many rounds, finest first; one at least."""
         share, least = HISTOGRAM_SHARE[request.budget.bounded_loss], _least_deviation(request.budget, request.adjacency)
-        edges = next((each for each in _CLEAR if rounds > 1 or n >= _CLEAR[each] * least), FEW_EDGES)
         as_far = n * request.plan(n).expected_error.mean / request.domain.radius
-        needed = min(n / _CLEAR[edges], _FINE[request.budget.bounded_loss] * as_far)
-        # a deviation grows as one over the share where ε adds up, else as one over its root
-        part = (least / min(needed, n / _CLEAR[_SOME_EDGES])) ** (1 if request.budget.bounded_loss else 2)
-        if rounds == 1:
-            # few digits, so that what is left of a round budget is one
-            share = math.floor(share * min(max(part, _LEAST_PART), 1.0) * 2**12) / 2**12
-        return Look(edges, share, needed)
+        for edges, clear in _CLEAR.items():
+            if rounds > 1 or edges == FEW_EDGES or n >= clear * least:
+                needed = min(n / clear, _FINE[request.budget.bounded_loss] * as_far)
+                # a deviation grows as one over the share where ε adds up, else as one over its root
+                part = (least / min(needed, n / _CLEAR[_SOME_EDGES])) ** (1 if request.budget.bounded_loss else 2)
+                if rounds > 1:
+                    yield Look(edges, share, needed)
+                    return
+                # few digits, so that what is left of a round budget is one
+                few = math.floor(share * min(max(part, _LEAST_PART), 1.0) * 2**12) / 2**12
+                yield Look(edges, few, needed)
 
 
 @dataclass(frozen=True)
@@ -73,6 +78,15 @@ class Rounds:
     promise: Guarantee
     look: Look
     """What its histograms are."""
+
+    @property
+    def is_clear(self) -> bool:
+        """Whether noise on a count is as small as it has to be."""
+        return self.noise.deviation <= _NEARLY * self.look.deviation
+
+    def price(self, once: float) -> float:
+        """What the noise of the last mean is, over `once`, that of one shot in the same ball."""
+        return self.plans[-1].expected_error.mean / once if self.is_clear else math.inf
 
 
 def decide_rounds(request: Request, records: RecordSums) -> int:
@@ -100,7 +114,7 @@ def rounds_for(request: Request, n: int, unit: int = 1) -> int:
         planned = plan_rounds(request, n, 1, unit)
     except NotAvailableError:
         return 0
-    return int(planned.noise.deviation <= _NEARLY * planned.look.deviation)
+    return int(planned.price(request.plan(n).expected_error.mean) <= _MOST_PRICE)
 
 
 def unit_of(records: RecordSums) -> int:
@@ -120,7 +134,15 @@ def _best_rounds(request: Request, n: int, rounds: int, unit: int) -> Rounds:
     A point (ε, δ) is also cut so that the histogram gets its share of the Gaussian μ, and the means what is left of the
     point itself, searched for so that the whole composition keeps it.
     """
-    look = Look.of(request, n, rounds)
+    once, tried = request.plan(n).expected_error.mean, list[Rounds]()
+    for look in Look.all_of(request, n, rounds):
+        tried.append(_cut_for(request, n, rounds, unit, look))
+        if rounds > 1 or tried[-1].price(once) <= _MOST_PRICE:
+            return tried[-1]
+    return min(tried, key=lambda found: found.price(once))
+
+
+def _cut_for(request: Request, n: int, rounds: int, unit: int, look: Look) -> Rounds:
     shares = _shares(look.share, rounds)
 
     def plan(*way: Budget) -> Rounds:
