@@ -8,7 +8,7 @@ ONE_THREAD := OMP_NUM_THREADS=1 OPENBLAS_NUM_THREADS=1
 COMPILED_ONCE := PYTHONDONTWRITEBYTECODE=
 
 .PHONY: demo test lint types check contract certify test-long test-backends test-dask test-federated torture audit auditors fuzz redteam reproduce reproduce-quick papers bench league freeze-oracles docs planner test-page \
-	stranger coverage lock test-locked wheel sbom clean
+	sessions coverage lock test-locked wheel sbom clean
 
 demo: $(VENV)/.demo
 	$(BIN)/python -m examples.digits
@@ -118,9 +118,9 @@ test-page: $(VENV)-page/.ready
 	@command -v chromium >/dev/null || command -v google-chrome >/dev/null || { echo "test-page needs chromium on the PATH"; exit 1; }
 	DPMANIFOLDS_SHOTS=out/page $(VENV)-page/bin/python -m pytest -q tests/planner
 
-# from the built wheel, in an empty directory: install, release, plan, audit, be refused; writes docs/strangers_path.md
-stranger:
-	$(PYTHON) docs/strangers_path.py
+# three first sessions from the built wheel, in empty directories, with Chromium for the planner page; writes docs/sessions
+sessions:
+	$(PYTHON) docs/first_sessions.py
 
 lint: $(VENV)/.lint
 	$(BIN)/ruff check .

@@ -41,6 +41,15 @@ def test_a_wrong_unit_is_told_by_validate_and_by_the_private_share(folder):
     assert dpm.Release.from_json((folder / "release" / "release.json").read_text()).value > 0.8
 
 
+def test_a_file_that_is_given_twice_is_refused(folder):
+    (folder / "again.csv").symlink_to(folder / "tensors.csv")
+    for second in ("./tensors.csv", "again.csv"):
+        words = ["mean", "tensors.csv", second, *TENSORS, "--eigenvalues", "1e-4", "3e-3", "--epsilon", "1", "--yes"]
+        done = CliRunner().invoke(app, words)
+        assert done.exit_code == 2
+        assert "one file is given twice" in " ".join(done.output.split())
+
+
 @pytest.mark.filterwarnings("always:the records of 'clinic'")
 def test_a_look_is_entered_and_a_release_in_another_ball_is_marked(folder):
     run("ledger", "open", "l", "--dataset", "clinic", "--epsilon", "2")

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import warnings
+
 import numpy as np
 import pytest
 from scipy import stats
@@ -9,10 +11,26 @@ from scipy import stats
 import dpmanifolds as dpm
 from audits.doors import DOORS
 from dpmanifolds import Ball, GaussianDP, PureDP
+from dpmanifolds.privacy import Guarantee
 
 BALL = Ball(dpm.SPD(2), np.eye(2), radius=1.0)
 RECORDS = np.exp(np.linspace(-1.4, 1.4, 50))[:, None, None] * np.eye(2)
 OUTSIDE = np.mean(~BALL.contains(RECORDS))
+HALVES = np.repeat([0, 1], 25)
+SMALL = PureDP(0.5)
+LOOKED_AT = {
+    "mean": lambda ball, **account: dpm.private_mean(RECORDS, ball, SMALL, **account),
+    "mean with a public sample": lambda ball, **account: dpm.private_mean(
+        RECORDS, ball, SMALL, public_sample=RECORDS[15:35], **account
+    ),
+    "mean by axes": lambda ball, **account: dpm.private_mean(RECORDS, ball, SMALL, refine="axes", **account),
+    "clipped share": lambda ball, **account: dpm.private_clipped_share(RECORDS, ball, SMALL, **account),
+    "mean and spread": lambda ball, **account: dpm.private_mean_and_spread(RECORDS, ball, SMALL, **account),
+    "median": lambda ball, **account: dpm.private_median(RECORDS, ball, SMALL, steps=2, **account),
+    "logistic regression": lambda ball, **account: dpm.PrivateLogisticRegression(
+        ball, SMALL, classes=[0, 1], steps=2, **account
+    ).fit(RECORDS, HALVES),
+}
 
 
 @pytest.mark.parametrize("factor", [1.0, 0.7])
@@ -79,6 +97,25 @@ class TestLooking:
         dpm.validate(RECORDS, other, ledger=ledger, dataset="study")
         with pytest.warns(dpm.PrivacyLeakWarning, match="looked at with another domain"):
             dpm.private_mean(RECORDS, other, PureDP(1.0), ledger=ledger, dataset="study")
+        assert ledger.entries("study")[-1].parameters["domain_after_look"] is True
+
+    @pytest.mark.parametrize("door", LOOKED_AT.values(), ids=LOOKED_AT)
+    def test_every_door_marks_another_domain_and_not_the_first(self, ledger, door):
+        dpm.validate(RECORDS, BALL, ledger=ledger, dataset="study")
+        with warnings.catch_warnings():
+            warnings.simplefilter("error", dpm.PrivacyLeakWarning)
+            door(BALL, ledger=ledger, dataset="study")
+        assert "domain_after_look" not in ledger.entries("study")[-1].parameters
+        with pytest.warns(dpm.PrivacyLeakWarning, match="looked at with another domain"):
+            door(Ball(dpm.SPD(2), np.eye(2), 1.5), ledger=ledger, dataset="study")
+        assert ledger.entries("study")[-1].parameters["domain_after_look"] is True
+
+    def test_a_reserved_release_is_marked_too(self, ledger):
+        plan = ledger.reserve("study", [Guarantee.laplace(1.0)], what="a mean")
+        dpm.validate(RECORDS, BALL, ledger=ledger, dataset="study")
+        wide = Ball(dpm.SPD(2), np.eye(2), 1.5)
+        with pytest.warns(dpm.PrivacyLeakWarning, match="looked at with another domain"):
+            dpm.privatize(np.eye(2), wide, 0.1, PureDP(1.0), ledger=plan, dataset="study")
         assert ledger.entries("study")[-1].parameters["domain_after_look"] is True
 
     @pytest.mark.parametrize("reserved", [False, True], ids=["ledger", "reservation"])

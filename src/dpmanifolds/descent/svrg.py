@@ -201,8 +201,18 @@ def private_svrg(
         "persons": held.persons is not None,
         "step_size": size,
     }
-    about = (loss, region), domain if isinstance(domain, Domain) else None, rng is not None
-    charge = Charge(ledger, dataset, guarantee, anchors * (1 + inner), "svrg", settings, *about)
+    objects = (loss, region)
+    charge = Charge(
+        ledger,
+        dataset,
+        guarantee,
+        anchors * (1 + inner),
+        "svrg",
+        settings,
+        objects,
+        reproducible=rng is not None,
+        domain=loss.domain,
+    )
 
     def noisy(which: Loss, plan: DescentPlan, at: Any, length: float) -> np.ndarray:
         gradient = NoisyGradient(which, held, plan, source, length)

@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Mapping
 from typing import Any
 
@@ -12,7 +13,7 @@ from sklearn.base import BaseEstimator
 from sklearn.exceptions import DataConversionWarning
 from sklearn.utils import _safe_indexing
 
-from dpmanifolds._validate import hide_records, numeric_array, real_numbers
+from dpmanifolds._validate import numeric_array, real_numbers
 from dpmanifolds.errors import ArgumentError, warn_user
 from dpmanifolds.manifolds import SPD, Manifold
 
@@ -49,15 +50,15 @@ def rows_of(X: Any, columns: int) -> np.ndarray:
 def in_words_of_tables(model: BaseEstimator, X: Any, columns: int | None = None) -> None:
     """What is wrong with the type and the shape of a table, in scikit-learn's words; `columns`: how many were fitted.
 
-    Entries are not looked at, and what is no table of numbers yet (a file, a frame) is left to those who read it.
+    Entries are not looked at. What is no table of numbers yet is left to those who read it: a file, a frame, a list,
+    whose type and shape as a whole one odd record may decide.
     """
     if issparse(X):
         raise ArgumentError("Sparse data are not supported: noise fills every entry. Use X.toarray().", argument="X")
-    if not isinstance(X, np.ndarray | list | tuple):
+    if not isinstance(X, np.ndarray):
         return
-    with hide_records():
-        shape, kind = np.shape(X), np.asarray(X).dtype.kind
-    if kind == "c":
+    shape = X.shape
+    if X.dtype.kind == "c":
         raise ArgumentError("must hold real numbers. Complex data not supported.", argument="X")
     if len(shape) != 2:
         raise ArgumentError(
@@ -72,6 +73,18 @@ def in_words_of_tables(model: BaseEstimator, X: Any, columns: int | None = None)
             f"has {shape[1]} features, but {type(model).__name__} is expecting {columns} features as input.",
             argument="X",
         )
+
+
+def width_of_most(X: Any) -> tuple[int, ...] | None:
+    """The shape of a row in a list of rows: that of most, so that no single record decides it; None of an array.
+
+    >>> width_of_most([[1.0, 2.0], [3.0], [4.0, 5.0]])
+    (2,)
+    """
+    if not isinstance(X, list | tuple):
+        return None
+    found = Counter(len(row) for row in X if hasattr(row, "__len__"))
+    return (found.most_common(1)[0][0],) if found else None
 
 
 def keep_weighted(sample_weight: Any, *aligned: Any) -> tuple[Any, ...]:

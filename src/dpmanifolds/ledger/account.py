@@ -27,6 +27,7 @@ from dataclasses import asdict, dataclass, replace
 from typing import Any
 
 from dpmanifolds._validate import choice, shown
+from dpmanifolds.domains import Domain
 from dpmanifolds.errors import ArgumentError, LedgerError, PrivacyLeakWarning, SharedRecordsWarning, warn_user
 from dpmanifolds.ledger import _store
 from dpmanifolds.ledger.filters import Standing, limit_of, pure_epsilon
@@ -276,13 +277,14 @@ class Ledger:
             return enter_release(connection, log, kind, dataset, details, run)
 
 
-def mark_choice(ledger: Any, dataset: str | None, domain: Any) -> dict[str, Any]:
-    """What a release's entry says of a domain that was chosen after a look with another; it is warned of here.
+def mark_domain(ledger: Any, dataset: str | None, domain: Any) -> dict[str, Any]:
+    """What the entry of a release must tell of its domain: that it may have been chosen by a look, with a warning.
 
-    Of ledgers and reservations; what else has `spend` knows of no looks.
+    Every entry point asks, before it charges a `Ledger` or a `Reservation`; nothing is told where nobody looked.
     """
-    held = Ledger(ledger.path) if isinstance(ledger, Reservation) else ledger
-    if not isinstance(held, Ledger) or dataset is None or domain is None or not held.chose_after_look(dataset, domain):
+    if not isinstance(ledger, Ledger | Reservation) or not isinstance(domain, Domain) or dataset is None:
+        return {}
+    if not Ledger(ledger.path).chose_after_look(dataset, domain):
         return {}
     warn_user(
         f"the records of {dataset!r} were looked at with another domain before this one was chosen: what the choice "

@@ -170,8 +170,8 @@ def private_descent(
         "descent",
         run.public_settings(budget),
         (loss, region, sizes),
-        domain if isinstance(domain, Domain) else None,
-        rng is not None,
+        reproducible=rng is not None,
+        domain=loss.domain,
     )
     with paid_draws(charge, {"point": w, "chosen": w}, state=state, records=held) as draws:
         point, details = run.go(draws)
@@ -190,8 +190,6 @@ def release_descent(
     reproducible: bool,
 ) -> Release:
     """Where the steps led, and everything that is promised about it."""
-    from dpmanifolds import __version__
-
     return Release(
         statistic=loss.statistic,
         value=value,
@@ -209,7 +207,6 @@ def release_descent(
         reason=f"{details.steps} steps, {details.law} noise on each mean gradient, output {details.output}",
         reproducible=reproducible,
         descent=details,
-        version=__version__,
     )
 
 

@@ -25,7 +25,7 @@ from dpmanifolds.errors import (
     NotAvailableError,
     warn_user,
 )
-from dpmanifolds.ledger.account import mark_choice
+from dpmanifolds.ledger.account import mark_domain
 from dpmanifolds.privacy import Budget, Guarantee, split
 from dpmanifolds.privacy.budget import checked_budget, note_spending, refuse_as_domain, warn_of_delta
 from dpmanifolds.records.persons import names_of, spelled
@@ -61,7 +61,7 @@ class Account:
     def spend(self, what: str, guarantee: Guarantee, *, domain: Domain, **parameters: Any) -> None:
         """Record the promise before the noise is drawn; a refusal leaves nothing behind. `domain`: as it was given."""
         if self.ledger is not None:
-            told = parameters | {"domain": repr(domain)} | mark_choice(self.ledger, self.dataset, domain)
+            told = parameters | {"domain": repr(domain)} | mark_domain(self.ledger, self.dataset, domain)
             self.ledger.spend(self.dataset, guarantee, what=what, parameters=told, reproducible=self.reproducible)
         if not self.reproducible:
             note_spending(self.dataset, guarantee)
