@@ -13,6 +13,7 @@ from dpmanifolds.sums.contribution import TangentContribution
 from dpmanifolds.sums.joint_moment import TangentJointContribution
 from dpmanifolds.sums.lengths import LengthContribution, length_deviation
 from dpmanifolds.sums.outer import sum_outer
+from dpmanifolds.sums.total import divide_towards_zero, read_records
 
 SPHERE = dpm.Sphere(2)
 NORTH = np.array([0.0, 0.0, 1.0])
@@ -91,9 +92,46 @@ def test_what_is_read_is_the_mean_and_the_mean_square():
 def test_a_wrong_length_does_not_fit():
     rule = LengthContribution(SPHERE, NORTH, radius=2.0, exponent=24)
     whole, _ = rule(SPHERE.random_point(5, rng=1))
-    whole[-1, 2] += 1
+    whole[-1, 2] -= 1
     whole[0, 3] = 1 << 25
-    assert rule.fits(whole).tolist() == [True, True, False, False, True]
+    whole[-1, 4] = (13 << 24 >> 4) + 1
+    assert rule.fits(whole).tolist() == [True, True, False, False, False]
+
+
+def test_vectors_with_any_longer_length_are_at_most_2r_apart():
+    """Where averages of persons lie: pairs on a line, one with the least length that fits, one with the most."""
+    radius = 1 << 8
+    whole = np.arange(-radius, radius + 1, dtype=np.int64)
+    lengths, longest = (13 * whole * whole) >> 11, 13 * radius >> 3
+    apart = (whole[:, None] - whole) ** 2 + (longest - lengths) ** 2
+    assert int(apart.max()) == (2 * radius) ** 2
+
+
+def test_records_of_a_person_count_as_their_average():
+    """They need not lie on the paraboloid, and are no less for it; none leaves the body."""
+    rng, space = np.random.default_rng(0), dpm.Euclidean(3)
+    rule = LengthContribution(space, np.zeros(3), radius=2.0, exponent=20)
+    rows, names = rng.uniform(-1, 1, (3000, 3)), np.repeat(np.arange(1000), 3)
+    # of some persons nearly alike, and along one axis: there rounding decides
+    rows[:1500] = np.repeat([[1.8, 0.0, 0.0]], 1500, axis=0) + rng.uniform(-8e-6, 8e-6, (1500, 1)) * [1.0, 0.0, 0.0]
+    total = read_records(space, rows, group_by=names).total(rule)
+    mean, square = rule.read(np.array(total.integers, dtype=np.float64) / 1000 * 2.0 / 2**20)
+    assert np.allclose(mean, rows.mean(axis=0), atol=1e-5)
+    assert square == pytest.approx(np.mean(np.sum(rows**2, axis=1)), abs=1e-5)
+    whole, _ = rule(rows)
+    sums = whole.reshape(4, 1000, 3).sum(axis=2)
+    assert not rule.fits(divide_towards_zero(sums, 3)).all()
+    assert rule.fits(rule.settle(divide_towards_zero(sums, 3))).all()
+
+
+def test_a_mean_and_spread_of_many_dimensions_is_that_of_persons():
+    """Squares do not pay from 1,000 dimensions on: lengths are summed then."""
+    space = dpm.Euclidean(1000)
+    rows = np.random.default_rng(0).standard_normal((200, 1000)) / 40 + 0.03
+    ball, names = dpm.Ball(space, np.zeros(1000), 4.0), np.repeat(np.arange(100), 2)
+    release = dpm.private_mean_and_spread(rows, ball, dpm.GaussianDP(100.0), group_by=names, rng=0)
+    assert release.spread.kind == "variance"
+    assert np.linalg.norm(release.value - rows.mean(axis=0)) < 0.05 < np.linalg.norm(rows.mean(axis=0))
 
 
 def test_squares_of_tangent_vectors_are_those_of_numpy():

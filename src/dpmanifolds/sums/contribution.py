@@ -72,6 +72,10 @@ class Contribution(ABC):
     def fits(self, whole: Array) -> Array:
         """Whether each column of integers lies in the body, in exact arithmetic."""
 
+    def settle(self, means: Array) -> Array:
+        """Averages of integers of the body, divided towards zero: put back where that leaves the body by a step."""
+        return means
+
     def form(self, block: Any) -> Array:
         """A block as it was read, in that form: shapes are checked, numbers are not."""
         return block

@@ -9,7 +9,7 @@
 
 **Theorem** (docs/proofs/regions.md, R1). Let z be integers with |z|² ≤ R², R = 2^m ≥ 2⁸, and t = ⌊(13/8)·|z|²/R⌋. Any
 two vectors (z, t) are at most 2R apart in ℓ2: as far as z alone. So noise that protects the mean protects the mean
-squared length beside it.
+squared length beside it. The same holds for integers t from there up to ⌊(13/8)·R⌋, where averages of a person lie.
 """
 
 from __future__ import annotations
@@ -52,7 +52,13 @@ class LengthContribution(AtPoint):
         vectors = whole[:-1, :]
         # squares of numbers in range, so that nothing leaves 64 bits
         inside = xp.all(xp.abs(vectors) <= self.bound, axis=0) & length_fits(vectors, self.exponent)
-        return inside & (whole[-1, :] == self._lengths(vectors))
+        return inside & (whole[-1, :] >= self._lengths(vectors)) & (whole[-1, :] <= self._longest - self._middle)
+
+    def settle(self, means: Array) -> Array:
+        """The length of an average is at least that of the average vector, but for a step that division lost."""
+        xp = namespace(means)
+        vectors, lengths = means[:-1, :], means[-1:, :]
+        return xp.concat([vectors, xp.maximum(lengths, self._lengths(vectors)[None, :])], axis=0)
 
     def __call__(self, block: Array) -> tuple[Array, Array]:
         rows, broken = self.look_at(block)
@@ -65,7 +71,15 @@ class LengthContribution(AtPoint):
     def _lengths(self, vectors: Array) -> Array:
         """t less the middle of its range, from integers alone."""
         squares = namespace(vectors).sum(vectors * vectors, axis=0)
-        return ((_TIMES * squares) >> (self.exponent + _SHIFT)) - (_TIMES * self.bound >> (_SHIFT + 1))
+        return ((_TIMES * squares) >> (self.exponent + _SHIFT)) - self._middle
+
+    @property
+    def _longest(self) -> int:
+        return _TIMES * self.bound >> _SHIFT
+
+    @property
+    def _middle(self) -> int:
+        return _TIMES * self.bound >> (_SHIFT + 1)
 
     def read(self, noisy_mean: np.ndarray) -> tuple[np.ndarray, float]:
         """The mean of y, and that of |y|², of coordinates (dim + 1,) in units of the radius over 2^exponent."""
