@@ -49,7 +49,7 @@ def test_level_kernel_bandwidths_pvalue_and_persons_are_passed_on(groups, typed)
     found = json.loads(Path("out/decision.json").read_text(encoding="utf-8"))
     assert found["sizes"] == [100, 75]
     assert found["pvalue"] is not None
-    assert found["kernel"].startswith("directions, bandwidth 1, 2")
+    assert found["kernel"].startswith("512 directions, bandwidth 1, 2")
     assert found["guarantee"]["unit"] == "person within class"
     again = typed(f"{line} --permutations 99")
     assert again.exit_code == 2

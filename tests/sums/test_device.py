@@ -172,15 +172,15 @@ def test_larger_matrices_by_products_on_the_device_and_hard_ones_on_the_host(k, 
 
 
 @pytest.mark.needs("torch")
-def test_products_on_a_device_are_for_well_conditioned_matrices_only():
+@pytest.mark.parametrize("k", [4, 6, 30])
+def test_logarithms_on_a_device_come_from_products_or_by_roots(k):
     torch = pytest.importorskip("torch")
-    from dpmanifolds.manifolds._logarithms import logs_by_products, matrix_logs
+    from dpmanifolds.manifolds._logarithms import device_logs, matrix_logs
 
-    records = np.concatenate([ordinary_records(6, 50, 30.0), ordinary_records(6, 50, 1e9)])
-    logs, right = logs_by_products(torch.asarray(records))
-    assert right[:50].all()
-    assert not right[50:].all()
-    assert np.allclose(logs.numpy()[:50], matrix_logs(records[:50])[0], atol=1e-13)
+    records = np.concatenate([ordinary_records(k, 50, condition) for condition in (2.0, 30.0, 1e5)])
+    logs, expected = device_logs(torch.asarray(records)).numpy(), matrix_logs(records)[0]
+    assert np.allclose(logs, expected, atol=1e-10)
+    assert np.isnan(device_logs(torch.asarray(-records[:3])).numpy()).all()
 
 
 @pytest.mark.needs("jax")
@@ -230,7 +230,7 @@ import numpy as np
 import torch
 import triton.language as tl
 from triton.runtime.interpreter import TensorHandle
-from dpmanifolds.statistics.kernels import device, triton
+from dpmanifolds.statistics.kernels import device, triton, triton_matrices
 from dpmanifolds.statistics.kernels.integers import BallRule, _by_triton, ball_columns
 from tests.sums.device_cases import breaches, hard_records, ordinary_records
 
@@ -243,7 +243,7 @@ class Functions:
     log, log1p, sqrt, floor = map(lifted, (np.log, np.log1p, np.sqrt, np.floor))
     rsqrt = lifted(lambda x: 1 / np.sqrt(x))
 
-triton.libdevice = Functions
+triton.libdevice = triton_matrices.libdevice = Functions
 for k in (1, 2, 3):
     records = np.concatenate([np.stack(list(hard_records(k).values())), ordinary_records(k, 300)])
     matrix = np.linalg.inv(np.linalg.cholesky(ordinary_records(k, 1, 3.0, seed=5)[0]))

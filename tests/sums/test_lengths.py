@@ -27,6 +27,9 @@ def test_all_pairs_on_a_line_are_at_most_2r_apart(exponent):
     lengths = (13 * whole * whole) >> (exponent + 3)
     apart = (whole[:, None] - whole) ** 2 + (lengths[:, None] - lengths) ** 2
     assert int(apart.max()) == (2 * radius) ** 2
+    # t of a person may be as large as 13R/8
+    apart = (whole[:, None] - whole) ** 2 + (13 * radius // 8 - lengths) ** 2
+    assert int(apart.max()) == (2 * radius) ** 2
 
 
 def test_no_pair_of_lengths_is_farther_apart_at_any_exponent():
@@ -94,44 +97,28 @@ def test_a_wrong_length_does_not_fit():
     whole, _ = rule(SPHERE.random_point(5, rng=1))
     whole[-1, 2] -= 1
     whole[0, 3] = 1 << 25
-    whole[-1, 4] = (13 << 24 >> 4) + 1
+    whole[-1, 4] = 1
     assert rule.fits(whole).tolist() == [True, True, False, False, False]
 
 
-def test_vectors_with_any_longer_length_are_at_most_2r_apart():
-    """Where averages of persons lie: pairs on a line, one with the least length that fits, one with the most."""
-    radius = 1 << 8
-    whole = np.arange(-radius, radius + 1, dtype=np.int64)
-    lengths, longest = (13 * whole * whole) >> 11, 13 * radius >> 3
-    apart = (whole[:, None] - whole) ** 2 + (longest - lengths) ** 2
-    assert int(apart.max()) == (2 * radius) ** 2
+@pytest.mark.parametrize("exponent", [8, 24])
+def test_the_mean_over_the_records_of_a_person_never_leaves_the_body(exponent):
+    rng = np.random.default_rng(0)
+    rule = LengthContribution(SPHERE, NORTH, radius=1.0, exponent=exponent)
+    for many, spread in ((2, 1.0), (3, 1e-7), (7, 0.01), (50, 1.0), (1, 1.0)):
+        middles = rng.normal(size=(200, 1, 2)) * rng.choice([0.0, 0.1, 1.0], size=(200, 1, 1))
+        points = SPHERE.move(NORTH, (middles + spread * rng.normal(size=(200, many, 2))).reshape(-1, 2))
+        whole, _ = rule(points)
+        means = divide_towards_zero(whole.reshape(3, 200, many).sum(axis=2), np.array([many]))
+        assert rule.fits(means).all()
 
 
-def test_records_of_a_person_count_as_their_average():
-    """They need not lie on the paraboloid, and are no less for it; none leaves the body."""
-    rng, space = np.random.default_rng(0), dpm.Euclidean(3)
-    rule = LengthContribution(space, np.zeros(3), radius=2.0, exponent=20)
-    rows, names = rng.uniform(-1, 1, (3000, 3)), np.repeat(np.arange(1000), 3)
-    # of some persons nearly alike, and along one axis: there rounding decides
-    rows[:1500] = np.repeat([[1.8, 0.0, 0.0]], 1500, axis=0) + rng.uniform(-8e-6, 8e-6, (1500, 1)) * [1.0, 0.0, 0.0]
-    total = read_records(space, rows, group_by=names).total(rule)
-    mean, square = rule.read(np.array(total.integers, dtype=np.float64) / 1000 * 2.0 / 2**20)
-    assert np.allclose(mean, rows.mean(axis=0), atol=1e-5)
-    assert square == pytest.approx(np.mean(np.sum(rows**2, axis=1)), abs=1e-5)
-    whole, _ = rule(rows)
-    sums = whole.reshape(4, 1000, 3).sum(axis=2)
-    assert not rule.fits(divide_towards_zero(sums, 3)).all()
-    assert rule.fits(rule.settle(divide_towards_zero(sums, 3))).all()
-
-
-def test_a_mean_and_spread_of_many_dimensions_is_that_of_persons():
-    """Squares do not pay from 1,000 dimensions on: lengths are summed then."""
-    space = dpm.Euclidean(1000)
-    rows = np.random.default_rng(0).standard_normal((200, 1000)) / 40 + 0.03
-    ball, names = dpm.Ball(space, np.zeros(1000), 4.0), np.repeat(np.arange(100), 2)
-    release = dpm.private_mean_and_spread(rows, ball, dpm.GaussianDP(100.0), group_by=names, rng=0)
-    assert release.spread.kind == "variance"
-    assert np.linalg.norm(release.value - rows.mean(axis=0)) < 0.05 < np.linalg.norm(rows.mean(axis=0))
+def test_a_person_s_records_count_with_their_mean_and_mean_square():
+    points = SPHERE.move(NORTH, 0.4 + 0.2 * np.random.default_rng(1).normal(size=(80, 2)))
+    rule = LengthContribution(SPHERE, NORTH, radius=1.0, exponent=24)
+    total = read_records(SPHERE, points, group_by=np.arange(80) // 2).total(rule)
+    alone = read_records(SPHERE, points).total(rule)
+    assert np.allclose(np.array(total.integers) * 2, alone.integers, atol=80)
 
 
 def test_squares_of_tangent_vectors_are_those_of_numpy():

@@ -208,8 +208,7 @@ def finish(job: Job, release: Release, *, remarks: Sequence[str] = ()) -> None:
     say(console, f"Released: the private {release.statistic} of {job.counted}", style="bold green")
     rows = [("spent", release.spent.in_words()), ("mechanism", f"{release.mechanism} ({release.numerics})")]
     rows.append(("error", release.error_statement))
-    if release.noise_warning:
-        rows.append(("warning", release.noise_warning))
+    rows += [("warning", text) for text in (release.noise_warning, release.edge_warning) if text]
     value = _short(release.value)
     if value:
         rows.append(("value", value))

@@ -153,12 +153,17 @@ def describe_table(path: Path, limit: int) -> list[str]:
     width = len(names or rows[0])
     labels = names or [str(place + 1) for place in range(width)]
     columns = {label: [row[place] if place < len(row) else "" for row in rows] for place, label in enumerate(labels)}
-    words = [label for label, cells in columns.items() if not all(map(_is_number, filter(None, cells)))]
+    others = {label: sum(not _is_number(cell) for cell in cells) for label, cells in columns.items()}
+    words = [label for label, count in others.items() if 2 * count > len(rows)]
+    gaps = [label for label, count in others.items() if count and label not in words]
     numbers = [label for label in labels if label not in words]
     ids = [label for label in numbers if _looks_like_ids(label, columns[label])]
     found = [f"columns: {', '.join(labels)}" if names else f"no line of names, {width} columns"]
     if words:
         found.append(f"words, not numbers, in: {', '.join(words)}")
+    if gaps:
+        told = "rows with such cells are read by no command: leave them out, or fill them by a public rule"
+        found.append(f"cells that are missing or no numbers, in: {', '.join(gaps)} ({told})")
     if ids:
         found.append(f"looks like IDs: {', '.join(ids)}")
     if (words or ids) and names:

@@ -30,14 +30,8 @@ from dpmanifolds.descent import StepRule
 from dpmanifolds.descent.losses import PCALoss
 from dpmanifolds.domains import Ball, Domain
 from dpmanifolds.errors import ArgumentError
-from dpmanifolds.estimators._base import (
-    Asked,
-    HandingOn,
-    PrivateTransformer,
-    in_words_of_tables,
-    rows_of,
-    width_of_most,
-)
+from dpmanifolds.estimators._arguments import in_words_of_tables, rows_of, width_of_most
+from dpmanifolds.estimators._base import Asked, HandingOn, PrivateTransformer
 from dpmanifolds.manifolds import Euclidean, Grassmann
 from dpmanifolds.privacy import Budget
 from dpmanifolds.privacy.budget import checked_budget

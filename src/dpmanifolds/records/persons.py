@@ -27,7 +27,7 @@ from dpmanifolds.errors import ArgumentError
 _KINDS = "biufSUOmM"
 _MISSING = ("nan", "NaN", "NaT", "<NA>")
 """How NumPy, decimals and pandas write that there is none."""
-_NUMERAL = re.compile(r"[-+]?[0-9]+(\.[0-9]*)?")
+_NUMERAL = re.compile(r"[-+]?([0-9]+\.?[0-9]*|\.[0-9]+)([eE][-+]?[0-9]{1,3})?")
 
 
 @dataclass(frozen=True, eq=False)
@@ -133,8 +133,12 @@ def _plain(name: Any) -> Any:
 def spelled(name: Any) -> Any:
     """What spellings of one name have in common: 7, 7.0, "7", "007" and b"7 " are one number, other names are text.
 
+    Python writes numbers of 17 digits and more as 1e+16.
+
     >>> spelled(7) == spelled("007") == spelled(b"7 ") == spelled(7.0), spelled("ann ") == spelled("ann")
     (True, True)
+    >>> spelled(20_260_000_000_000_000) == spelled(2.026e16)
+    True
     """
     text = _text(_plain(name))
     return Decimal(text) if _NUMERAL.fullmatch(text) else text

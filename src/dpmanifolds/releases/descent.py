@@ -42,10 +42,11 @@ from dpmanifolds.privacy import Budget
 from dpmanifolds.privacy.budget import checked_budget, warn_of_delta
 from dpmanifolds.privacy.guarantee import ADJACENCIES
 from dpmanifolds.releases.release import Release
-from dpmanifolds.releases.statistic import open_account
+from dpmanifolds.releases.statistic import domain_first, open_account
 from dpmanifolds.sums.noisy import NoiseSource
 
 
+@domain_first
 def private_descent(
     loss: Loss | Callable[[Any, Any], Any],
     records: Any,
@@ -212,6 +213,7 @@ def release_descent(
     )
 
 
+@domain_first
 def private_median(
     points: Any,
     domain: Ball,

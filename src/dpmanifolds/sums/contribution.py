@@ -27,7 +27,7 @@ from typing import Any
 
 import numpy as np
 
-from dpmanifolds._arrays import Array, clamp, like, namespace, to_numpy
+from dpmanifolds._arrays import Array, clamp, is_numpy, like, namespace, to_numpy
 from dpmanifolds._points import as_block, in_double, like_parts, on_host, records_at, replace_rows
 from dpmanifolds.domains.axes import Axes
 from dpmanifolds.manifolds import Manifold
@@ -71,10 +71,6 @@ class Contribution(ABC):
     @abstractmethod
     def fits(self, whole: Array) -> Array:
         """Whether each column of integers lies in the body, in exact arithmetic."""
-
-    def settle(self, means: Array) -> Array:
-        """Averages of integers of the body, divided towards zero: put back where that leaves the body by a step."""
-        return means
 
     def form(self, block: Any) -> Array:
         """A block as it was read, in that form: shapes are checked, numbers are not."""
@@ -340,9 +336,16 @@ def ball_integers(rows: Array, exponent: int, *, radius: float = 1.0, usable: Ar
         length = xp.sqrt(squared)
         factor = xp.where(length > limit * radius, limit / length, xp.full_like(length, 1 / radius)) * most
         usable = squared < math.inf if usable is None else usable & (squared < math.inf)
-        scaled = xp.where(usable, columns * factor, xp.zeros_like(length))
-    whole = _as_integers(scaled, most)
-    return whole * xp.astype(length_fits(whole, exponent), xp.int64)
+        whole = _as_integers(kept(columns * factor, usable), most)
+    return kept(whole, length_fits(whole, exponent))
+
+
+def kept(columns: Array, which: Array) -> Array:
+    """The columns that are kept, and 0 in place of the others; NumPy's are written to."""
+    if is_numpy(columns):
+        columns[:, ~which] = 0
+        return columns
+    return namespace(columns).where(which, columns, namespace(columns).zeros_like(columns))
 
 
 def box_integers(rows: Array, exponent: int) -> Array:
@@ -362,8 +365,12 @@ def box_fits(whole: Array, exponent: int) -> Array:
 
 
 def _as_integers(scaled: Array, radius: int) -> Array:
+    """The nearest integers, cut to ±radius; NumPy's numbers are written to."""
     xp = namespace(scaled)
-    return clamp(xp.astype(xp.round(scaled), xp.int64), -radius, radius)
+    if is_numpy(scaled):
+        np.clip(np.rint(scaled, out=scaled), -radius, radius, out=scaled)
+        return scaled.astype(np.int64)
+    return xp.astype(clamp(xp.round(scaled), -radius, radius), xp.int64)
 
 
 def length_fits(whole: Array, exponent: int) -> Array:

@@ -283,7 +283,7 @@ def sum_persons(
     wanted = None if chosen is None else np.isin(persons.numbers, chosen)
     source.locate()
     sums = source.reduce(_PersonPart(contribution, persons.numbers, wanted, terms), _joined)
-    means = contribution.settle(divide_towards_zero(sums.whole, np.maximum(sums.counts, 1)))
+    means = divide_towards_zero(sums.whole, np.maximum(sums.counts, 1))
     means = means * contribution.fits(means)
     count = len(persons.starts) - 1 if chosen is None else len(chosen)
     total = ExactSum.of(means.sum(axis=1), count, np.zeros(0, dtype=np.int64))
