@@ -190,8 +190,6 @@ def release_descent(
     reproducible: bool,
 ) -> Release:
     """Where the steps led, and everything that is promised about it."""
-    from dpmanifolds import __version__
-
     return Release(
         statistic=loss.statistic,
         value=value,
@@ -209,7 +207,6 @@ def release_descent(
         reason=f"{details.steps} steps, {details.law} noise on each mean gradient, output {details.output}",
         reproducible=reproducible,
         descent=details,
-        version=__version__,
     )
 
 

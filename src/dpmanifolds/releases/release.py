@@ -58,7 +58,8 @@ _NUMERICS = {
 }
 
 
-def _this_version() -> str:
+def this_version() -> str:
+    """The version of the package, as an answer keeps it."""
     from dpmanifolds import __version__
 
     return __version__
@@ -120,7 +121,7 @@ class Release:
     """What noise is on a spread that was released with the mean, where one was: behind it in `coordinates`."""
     sites: SitesPart | None = None
     """Who took part, where the records were those of several sites."""
-    version: str = field(default_factory=_this_version)
+    version: str = field(default_factory=this_version)
     """Of the package that made it."""
 
     @property
