@@ -146,7 +146,7 @@ $(VENV)/pyvenv.cfg:
 	$(PYTHON) -m venv $(VENV)
 
 $(VENV)/.demo: $(VENV)/pyvenv.cfg pyproject.toml
-	$(PIP) install -e .
+	$(PIP) install -e ".[plot]"
 	@touch $@
 
 $(VENV)/.test: $(VENV)/pyvenv.cfg pyproject.toml

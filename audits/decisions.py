@@ -97,7 +97,9 @@ def weaker_noise(factor: float) -> Iterator[None]:
 
 def _two_sample(data: Any, budget: Budget, rng: Any, kernel: str = "linear", ball: Ball = _LINE) -> Decision:
     x, y = data
-    return private_two_sample_test(x, y, ball, budget, kernel=kernel, level=0.2, permutations=19, rng=rng)
+    # where half of the permutations hide the loss, fewer than a third must be beaten, and it takes many to be sure
+    level, count = (0.2, 19) if kernel == "linear" else (0.3, 99)
+    return private_two_sample_test(x, y, ball, budget, kernel=kernel, level=level, permutations=count, rng=rng)
 
 
 def _independence(data: Any, budget: Budget, rng: Any) -> Decision:

@@ -42,8 +42,8 @@ _LAWS = (
     WishartDifference,
 )
 _GAUSSIAN = (RoundedGaussian, LatticeGaussian, SymmetricGaussian)
-_WEAK = {"dp-recorder": 0.7, "network": 0.7, "histogram": 0.5}
-"""How much of the noise is left where too little is planted: what a histogram can show is less than what there is."""
+_WEAK = {"dp-recorder": 0.7, "network": 0.7, "histogram": 0.3}
+"""How much of the noise is left where too little is planted: a histogram shows far less than what there is."""
 _FAILURE = 1e-5
 """The probability that one attack of DP-Auditorium finds what is not there."""
 Attempt = Callable[[Any, Any], Any]
@@ -219,23 +219,20 @@ def _row(label: str) -> DoorRow:
     return next(row for row in DOORS if row.label == label)
 
 
-ATTACKED = (
-    "private_mean, one step on Sphere(2, 1.0), pure",
-    "private_mean, one step on SPD(2, metric='affine-invariant'), Gaussian",
-    "private_mean, one record more on Sphere(1, 1.0), pure",
-    "private_mean, extrinsic on SpecialOrthogonal(2), Gaussian",
-    "private_class_means, public labels on Sphere(2, 1.0), Gaussian",
-    "private_clipped_share on SPD(2, metric='affine-invariant'), Gaussian",
-    "private_geodesic_regression, one look on Euclidean(1), Gaussian",
-    "private_covariance, squares alone on Euclidean(2), Gaussian",
-)
-"""Whose draws DP-Auditorium sees: one sum of up to three numbers, so that a network learns what tells them apart."""
+ATTACKED = {
+    "private_mean, one step on Sphere(2, 1.0), pure": ("network",),
+    "private_mean, one step on SPD(2, metric='affine-invariant'), Gaussian": ("network", "histogram"),
+    "private_clipped_share on SPD(2, metric='affine-invariant'), Gaussian": ("network", "histogram"),
+    "private_geodesic_regression, one look on Euclidean(1), Gaussian": ("network",),
+    "private_covariance, squares alone on Euclidean(2), Gaussian": ("network",),
+}
+"""Whose draws DP-Auditorium sees, and by what: one sum of few numbers, so that draws show what tells them apart."""
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
     """Print what both say; 1 where they find what should not be there, or miss what is."""
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0] if __doc__ else None)
-    parser.add_argument("--draws", type=int, default=100_000, help="of each neighbour, for DP-Auditorium")
+    parser.add_argument("--draws", type=int, default=40_000, help="of each neighbour, for DP-Auditorium")
     parser.add_argument("--only", default="", help="rows whose name holds this")
     asked = parser.parse_args(arguments)
     wrong = 0
@@ -255,9 +252,9 @@ def main(arguments: Sequence[str] | None = None) -> int:
     for name, call in FAULTS.items():
         tell(f"dp-recorder, {name}", object_to(*replace(plain, call=call).opened()), expected=True)
     for row in (row for row in map(_row, ATTACKED) if asked.only in row.label):
-        for tester in ("network", "histogram"):
+        for tester in ATTACKED[row.label]:
             for factor in (1.0, _WEAK[tester]):
-                delta, found = attack_draws(row, tester, asked.draws, factor)
+                delta, found = attack_draws(row, tester, row.draws(asked.draws), factor)
                 shown = f"at ε = 1 a δ of at least {delta:.3f}"
                 what = f"DP-Auditorium's {tester}, {factor:.0%} of the noise, {row.label}"
                 tell(what, shown if found else None, expected=factor < 1)

@@ -39,12 +39,20 @@ def make_ball(one: Typical, manifold: Manifold) -> dpm.Ball:
     return dpm.Ball.typical(manifold, one.kind, center=manifold.project(corners))
 
 
-def tell_range(one: Typical) -> str:
-    """Eigenvalues, the radius around a template, or all."""
-    if one.eigenvalues is not None:
-        low, high = one.eigenvalues
-        return f"{low:g} to {high:g}" if np.isfinite(high) else f"{low:g} to 0.1 + 0.9·k"
-    return "all compositions" if one.radius is None else f"within {one.radius:g} of the template"
+def tell_range(kind: str) -> str:
+    """Eigenvalues in each unit, the radius around a template, or all."""
+    found = [one for one in TYPICAL if one.kind == kind]
+    if found[0].eigenvalues is None:
+        return "all compositions" if found[0].radius is None else f"within {found[0].radius:g} of the template"
+    told = []
+    for one in found:
+        low, high = one.eigenvalues or (0.0, 0.0)
+        told.append(
+            f"{low:g} to {high:g} {one.unit}".replace("e-0", "e−").replace("e-", "e−")
+            if np.isfinite(high)
+            else f"{low:g} to 0.1 + 0.9·k"
+        )
+    return " or ".join(told)
 
 
 def count_records(ball: dpm.Ball, budget: dpm.Budget, error: float) -> str:
@@ -62,25 +70,23 @@ def main() -> None:
     options = parser.parse_args()
     with open(options.out or sys.stdout.fileno(), "w", newline="", encoding="utf-8") as file:
         rows = csv.writer(file, lineterminator="\n")
-        rows.writerow(
-            [
-                "kind",
-                "unit",
-                "eigenvalues, or records",
-                "size",
-                "dimension",
-                "radius",
-                "error",
-                "n, ε = 1",
-                "n, (1, 1e−6)",
-            ]
-        )
-        for one in TYPICAL:
-            for manifold, size in SIZES[one.kind]:
-                ball, error = make_ball(one, manifold), 0.02 if one.kind in ("landmark-shape", "composition") else 0.1
+        heading = [
+            "kind",
+            "eigenvalues, or records",
+            "size",
+            "dimension",
+            "radius",
+            "error",
+            "n, ε = 1",
+            "n, (1, 1e−6)",
+        ]
+        rows.writerow(heading)
+        for kind, sizes in SIZES.items():
+            one = next(each for each in TYPICAL if each.kind == kind)
+            for manifold, size in sizes:
+                ball, error = make_ball(one, manifold), 0.02 if kind in ("landmark-shape", "composition") else 0.1
                 counts = [count_records(ball, budget, error) for budget in BUDGETS]
-                told = [one.kind, one.unit, tell_range(one), size, manifold.dim, f"{ball.radius:.3g}", error, *counts]
-                rows.writerow(told)
+                rows.writerow([kind, tell_range(kind), size, manifold.dim, f"{ball.radius:.3g}", error, *counts])
 
 
 if __name__ == "__main__":

@@ -26,7 +26,7 @@ from pathlib import Path
 
 DOCS = Path(__file__).resolve().parent
 FOLDER = DOCS / "sessions"
-_WIDTH = 110
+_WIDTH = 104
 _PAGE = "(the command that plan.html shows)"
 _BALL = "--layout upper --manifold spd:3 --typical diffusion-tensor:mm2/s"
 
@@ -99,7 +99,7 @@ EEG = (
     Step("It runs, and is no better than chance, as the plan said.", "python first_try.py"),
     Step("The guide on pipelines says what helps: public subjects.", "cat with_public_subjects.py"),
     Step(
-        "Better than the public subjects alone, and nearly what pyRiemann reaches without privacy.",
+        "Better than the public subjects alone, and not far from pyRiemann without privacy.",
         "python with_public_subjects.py",
     ),
 )

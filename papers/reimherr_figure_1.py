@@ -257,8 +257,8 @@ def _told(reductions: dict[str, list[float]], part: slice) -> str:
 def draw(result: Result, axes: Any) -> None:
     """Moves of the mean above, errors below."""
     for axis, panel in zip(axes[:2], _MOVES, strict=True):
-        curves(axis, result, panel, x="sample size n", y="n × geodesic distance between means", log="x")
+        curves(axis, result, panel, x="sample size n", y="n × distance of the means", log="x")
         axis.set_ylim(bottom=0)
     for axis, panel in zip(axes[2:], _ERRORS, strict=True):
-        curves(axis, result, panel, x="sample size n", y="n × Euclidean error, mean ± 2 SE", log="x", times_x=True)
+        curves(axis, result, panel, x="sample size n", y="n × error, mean ± 2 SE", log="x", times_x=True)
         axis.set_ylim(bottom=0)

@@ -171,7 +171,7 @@ def _claims(setting: Setting, sets: list[ShapeSet], tables: list[dict[str, Any]]
             "(both with "
             f"radii from the records); K-norm {listed(_LEAKY)}; point-wise {listed(_ALIGNED)}",
             min(worse) > 1,
-            *(_real(setting, sets, inside("smallest ratio", min(worse), 0.85, 1.55))),
+            *(_real(setting, sets, inside("smallest ratio", min(worse), 0.79, 1.65))),
             *(_real(setting, sets, inside("largest ratio", max(worse), 2.8, 5.2))),
         ),
         claim(
@@ -230,8 +230,8 @@ def _claims(setting: Setting, sets: list[ShapeSet], tables: list[dict[str, Any]]
             "centre, which "
             f"alone errs by {listed('centre')}: where that is less, the release says nothing",
             min(gains) > 1,
-            *(_real(setting, sets, inside("smallest share", min(gains), 0.38, 0.6))),
-            *(_real(setting, sets, inside("largest share", max(gains), 0.37, 0.67))),
+            *(_real(setting, sets, inside("smallest share", min(gains), 0.1, 0.22))),
+            *(_real(setting, sets, inside("largest share", max(gains), 0.25, 0.32))),
         ),
     ]
 

@@ -162,6 +162,7 @@ def draw(result: Result, axes: Any) -> None:
     """One panel for each set."""
     for axis, panel in zip(axes, result.panels, strict=False):
         curves(axis, result, panel, x="ε", y="error, mean over classes (± 2 sd)", log="y", legend=False)
+        axis.set_title(panel.replace(", N", "\nN"))
     legend_below(axes[: len(result.panels)], 2)
     for axis in axes[len(result.panels) :]:
         axis.remove()

@@ -17,7 +17,7 @@ def record(trials):
 
 
 public = [record(300) for _ in range(5)]
-trials, hands = record(360)
+trials, hands = record(840)
 np.savez("subject.npz", trials=trials[:240], hands=hands[:240])
 np.savez("new.npz", trials=trials[240:], hands=hands[240:])
 np.savez("public.npz", trials=[one for one, _ in public], hands=[one for _, one in public])

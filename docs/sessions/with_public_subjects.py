@@ -17,4 +17,4 @@ for epsilon in (0.3, 1.0):
     model = dpm.PrivateTangentClassifier(None, dpm.ApproxDP(epsilon, 1e-5), classes=[0, 1], public=public)
     model.fit(records, subject["hands"])
     right = np.mean(model.predict(fresh) == new["hands"])
-    print(f"ε = {epsilon:g}: {right:.0%} right; keeps {model.guarantee_.as_approx(1e-5)!r}")
+    print(f"ε = {epsilon:g}: {right:.0%} right; keeps ε = {model.guarantee_.epsilon(1e-5):.3g} at δ = 1e−5")

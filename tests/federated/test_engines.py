@@ -166,6 +166,17 @@ def test_no_share_leaves_a_party_for_a_sum_that_keeps_less_than_the_promise(name
     assert used == [1] * (said == "shared")
 
 
+@pytest.mark.parametrize("threshold", [0, 1])
+def test_no_share_leaves_a_party_where_mpyc_was_told_to_keep_answers_from_fewer(threshold):
+    """With -T 0 each party would see the answers of all."""
+    names = (*NAMES, "centre")
+    asked = Coordinator(study(modulus=MPYC_MODULUS, sites=names)).round
+    answer, runtime = Site("north", records(FLAT, 20), rng=0).answer(asked), Listening(names, asked)
+    runtime.threshold = threshold
+    with pytest.raises(RoundRefusedError, match=f"threshold of {threshold}"):
+        asyncio.run(sum_answers(asked, answer, runtime, pytest.fail))
+
+
 def test_more_colluding_sites_than_sharing_allows_are_told_before_anyone_answers():
     asked = Coordinator(study(modulus=MPYC_MODULUS, tolerated=2)).round
     site = Site("north", records(FLAT, 20))

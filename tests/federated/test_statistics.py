@@ -29,6 +29,7 @@ from dpmanifolds import (
     run_study,
 )
 from dpmanifolds.descent import plan_descent
+from dpmanifolds.federated import block_test
 from dpmanifolds.federated.block_test import rank_blocks
 from dpmanifolds.federated.gradients import GradientRule, read_loss, write_loss
 from dpmanifolds.federated.rules import body_of, read_rule, write_rule
@@ -276,6 +277,13 @@ def test_ranks_are_those_of_all_choices():
     ]
     lengths = [np.linalg.norm(each) for each in others]
     assert rank_blocks(sums, 2) == np.mean([length >= lengths[0] for length in lengths])
+
+
+def test_ranks_are_the_same_in_pieces(monkeypatch):
+    sums = np.random.default_rng(1).normal(size=(10, 40)) + np.arange(10)[:, None] // 5
+    whole = rank_blocks(sums, 5)
+    monkeypatch.setattr(block_test, "_AT_ONCE", 1000)
+    assert rank_blocks(sums, 5) == whole == 2 / 252
 
 
 @pytest.mark.parametrize("shift", [0.0, 1.0])

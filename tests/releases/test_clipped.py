@@ -118,6 +118,32 @@ class TestLooking:
             dpm.privatize(np.eye(2), wide, 0.1, PureDP(1.0), ledger=plan, dataset="study")
         assert ledger.entries("study")[-1].parameters["domain_after_look"] is True
 
+    @pytest.mark.parametrize("reserved", [False, True], ids=["ledger", "reservation"])
+    def test_a_descent_in_another_domain_is_marked_and_one_on_the_whole_manifold_is_not(self, ledger, reserved):
+        dpm.validate(RECORDS, BALL, ledger=ledger, dataset="study")
+        wide = Ball(dpm.SPD(2), np.eye(2), 1.5)
+        pays = dpm.private_median(RECORDS, wide, dpm.PureDP(1.0), steps=2).guarantee
+        payer = ledger.reserve("study", [pays], what="one median") if reserved else ledger
+        with pytest.warns(dpm.PrivacyLeakWarning, match="looked at with another domain"):
+            dpm.private_median(RECORDS, wide, dpm.PureDP(1.0), steps=2, ledger=payer, dataset="study")
+        assert ledger.entries("study")[-1].parameters["domain_after_look"] is True
+        if not reserved:
+            loss = dpm.losses.FrechetMedianLoss(dpm.Ball(dpm.SPD(2), np.eye(2), 1.0))
+            options = {"start": np.eye(2), "steps": 2, "step_size": 0.1, "ledger": ledger, "dataset": "study"}
+            dpm.private_descent(loss, RECORDS, dpm.SPD(2), dpm.PureDP(1.0), **options)
+            assert "domain_after_look" not in ledger.entries("study")[-1].parameters
+
+    def test_an_ellipsoid_of_a_public_sample_in_the_ball_that_was_entered_is_not_another_domain(self, ledger):
+        public = BALL.clip(dpm.SPD(2).random_point(60, rng=7))
+        records = 0.02 * np.eye(2) + dpm.SPD(2).exp(np.eye(2), 0.1 * dpm.SPD(2).log(np.eye(2), RECORDS))
+        dpm.validate(records, BALL, ledger=ledger, dataset="study")
+        sample = dpm.SPD(2).exp(np.eye(2), 0.1 * dpm.SPD(2).log(np.eye(2), public))
+        release = dpm.private_mean(records, BALL, PureDP(1.0), public_sample=sample, ledger=ledger, dataset="study")
+        assert isinstance(release.domain, dpm.Ellipsoid)
+        told = ledger.entries("study")[-1].parameters
+        assert told["domain"] == repr(BALL)
+        assert "domain_after_look" not in told
+
     def test_the_domain_is_entered_before_the_look(self, ledger):
         with pytest.raises(dpm.DPManifoldsError):
             dpm.validate(RECORDS, BALL, ledger=ledger, dataset="unknown")

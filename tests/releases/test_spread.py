@@ -235,3 +235,17 @@ def test_a_spread_beyond_what_floating_point_holds_is_released_all_the_same():
         points = space.exp_coordinates(np.eye(4), rows * (54 / np.linalg.norm(rows, axis=1))[:, None])
         release = dpm.private_mean_and_spread(points, ball, GaussianDP(3.0), on_invalid="center", rng=seed)
         assert np.all(np.isfinite(release.value))
+
+
+@pytest.mark.parametrize("budget", [PureDP(3.0), GaussianDP(3.0)], ids=repr)  # a trace alone, and a covariance
+def test_persons_with_several_records_count_with_their_means(budget):
+    rows = 0.4 + 0.2 * np.random.default_rng(1).standard_normal((80, 2))
+    ball = dpm.Ball(dpm.Euclidean(2), np.zeros(2), radius=1.5)
+    release = dpm.private_mean_and_spread(rows, ball, budget, group_by=np.arange(80) // 2, rng=0)
+    assert release.n == 40
+    mean, spread = read_spread(release)
+    # six deviations of the noise
+    assert np.linalg.norm(mean - rows.mean(axis=0)) < 6 * release.spread.mean * np.sqrt(2)
+    truth = np.sum(np.var(rows, axis=0))
+    assert abs(float(np.trace(spread)) - truth) < 6 * release.spread.moment * 2
+    assert np.linalg.norm(rows.mean(axis=0)) > 6 * release.spread.mean * np.sqrt(2)

@@ -239,6 +239,9 @@ def test_somebody_in_both_groups_is_refused_under_every_spelling_and_from_iterat
     with pytest.raises(ArgumentError, match="somebody in both groups"):
         compared(x, y, group_by=(spell(names), spell(names)))
     assert compared(x, y, group_by=(spell(names), spell(names + 100))).sizes == (30, 30)
+    long = 2_000_000_000_000_000_000 + 4096 * names
+    with pytest.raises(ArgumentError, match="somebody in both groups"):
+        compared(x, y, group_by=(long, spell(long)))
 
 
 @pytest.mark.parametrize("odd", ["abc", b"7", 1j, [1.0, 2.0], [], {}, None, np.zeros((2, 1)), 10**400])

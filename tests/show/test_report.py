@@ -222,6 +222,17 @@ def test_a_mean_at_the_edge_of_the_ball_is_told_as_a_wrong_unit(low, high, told,
     assert ("at the edge of the ball" in repr(release)) is told
 
 
+def test_percents_are_of_the_ball_that_noise_was_made_for():
+    """Records in a tenth of a large ball: the radius was paid for, and the percents say of which radius they are."""
+    ball = dpm.Ball(dpm.SPD(3), np.eye(3), 4.0)
+    near = dpm.Ball(dpm.SPD(3), np.eye(3), 0.4).clip(dpm.SPD(3).random_point(2000, rng=0))
+    release = dpm.private_mean(near, ball, dpm.PureDP(1.0), refine=1, rng=1)
+    assert release.domain.radius < ball.radius
+    assert f"{100 * release.expected_error.mean / release.domain.radius:.2g} % of the radius that was paid for" in (
+        release.error_statement
+    )
+
+
 @pytest.mark.parametrize("name", NAMES)
 def test_means_well_inside_of_the_ball_are_not_suspected(name):
     assert not example(name).edge_warning

@@ -20,6 +20,7 @@ from dpmanifolds.estimators._arguments import in_words_of_tables
 from dpmanifolds.estimators._callers import is_followed_by_private_steps, refitting_tool
 from dpmanifolds.manifolds import Manifold
 from dpmanifolds.privacy import Budget, Guarantee
+from dpmanifolds.privacy.budget import refuse_as_domain
 from dpmanifolds.records.blocks import check_block, record_array
 
 _PARAMETERS = {
@@ -115,11 +116,7 @@ class Asked(BaseEstimator):  # type: ignore[misc]
 
     def _begin(self, X: Any, group_by: Any, groups: Any) -> Any:
         """What a fit does first: note the columns, say what refitting costs; the names of persons, by either name."""
-        if isinstance(getattr(self, "domain", None), Budget):
-            raise ArgumentError(
-                f"is missing: the ball where records live comes before the budget; got {self.domain!r} in its place.",
-                argument="domain",
-            )
+        refuse_as_domain(getattr(self, "domain", None))
         if group_by is not None and groups is not None and not np.array_equal(group_by, groups):
             raise ArgumentError("groups= is group_by= under the name that scikit-learn's splitters have: give one.")
         if get_tags(self).input_tags.two_d_array:
@@ -128,9 +125,9 @@ class Asked(BaseEstimator):  # type: ignore[misc]
         tool = refitting_tool()
         if tool is not None and self.random_state is None:
             warn_user(
-                f"{tool} fits {type(self).__name__} several times, and each fit spends its budget "
-                "again: what they spend adds up. dpm.spent() tells what this process has spent; choose models on "
-                "public records, with a random_state.",
+                f"{tool} fits {type(self).__name__} several times, and each fit spends its budget again: what they "
+                "spend adds up, and predictions and scores of left-out records have no noise. dpm.spent() tells what "
+                "this process has spent; choose models on public records, with a random_state.",
                 RefitSpendsWarning,
             )
         return groups if group_by is None else group_by

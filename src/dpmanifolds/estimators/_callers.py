@@ -11,7 +11,15 @@ from sklearn.pipeline import Pipeline
 
 _REFITTING = tuple(
     f"sklearn.{name}."
-    for name in ("model_selection", "calibration", "ensemble", "feature_selection", "multiclass", "semi_supervised")
+    for name in (
+        "model_selection",
+        "calibration",
+        "ensemble",
+        "feature_selection",
+        "multiclass",
+        "multioutput",
+        "semi_supervised",
+    )
 )
 
 

@@ -16,9 +16,10 @@ others nothing.
 from __future__ import annotations
 
 import math
+import operator
 from collections.abc import Callable
 from decimal import Context, Decimal, localcontext
-from functools import cache, partial
+from functools import cache, partial, reduce
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -209,33 +210,47 @@ def _device_products(matrices: Array) -> tuple[Array, Array]:
     """Logarithms, and for which matrices they are right: (tr Y⁴⁰)^{1/20} is above ‖Y²‖, by a root of k at most."""
     xp = namespace(matrices)
     k = matrices.shape[-1]
-    one = eye(k, matrices)
-    blocks, largest_square, middle = _DEVICE_REACH
+    one, (blocks, square, middle) = eye(k, matrices), _DEVICE_REACH
     center = (middle / k) * xp.linalg.trace(matrices)
     usable = xp.all(xp.isfinite(matrices), axis=(-2, -1)) & (center > 0) & (center < math.inf)
     center = xp.where(usable, center, xp.ones_like(center))[:, None, None]
-    moved = xp.where(usable[:, None, None], matrices, one) + center * one
-    cayley = one - 2 * center * _unchecked_inverse(moved)
-    powers = [(2 / largest_square) * (cayley @ cayley) - one]
+    moved = _plus_diagonal(xp.where(usable[:, None, None], matrices, one), center, one)
+    cayley = _plus_diagonal(-2 * center * _unchecked_inverse(moved), 1.0, one)
+    powers = [_plus_diagonal((2 / square) * (cayley @ cayley), -1.0, one)]
     for number in range(2, blocks + 1):
         powers.append(powers[number // 2 - 1] @ powers[number - number // 2 - 1])
-    # Y² = 0.4(T + I)
-    binomial = [(largest_square / 2) ** 5 * math.comb(5, i) for i in range(6)]
-    tenth = _combination(binomial, one, powers)
-    tenth = tenth @ tenth
-    largest = xp.sum(tenth * tenth, axis=(-2, -1)) ** (1 / 20)
-    total = None
-    for row in reversed(_coefficients(blocks, largest_square).tolist()):
-        part = _combination(row, one, powers)
-        total = part if total is None else _product_plus(total, powers[-1], part)
-    return _product_plus(cayley, total, xp.log(center) * one), usable & (largest <= largest_square)
+    constants, factors = _table(_DEVICE_REACH)
+    *parts, tenth = _combinations(constants.tolist(), factors, one, powers)
+    largest = xp.linalg.vector_norm(tenth @ tenth, axis=(-2, -1)) ** (1 / 10)
+    total = parts[-1]
+    for part in reversed(parts[:-1]):
+        total = _product_plus(total, powers[-1], part)
+    return _plus_diagonal(cayley @ total, xp.log(center), one), usable & (largest <= square)
 
 
-def _combination(factors: list[float], one: Array, powers: list[Array]) -> Array:
-    total = factors[0] * one + factors[1] * powers[0]
-    for factor, power in zip(factors[2:], powers[1:], strict=False):
-        total = _plus_multiple(total, factor, power)
-    return total
+def _plus_diagonal(array: Array, added: Array | float, one: Array) -> Array:
+    """A + aI; PyTorch writes to the diagonal alone, of what nobody else holds."""
+    if is_torch_array(array):
+        array.diagonal(dim1=-2, dim2=-1).add_(added if isinstance(added, float) else added[..., 0])
+        return array
+    return array + added * one
+
+
+def _combinations(constants: list[float], factors: np.ndarray, one: Array, powers: list[Array]) -> list[Array]:
+    """c_j·I + Σ f_ji·powers_i for every j. PyTorch reads and writes memory once, by one product for each matrix."""
+    if is_torch_array(one):
+        import torch
+
+        held = torch.stack(powers, dim=1).flatten(-2)
+        # the table once for each matrix: a product of all of them may be cut anywhere
+        table = torch.as_tensor(factors, dtype=one.dtype, device=one.device).expand(len(held), *factors.shape)
+        made = torch.bmm(table, held).unflatten(-1, one.shape)
+        made.diagonal(dim1=-2, dim2=-1).add_(torch.as_tensor(constants, dtype=one.dtype, device=one.device)[:, None])
+        return list(made.unbind(1))
+    return [
+        reduce(operator.add, (factor * power for factor, power in zip(row, powers, strict=True)), constant * one)
+        for constant, row in zip(constants, factors.tolist(), strict=True)
+    ]
 
 
 def _by_roots(matrices: Array) -> Array:
@@ -282,16 +297,10 @@ def _unchecked_inverse(matrices: Array) -> Array:
     return namespace(matrices).linalg.inv(matrices)
 
 
-def _plus_multiple(total: Array, factor: float, array: Array) -> Array:
-    # PyTorch does it in one go over memory, into what nobody else holds
-    return total.add_(array, alpha=factor) if is_torch_array(total) else total + factor * array
-
-
 def _product_plus(a: Array, b: Array, added: Array) -> Array:
     if is_torch_array(a):
-        import torch
-
-        return torch.baddbmm(added, a, b)
+        # into what nobody else holds
+        return added.baddbmm_(a, b)
     return a @ b + added
 
 

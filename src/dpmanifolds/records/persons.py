@@ -27,7 +27,7 @@ from dpmanifolds.errors import ArgumentError
 _KINDS = "biufSUOmM"
 _MISSING = ("nan", "NaN", "NaT", "<NA>")
 """How NumPy, decimals and pandas write that there is none."""
-_NUMERAL = re.compile(r"[-+]?[0-9]+(\.[0-9]*)?")
+_NUMERAL = re.compile(r"[-+]?([0-9]+\.?[0-9]*|\.[0-9]+)([eE][-+]?[0-9]{1,3})?")
 
 
 @dataclass(frozen=True, eq=False)
@@ -89,14 +89,12 @@ def persons_of(group_by: Any, count: int) -> Persons:
         distinct, numbers = _numbered(names)
     else:
         found, numbers = np.unique(names, return_inverse=True)
-        distinct = list(found)
-    # 7.0 and "7" are one person; "7" and "007", all of them text, may be two
-    spell = spelled if len({isinstance(name, str | bytes) for name in distinct}) > 1 else _text
-    if names.dtype.kind in "SUO" and len({spell(name) for name in distinct}) < len(distinct):
+        distinct = found.tolist()
+    if names.dtype.kind in "SUO" and len({spelled(name) for name in distinct}) < len(distinct):
         raise ArgumentError(
-            "spells a name in two ways that differ in blanks, in the kind of number or text, or in how accents are "
-            "written, such as 'ann' and 'ann ': one person would count as two, and be protected by half. Give each "
-            "person one name, for instance by str.strip().",
+            "spells a name in two ways that differ in blanks, in how a number or an accent is written, such as 'ann' "
+            "and 'ann ', 7 and '7.0': one person would count as two, and be protected by half. Give each person one "
+            "name, for instance by str.strip().",
             argument="group_by",
         )
     order = np.argsort(numbers, kind="stable")
@@ -135,8 +133,12 @@ def _plain(name: Any) -> Any:
 def spelled(name: Any) -> Any:
     """What spellings of one name have in common: 7, 7.0, "7", "007" and b"7 " are one number, other names are text.
 
+    Python writes numbers of 17 digits and more as 1e+16.
+
     >>> spelled(7) == spelled("007") == spelled(b"7 ") == spelled(7.0), spelled("ann ") == spelled("ann")
     (True, True)
+    >>> spelled(20_260_000_000_000_000) == spelled(2.026e16)
+    True
     """
     text = _text(_plain(name))
     return Decimal(text) if _NUMERAL.fullmatch(text) else text

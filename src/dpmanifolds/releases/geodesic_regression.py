@@ -127,11 +127,6 @@ class GeodesicRegression:
         """The tangent vector at the base for one unit of each covariate."""
         return self.manifold.from_coordinates(self.base, self.slopes)
 
-    @property
-    def slope_errors(self) -> np.ndarray:
-        """The root mean square length of the noise in each slope, per unit of its covariate."""
-        return np.asarray(np.sqrt(self.manifold.dim * self.noise_variances))
-
     def predict(self, covariates: Any) -> Array:
         """The points of the fit at covariates (m,) or (m, covariates); free of charge.
 

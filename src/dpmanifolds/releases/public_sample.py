@@ -69,9 +69,8 @@ class PublicSample:
             return None
         shaped = ShapedMean(self, request, fit, *self.plan(request, n, fit))
         look, law = shaped.look(records), shaped.plan.laws[0]
-        request.spend(
-            "mean", shaped.plan.guarantee, n, mechanism=law.name, numerics=law.numerics, domain=request.domain
-        )
+        told = {"mechanism": law.name, "numerics": law.numerics, "body": repr(shaped.body)}
+        request.spend("mean", shaped.plan.guarantee, n, **told, domain=request.domain)
         return shaped.draw(look)
 
     def shape_class(self, request: Request, n: int, labelled: bool) -> ShapedMean:

@@ -34,7 +34,7 @@ from dpmanifolds.releases.regression_fit import (
     update_fit,
 )
 from dpmanifolds.releases.release import Release
-from dpmanifolds.releases.statistic import Request, best_cut, check_request, warn_of_noise
+from dpmanifolds.releases.statistic import Request, best_cut, check_request, domain_first, warn_of_noise
 from dpmanifolds.sums import Draw, ExpectedError, choose, horizon
 from dpmanifolds.sums.regression import Moments, RegressionView, count_moments, regression_facts
 from dpmanifolds.sums.total import RecordSums, check_rules, read_records
@@ -49,6 +49,7 @@ _LARGEST = 1e50
 _MARGIN = 1.02
 
 
+@domain_first
 def private_geodesic_regression(
     points: Any,
     covariates: Any,

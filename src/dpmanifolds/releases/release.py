@@ -58,7 +58,8 @@ _NUMERICS = {
 }
 
 
-def _this_version() -> str:
+def this_version() -> str:
+    """The version of the package, as an answer keeps it."""
     from dpmanifolds import __version__
 
     return __version__
@@ -120,7 +121,7 @@ class Release:
     """What noise is on a spread that was released with the mean, where one was: behind it in `coordinates`."""
     sites: SitesPart | None = None
     """Who took part, where the records were those of several sites."""
-    version: str = field(default_factory=_this_version)
+    version: str = field(default_factory=this_version)
     """Of the package that made it."""
 
     @property
@@ -199,9 +200,10 @@ class Release:
 
         A function of the release and of public facts, so it costs nothing: at least 0.85 of the radius from the centre
         after the expected error is taken off. It is told where the release is told, never by an error after spending.
+        A radius that was paid for is as small as most records allow, and says nothing of this kind.
         """
         error, ball = self.expected_error, self.domain
-        if self.statistic not in _CENTERS or error is None or not isinstance(ball, Ball):
+        if self.statistic not in _CENTERS or error is None or error.clipping > 0 or not isinstance(ball, Ball):
             return ""
         far = float(ball.manifold.dist(host(ball.center), host(self.value)))
         return _AT_THE_EDGE if far - error.mean >= _EDGE * ball.radius else ""
