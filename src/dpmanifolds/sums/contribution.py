@@ -44,6 +44,7 @@ __all__ = [
     "box_integers",
     "finest_exponent",
     "length_fits",
+    "like_integers",
     "shortened_length",
 ]
 
@@ -60,6 +61,8 @@ class Contribution(ABC):
     """Of the size of the body, 2^exponent steps of the lattice, where it is a ball."""
     tile_bytes: int = 1 << 20
     """How many bytes of records are worked on together."""
+    fixed_rows: bool = False
+    """Whether neighbours have as many rows, each in the same place: no persons, no record more or less."""
 
     @property
     def bound(self) -> int:
