@@ -62,7 +62,7 @@ def main(arguments: list[str] | None = None) -> None:
     parser.add_argument("table", choices=("level", "power", "reach", "real", "check", "figure"))
     parser.add_argument("data", nargs="?", type=Path, help="the folder of real data, for `real`")
     parser.add_argument("--repeats", type=int)
-    parser.add_argument("--only", default="", help="the cells whose names hold this, for `level` and `power`")
+    parser.add_argument("--only", default="", help="the cells whose names, and shifts, hold this")
     parser.add_argument("--largest", type=int, default=500, help="leave larger groups out")
     parser.add_argument("--charts", type=Path, help="write what the simulation needs, and end")
     parser.add_argument("--found", type=Path, help="read what the simulation found elsewhere")
@@ -79,7 +79,11 @@ def main(arguments: list[str] | None = None) -> None:
     else:
         cases, pools = (level_cases if options.table == "level" else power_cases)(options.repeats)
         cases = sorted(
-            (case for case in cases if case["n"] <= options.largest and options.only in case["label"]),
+            (
+                case
+                for case in cases
+                if case["n"] <= options.largest and options.only in f"{case['label']}, {case['shift']:.2f}"
+            ),
             key=lambda case: case["n"],
         )
         if options.charts is not None:
