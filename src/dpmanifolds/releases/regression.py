@@ -24,7 +24,7 @@ from dpmanifolds.errors import ArgumentError, ScaleOutOfRangeError
 from dpmanifolds.manifolds import Euclidean, Manifold, Product
 from dpmanifolds.privacy import Budget, compose
 from dpmanifolds.records.source import record_form
-from dpmanifolds.releases.geodesic_regression import GeodesicRegression
+from dpmanifolds.releases.geodesic_regression import KEPT, GeodesicRegression
 from dpmanifolds.releases.release import Release
 from dpmanifolds.releases.statistic import Request, best_cut, check_request, warn_of_noise
 from dpmanifolds.sums import Draw, ExpectedError, choose, horizon
@@ -37,7 +37,6 @@ from dpmanifolds.sums.wrapped import WrappedGaussianMechanism, WrappedMechanism
 _CUTS = ([1.0], [0.2, 0.8], [0.35, 0.65])
 # of records that a ball chosen in good faith holds, over its radius, and of covariates that fill their bounds evenly
 _SPREAD, _VARIANCE = 0.3, 1 / 3
-_KEPT = 0.98
 _LEAST_VARIANCE = 1e-3
 _SURE = 1.5
 _SMALL = 1e-4
@@ -266,7 +265,7 @@ def _next_view(walk: Walk, view: RegressionView, state: _State) -> RegressionVie
 def _smaller_radius(residual: float, doubt: float, error: float, dim: int, most: float) -> float:
     """A radius that holds nearly all of what the first fit leaves of records, in doubt the public one."""
     square = max(residual, 0.0) + _SURE * doubt + 2 * error
-    return float(min(most, math.sqrt(square * float(stats.chi2.ppf(_KEPT, dim)) / dim)))
+    return float(min(most, math.sqrt(square * float(stats.chi2.ppf(KEPT, dim)) / dim)))
 
 
 def _update(walk: Walk, view: RegressionView, state: _State, seen: Moments, noise: Moments) -> _State:
