@@ -1,6 +1,6 @@
 """The pictures of the pages, each drawn by the code that users call.
 
-python docs/pictures.py     draws docs/figures/readme.png and docs/figures/regression.png
+python docs/pictures.py     draws docs/figures/readme.png
 """
 
 from __future__ import annotations
@@ -64,37 +64,6 @@ def _readme(path: Path) -> None:
     figure.savefig(path)
 
 
-def _regression(path: Path) -> None:
-    """The outlines of docs/regression.md at three ages: the private fit, and the truth behind the records."""
-    from matplotlib.figure import Figure
-
-    angles = np.linspace(0, 2 * np.pi, 9)[:-1]
-    young = (2.0 + 0.3 * np.cos(2 * angles)) * np.exp(1j * angles)
-    change = 0.012 * np.cos(angles) + 0.006j * np.cos(2 * angles)
-    rng, shapes = np.random.default_rng(0), dpm.PlanarShapes(8)
-    age = rng.uniform(20, 80, 2000)
-    scatter = 0.12 * (rng.normal(size=(2000, 8)) + 1j * rng.normal(size=(2000, 8)))
-    outlines = shapes.from_landmarks(young + (age[:, None] - 50) * change + scatter)
-    drawing = shapes.from_landmarks(2.0 * np.exp(1j * angles) + 0.25 * np.exp(-1j * angles))
-    ball = dpm.Ball(shapes, drawing, radius=0.5)
-    fit = dpm.private_geodesic_regression(
-        outlines, age, ball, dpm.GaussianDP(1.0), covariate_bounds=(20, 80), unit="person", rng=0
-    )
-    figure = Figure(figsize=(9.0, 3.0), layout="compressed", dpi=110)
-    for ax, year in zip(figure.subplots(1, 3), (20, 50, 80), strict=True):
-        truth = shapes.from_landmarks(young + (year - 50) * change)
-        found = fit.predict([float(year)])[0]
-        for points, style, name in ((truth, "k:", "the truth"), (found, "C1o-", "private")):
-            # turned onto the truth, as shapes have no direction of their own
-            turned = points * np.exp(1j * np.angle(np.vdot(points, truth)))
-            ax.plot(*np.append(turned, turned[0]).view(float).reshape(-1, 2).T, style, label=name)
-        ax.set_title(f"{year} years", fontsize=12)
-        ax.set_aspect("equal")
-        ax.set_axis_off()
-    figure.axes[0].legend(fontsize=8, loc="center")
-    figure.savefig(path)
-
-
 PICTURES: dict[str, tuple[Callable[[Any], None], tuple[float, float], str]] = {
     "mechanisms": (
         _mechanisms,
@@ -125,4 +94,3 @@ PICTURES: dict[str, tuple[Callable[[Any], None], tuple[float, float], str]] = {
 if __name__ == "__main__":
     _figures = Path(__file__).resolve().parent / "figures"
     _readme(_figures / "readme.png")
-    _regression(_figures / "regression.png")
