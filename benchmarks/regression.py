@@ -31,7 +31,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 import dpmanifolds as dpm
-from dpmanifolds.releases.regression import carried
+from dpmanifolds.releases.regression_fit import carried
 
 _TIMES = np.linspace(-0.95, 0.95, 20)
 

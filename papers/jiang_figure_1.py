@@ -29,7 +29,7 @@ from papers.published import published_sensitivity_of_mean
 
 __all__ = ["PANELS", "SIZE", "draw", "run"]
 
-PANELS, SIZE = (2, 2), (9.2, 6.6)
+PANELS, SIZE = (2, 2), (9.0, 8.0)
 _CIRCLE, _LINE = "Circle S¹, Δ = 1", "Line R, Δ = 1"
 _EXCESS, _UTILITY = "Overestimation by Algorithm 2, Δ = 1", "S², n = 10, r = π/8: error at equal μ"
 _MONTE_CARLO = "Algorithm 2 (no error bound)"

@@ -41,7 +41,7 @@ from papers.chains import log_euclidean_laplace_chain
 
 __all__ = ["PANELS", "SIZE", "draw", "run"]
 
-PANELS, SIZE = (1, 3), (12.0, 4.0)
+PANELS, SIZE = (1, 3), (9.6, 4.8)
 _TIMES, _BURN_IN = "(a) CPU time of one release, ε = 0.1", "(b) Error after burn-in, ε = 0.1, n = 500"
 _TIGHTNESS = "(c) Bound over what images reach, η = 1e−6"
 _CHAIN = "Metropolis chain, 50,000 steps"
@@ -258,6 +258,6 @@ def draw(result: Result, axes: Any) -> None:
         heights = [series[f"{name}: {kind}"][0, 1] for name in sets]
         axis.bar(np.arange(len(sets)) + 0.27 * (offset - 1), heights, 0.25, color=code, label=kind)
     axis.axhline(1, color="black", linewidth=0.8)
-    axis.set_xticks(range(len(sets)), [name.replace(" ", "\n") for name in sets])
-    axis.set(title=_TIGHTNESS, ylabel="ratio (1 is tight)", ylim=(0, 1.3 * axis.get_ylim()[1]))
-    axis.legend(fontsize=6.5, loc="upper right")
+    axis.set_xticks(range(len(sets)), sets, rotation=20, ha="right")
+    axis.set(title=_TIGHTNESS, ylabel="ratio (1 is tight)")
+    axis.legend(loc="upper center", bbox_to_anchor=(0.5, -0.3))

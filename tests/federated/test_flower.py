@@ -12,6 +12,7 @@ import pytest
 
 from dpmanifolds import ArgumentError, Coordinator, RoundRefusedError, ScaleOutOfRangeError, Site
 from dpmanifolds.federated.flower_engine import client_app, server_app
+from dpmanifolds.federated.mpyc_engine import MPYC_MODULUS
 from dpmanifolds.federated.secagg_engine import SECAGG_MODULUS, _Sum, secagg_server_app
 from tests.federated.parties import FLAT, records, study
 
@@ -53,6 +54,15 @@ def test_secagg_takes_sums_of_31_bits_and_fewer_than_half_of_the_sites_tolerated
         secagg_server_app(study(**options), print)
     with pytest.raises(ScaleOutOfRangeError):
         Coordinator(study(modulus=SECAGG_MODULUS, n=10**7))
+
+
+@pytest.mark.parametrize("statistic", ["tangent PCA", "covariance", "second moment"])
+def test_a_later_sum_that_does_not_fit_is_told_before_any_site_pays(statistic):
+    """The first round, of a mean or of counts, would fit."""
+    with pytest.raises(ScaleOutOfRangeError, match="does not hold"):
+        Coordinator(study(FLAT, statistic, modulus=2**48))
+    assert Coordinator(study(FLAT, statistic)).round.number == 1
+    assert Coordinator(study(FLAT, statistic, modulus=MPYC_MODULUS)).round.number == 1
 
 
 @pytest.mark.parametrize("seed", range(3))
@@ -105,7 +115,7 @@ def test_a_client_refuses_a_server_that_asks_for_one_share_of_a_sum(monkeypatch)
         return client_app(find_site).answer(SimpleNamespace(content={"round": {"json": text}}), None)
 
     def find_site(context):
-        return Site("north", records(FLAT, 20))
+        return Site("north", records(FLAT, 20), rng=0)
 
     assert ask(find_site, transport="plain")
     with pytest.raises(RoundRefusedError, match="log of the site") as refused:

@@ -32,7 +32,7 @@ from dpmanifolds.descent.noise_plan import DescentPlan
 from dpmanifolds.descent.records import HeldRecords
 from dpmanifolds.errors import ScaleOutOfRangeError
 from dpmanifolds.privacy.rounding import float_above
-from dpmanifolds.sums.contribution import Contribution, ball_integers, finest_exponent, length_fits
+from dpmanifolds.sums.contribution import Contribution, ball_integers, finest_exponent
 from dpmanifolds.sums.noisy import NoiseSource
 from dpmanifolds.sums.outer import OuterContribution, finest_factor_exponent
 from dpmanifolds.sums.total import ExactSum
@@ -75,13 +75,6 @@ class GradientContribution(_OfLoss, Contribution):  # type: ignore[override]
     @property
     def dim(self) -> int:  # type: ignore[override]
         return self.loss.manifold.dim
-
-    @property
-    def bound(self) -> int:  # type: ignore[override]
-        return 1 << self.exponent
-
-    def fits(self, whole: Array) -> Array:
-        return length_fits(whole, self.exponent)
 
     def __call__(self, block: Array) -> tuple[Array, Array]:
         with np.errstate(all="ignore"):

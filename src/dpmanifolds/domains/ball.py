@@ -52,6 +52,8 @@ class Ball(Domain):
     def clip(self, points: Array) -> Array:
         """Records beyond the radius move along the geodesic to the centre until they reach it."""
         points = self.manifold.as_points(points)
+        if type(points) is np.ndarray and points.ndim == len(self.manifold.point_shape):
+            return self.clip(points[None, ...])[0]
         center = like_parts(self.center, points)
         distance = self.manifold.dist(center, points)
         xp = namespace(distance)

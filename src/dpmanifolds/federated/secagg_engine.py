@@ -22,7 +22,7 @@ from typing import Any
 
 from dpmanifolds.errors import ArgumentError, RoundRefusedError
 from dpmanifolds.federated.coordinator import Coordinator, Outcome
-from dpmanifolds.federated.engines import SummedAnswers
+from dpmanifolds.federated.engines import SummedAnswers, answer_over_line
 from dpmanifolds.federated.flower_engine import ANSWER_SECONDS, find_nodes, without_reasons
 from dpmanifolds.federated.round import Round
 from dpmanifolds.federated.site import Site
@@ -71,7 +71,7 @@ def secagg_client_app(find_site: Callable[[Any], Site]) -> Any:
             raise RoundRefusedError("the server set SecAgg+ up in another way than this round needs.")
         if 1 + len(message.content.config_records[RECORD_KEY_CONFIGS][Key.SOURCE_LIST]) < told["sample_num"]:
             raise RoundRefusedError("a client has shared no keys: SecAgg+ will be halted, and nothing is drawn for it.")
-        made = find_site(context).answer(asked)
+        made = answer_over_line(find_site(context), asked)
         parameters = ndarrays_to_parameters([np.array(made.residues, dtype=np.float64) - _RANGE / 2])
         metrics = {"site": made.site, "reproducible": made.reproducible}
         reply = FitRes(Status(Code.OK, ""), parameters, num_examples=1, metrics=metrics)

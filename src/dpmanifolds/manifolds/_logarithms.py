@@ -16,10 +16,11 @@ others nothing.
 from __future__ import annotations
 
 import math
+import operator
 from collections.abc import Callable
 from decimal import Context, Decimal, localcontext
-from functools import cache, partial
-from typing import Any
+from functools import cache, partial, reduce
+from typing import Any, NamedTuple
 
 import numpy as np
 from array_api_compat import device as device_of
@@ -28,51 +29,64 @@ from array_api_compat import is_jax_array, is_torch_array
 from dpmanifolds._arrays import Array, eye, is_numpy, namespace, on_accelerator, stack_last, to_numpy, transpose
 from dpmanifolds._points import leaves, map_parts
 from dpmanifolds.manifolds._derivatives import call_smoothly
-from dpmanifolds.manifolds._symmetric import LARGEST_SMALL, log_entries, matrix_form, upper_triangle
+from dpmanifolds.manifolds._symmetric import LARGEST_SMALL, log_entries, matrix_form, summed, upper_triangle
 
-# the squares of Cayley's transform that the polynomial is made for; at 0.8 and below, its powers are well conditioned
-_LARGEST_SQUARE = 0.8
-_BLOCKS = 6
-# a device takes its accuracy of 1e−10 from fewer products, and matrices out of their reach by roots, in such blocks
-_DEVICE_BLOCKS = 5
+
+class _Reach(NamedTuple):
+    """Matrices that one polynomial serves."""
+
+    blocks: int
+    """Its degree is blocks² − 1."""
+    square: float
+    """The largest squares of Cayley's transform that it is made for."""
+    center: float
+    """In means of the eigenvalues. Covariances have more small ones than large ones: below 1 it serves both ends."""
+
+
+# up to rounding, one after the other; beyond 0.8 powers are no longer well conditioned
+_REACHES = (_Reach(5, 0.7, 0.4), _Reach(6, 0.8, 0.3))
+# a device takes less accuracy from few products, up to 1e−10, and matrices out of reach by roots, in such blocks
+_DEVICE_REACH = _Reach(5, 0.8, 0.3)
 _ROOT_STEPS = (20, 12, 9)
 _HARD_BYTES = 1 << 23
-# covariances have more small eigenvalues than large ones: a centre below their mean serves both ends
-_CENTER = 0.3
 # beyond, eigh is the faster one
 _LARGEST_SIZE = 64
 # stays in the cache, with the powers
-_PIECE_BYTES = 1 << 18
+_PIECE_BYTES = 1 << 17
 
 
 def matrix_logs(matrices: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
     """log X for each X of (n, k, k), k > 3, NaN where X is not positive; and s with ‖error of log X‖ ≤ 4k²·s·eps.
 
-    With c = 0.3·tr X/k and Cayley's transform Y = I − 2c(X + cI)⁻¹, whose eigenvalues (λ−c)/(λ+c) lie in (−1, 1),
+    With c = 0.4·tr X/k and Cayley's transform Y = I − 2c(X + cI)⁻¹, whose eigenvalues (λ−c)/(λ+c) lie in (−1, 1),
 
         log X = log c·I + 2·artanh Y = log c·I + 2Y·h(Y²),    h(z) = artanh(√z)/√z,
 
-    and where Y² ≤ 0.8 a polynomial of degree 35 is h up to rounding: one inverse and 15 products, half the time of an
-    eigendecomposition. ‖Y²‖ ≤ (tr Y³²)^{1/16} decides, for each matrix by itself, and shows that X is positive. The
-    others go through eigh. Every product and every call of LAPACK is one of a single matrix. NumPy, double precision.
+    and where Y² ≤ 0.7 a polynomial of degree 24 is h up to rounding: one inverse and 10 products, half the time of an
+    eigendecomposition. ‖Y²‖ ≤ (tr Y²⁰)^{1/10} decides, for each matrix by itself, and shows that X is positive. Where
+    it says no one of degree 35 is tried, for Y² ≤ 0.8 and c = 0.3·tr X/k; the others go through eigh. Every product and
+    every call of LAPACK is one of a single matrix. NumPy, double precision.
 
-    λ_max/λ_min ≤ m² with m = (1+√z)/(1−√z), z = (tr Y³²)^{1/16}; the inverse costs less than 4k²·2m² units of rounding,
+    λ_max/λ_min ≤ m² with m = (1+√z)/(1−√z), z = (tr Y²⁰)^{1/10}; the inverse costs less than 4k²·2m² units of rounding,
     the products, of matrices of norm at most √k, less than 32k²: s = 2m² + 8 (docs/proofs/numerics.md, section 6). The
     eigensolver moves X by 4k²·λ_max units, of which the logarithm makes at most 1/λ_min: s = λ_max/λ_min.
     """
     count, k, _ = matrices.shape
     logs, spread = np.empty((count, k, k)), np.empty(count)
+    hard = np.arange(count)
     with np.errstate(all="ignore"):
-        hard = ~_by_products(matrices, logs, spread) if largest_spread(k) else np.ones(count, dtype=bool)
-        rows = np.flatnonzero(hard)
-        if rows.size:
-            logs[rows], spread[rows] = _by_eigen(matrices[rows])
+        for reach in _REACHES if largest_spread(k) else ():
+            if not hard.size:
+                break
+            hard = _by_products(matrices, hard, reach, logs, spread)
+        if hard.size:
+            logs[hard], spread[hard] = _by_eigen(matrices[hard])
     return logs, spread
 
 
 def largest_spread(k: int) -> float:
     """The largest s of k×k matrices whose logarithms come from products: 0 where none do."""
-    return float(_spread(_LARGEST_SQUARE)) if LARGEST_SMALL < k <= _LARGEST_SIZE else 0.0
+    return float(_spread(_REACHES[-1].square)) if LARGEST_SMALL < k <= _LARGEST_SIZE else 0.0
 
 
 def _spread(square: Any) -> Any:
@@ -92,20 +106,26 @@ def _by_eigen(matrices: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
     return (vectors * logs[:, None, :]) @ np.swapaxes(vectors, 1, 2), values[:, -1] / values[:, 0]
 
 
-def _by_products(matrices: np.ndarray, logs: np.ndarray, spread: np.ndarray) -> np.ndarray:
-    """Write logarithms and s; which of them are right."""
-    count, k, _ = matrices.shape
-    inside = np.empty(count, dtype=bool)
+def _by_products(
+    matrices: np.ndarray, rows: np.ndarray, reach: _Reach, logs: np.ndarray, spread: np.ndarray
+) -> np.ndarray:
+    """Write logarithms and s of matrices of these numbers; the numbers of those that are out of reach."""
+    k = matrices.shape[-1]
     size = max(1, _PIECE_BYTES // (8 * k * k))
-    for start in range(0, count, size):
-        part = slice(start, start + size)
-        inside[part] = _piece_by_products(matrices[part], logs[part], spread[part])
-    return inside
+    left = []
+    for first in range(0, rows.size, size):
+        some = rows[first : first + size]
+        square, found, inside = _piece_by_products(matrices[some], reach)
+        done = some[inside]
+        logs[done], spread[done] = found, _spread(square[inside])
+        left.append(np.delete(some, inside))
+    return np.concatenate(left)
 
 
-def _piece_by_products(matrices: np.ndarray, logs: np.ndarray, spread: np.ndarray) -> np.ndarray:
+def _piece_by_products(matrices: np.ndarray, reach: _Reach) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    """(tr Y²⁰)^{1/10}, logarithms of those that are within reach, and which these are."""
     count, k, _ = matrices.shape
-    center = (_CENTER / k) * np.trace(matrices, axis1=1, axis2=2)
+    center = (reach.center / k) * np.trace(matrices, axis1=1, axis2=2)
     usable = (center > 0) & (center < math.inf)
     moved = np.where(usable[:, None, None], matrices, np.eye(k))
     center = np.where(usable, center, 1.0)
@@ -113,35 +133,42 @@ def _piece_by_products(matrices: np.ndarray, logs: np.ndarray, spread: np.ndarra
     cayley = call_each(np.linalg.inv, moved)
     cayley *= (-2 * center)[:, None, None]
     _diagonal(cayley)[...] += 1
-    square = cayley @ cayley
-    power = square @ square
-    power = power @ power
-    power = (power @ power).reshape(count, k * k)
-    largest = np.einsum("ij,ij->i", power, power) ** (1 / 16)
-    np.matmul(cayley, _polynomial(square), out=logs)
-    _diagonal(logs)[...] += np.log(center)[:, None]
-    spread[...] = _spread(largest)
-    return np.asarray(usable & (largest <= _LARGEST_SQUARE))
-
-
-def _polynomial(square: np.ndarray) -> np.ndarray:
-    """2h(Y²), from 10 products: powers T, …, T⁶ of T = 2Y²/0.8 − I, and Horner's rule in T⁶ (Paterson, Stockmeyer)."""
-    count, k, _ = square.shape
-    powers = np.empty((count, _BLOCKS, k, k))
-    np.multiply(square, 2 / _LARGEST_SQUARE, out=powers[:, 0])
+    # powers of T = 2Y²/z − I, z the largest square
+    powers = np.empty((count, reach.blocks, k, k))
+    np.matmul(cayley, cayley, out=powers[:, 0])
+    powers[:, 0] *= 2 / reach.square
     np.einsum("iaa->ia", powers[:, 0])[...] -= 1
-    for number in range(2, _BLOCKS + 1):
+    for number in range(2, reach.blocks + 1):
         np.matmul(powers[:, number // 2 - 1], powers[:, number - number // 2 - 1], out=powers[:, number - 1])
-    coefficients = _coefficients()
-    # one product for each matrix: its five powers by the table of coefficients
-    sums = np.matmul(coefficients[:, 1:], powers[:, :-1].reshape(count, _BLOCKS - 1, k * k))
-    sums = sums.reshape(count, _BLOCKS, k, k)
-    np.einsum("ijaa->ija", sums)[...] += coefficients[:, 0][:, None]
-    total: np.ndarray = sums[:, -1]
-    for number in range(_BLOCKS - 2, -1, -1):
-        total = total @ powers[:, -1]
+    # one product for each matrix: its powers by the table of coefficients
+    constants, factors = _table(reach)
+    sums = np.matmul(factors, powers.reshape(count, reach.blocks, k * k)).reshape(count, len(factors), k, k)
+    np.einsum("ijaa->ija", sums)[...] += constants[:, None]
+    tenth = sums[:, -1].reshape(count, k * k)
+    square = np.einsum("ij,ij->i", tenth, tenth) ** 0.1
+    inside = np.flatnonzero(usable & (square <= reach.square))
+    if inside.size < count:
+        cayley, center, highest, sums = cayley[inside], center[inside], powers[inside, -1], sums[inside]
+    else:
+        highest = powers[:, -1]
+    # Horner's rule in the highest power (Paterson, Stockmeyer)
+    total: np.ndarray = sums[:, -2]
+    for number in range(reach.blocks - 2, -1, -1):
+        total = total @ highest
         total += sums[:, number]
-    return total
+    found = cayley @ total
+    _diagonal(found)[...] += np.log(center)[:, None]
+    return square, found, inside
+
+
+@cache
+def _table(reach: _Reach) -> tuple[np.ndarray, np.ndarray]:
+    """Multiples of I and of T, T², … that make the parts of 2h, and at last Y¹⁰ = (z(T + I)/2)⁵."""
+    parts = _coefficients(reach.blocks, reach.square)
+    fifth = [(reach.square / 2) ** 5 * math.comb(5, power) for power in range(reach.blocks + 1)]
+    factors = np.concatenate([parts, np.zeros((reach.blocks, 1))], axis=1)
+    table = np.concatenate([factors, [fifth]])
+    return np.ascontiguousarray(table[:, 0]), np.ascontiguousarray(table[:, 1:])
 
 
 def _diagonal(matrices: np.ndarray) -> np.ndarray:
@@ -183,32 +210,47 @@ def _device_products(matrices: Array) -> tuple[Array, Array]:
     """Logarithms, and for which matrices they are right: (tr Y⁴⁰)^{1/20} is above ‖Y²‖, by a root of k at most."""
     xp = namespace(matrices)
     k = matrices.shape[-1]
-    one = eye(k, matrices)
-    center = (_CENTER / k) * xp.linalg.trace(matrices)
+    one, (blocks, square, middle) = eye(k, matrices), _DEVICE_REACH
+    center = (middle / k) * xp.linalg.trace(matrices)
     usable = xp.all(xp.isfinite(matrices), axis=(-2, -1)) & (center > 0) & (center < math.inf)
     center = xp.where(usable, center, xp.ones_like(center))[:, None, None]
-    moved = xp.where(usable[:, None, None], matrices, one) + center * one
-    cayley = one - 2 * center * _unchecked_inverse(moved)
-    powers = [(2 / _LARGEST_SQUARE) * (cayley @ cayley) - one]
-    for number in range(2, _DEVICE_BLOCKS + 1):
+    moved = _plus_diagonal(xp.where(usable[:, None, None], matrices, one), center, one)
+    cayley = _plus_diagonal(-2 * center * _unchecked_inverse(moved), 1.0, one)
+    powers = [_plus_diagonal((2 / square) * (cayley @ cayley), -1.0, one)]
+    for number in range(2, blocks + 1):
         powers.append(powers[number // 2 - 1] @ powers[number - number // 2 - 1])
-    # Y² = 0.4(T + I)
-    binomial = [(_LARGEST_SQUARE / 2) ** _DEVICE_BLOCKS * math.comb(_DEVICE_BLOCKS, i) for i in range(6)]
-    tenth = _combination(binomial, one, powers)
-    tenth = tenth @ tenth
-    largest = xp.sum(tenth * tenth, axis=(-2, -1)) ** (1 / 20)
-    total = None
-    for row in reversed(_coefficients(_DEVICE_BLOCKS).tolist()):
-        part = _combination(row, one, powers)
-        total = part if total is None else _product_plus(total, powers[-1], part)
-    return _product_plus(cayley, total, xp.log(center) * one), usable & (largest <= _LARGEST_SQUARE)
+    constants, factors = _table(_DEVICE_REACH)
+    *parts, tenth = _combinations(constants.tolist(), factors, one, powers)
+    largest = xp.linalg.vector_norm(tenth @ tenth, axis=(-2, -1)) ** (1 / 10)
+    total = parts[-1]
+    for part in reversed(parts[:-1]):
+        total = _product_plus(total, powers[-1], part)
+    return _plus_diagonal(cayley @ total, xp.log(center), one), usable & (largest <= square)
 
 
-def _combination(factors: list[float], one: Array, powers: list[Array]) -> Array:
-    total = factors[0] * one + factors[1] * powers[0]
-    for factor, power in zip(factors[2:], powers[1:], strict=False):
-        total = _plus_multiple(total, factor, power)
-    return total
+def _plus_diagonal(array: Array, added: Array | float, one: Array) -> Array:
+    """A + aI; PyTorch writes to the diagonal alone, of what nobody else holds."""
+    if is_torch_array(array):
+        array.diagonal(dim1=-2, dim2=-1).add_(added if isinstance(added, float) else added[..., 0])
+        return array
+    return array + added * one
+
+
+def _combinations(constants: list[float], factors: np.ndarray, one: Array, powers: list[Array]) -> list[Array]:
+    """c_j·I + Σ f_ji·powers_i for every j. PyTorch reads and writes memory once, by one product for each matrix."""
+    if is_torch_array(one):
+        import torch
+
+        held = torch.stack(powers, dim=1).flatten(-2)
+        # the table once for each matrix: a product of all of them may be cut anywhere
+        table = torch.as_tensor(factors, dtype=one.dtype, device=one.device).expand(len(held), *factors.shape)
+        made = torch.bmm(table, held).unflatten(-1, one.shape)
+        made.diagonal(dim1=-2, dim2=-1).add_(torch.as_tensor(constants, dtype=one.dtype, device=one.device)[:, None])
+        return list(made.unbind(1))
+    return [
+        reduce(operator.add, (factor * power for factor, power in zip(row, powers, strict=True)), constant * one)
+        for constant, row in zip(constants, factors.tolist(), strict=True)
+    ]
 
 
 def _by_roots(matrices: Array) -> Array:
@@ -255,29 +297,23 @@ def _unchecked_inverse(matrices: Array) -> Array:
     return namespace(matrices).linalg.inv(matrices)
 
 
-def _plus_multiple(total: Array, factor: float, array: Array) -> Array:
-    # PyTorch does it in one go over memory, into what nobody else holds
-    return total.add_(array, alpha=factor) if is_torch_array(total) else total + factor * array
-
-
 def _product_plus(a: Array, b: Array, added: Array) -> Array:
     if is_torch_array(a):
-        import torch
-
-        return torch.baddbmm(added, a, b)
+        # into what nobody else holds
+        return added.baddbmm_(a, b)
     return a @ b + added
 
 
 @cache
-def _coefficients(blocks: int = _BLOCKS) -> np.ndarray:
-    """Of 2h(0.4(t+1)) as a polynomial in t, interpolated near Chebyshev's points; so many to a row, rising powers.
+def _coefficients(blocks: int, square: float) -> np.ndarray:
+    """Of 2h(square·(t+1)/2) as a polynomial in t, interpolated near Chebyshev's points; `blocks` to a row, rising.
 
     Worked out in 60 digits by Newton's divided differences: to go from one basis to another loses many.
     """
     count = blocks * blocks
     with localcontext(Context(prec=60)):
         nodes = [Decimal(math.cos(math.pi * (i + 0.5) / count)) for i in range(count)]
-        values = [_twice_artanh_over(Decimal(_LARGEST_SQUARE) / 2 * (node + 1)) for node in nodes]
+        values = [_twice_artanh_over(Decimal(square) / 2 * (node + 1)) for node in nodes]
         for order in range(1, count):
             for i in range(count - 1, order - 1, -1):
                 values[i] = (values[i] - values[i - 1]) / (nodes[i] - nodes[i - order])
@@ -338,6 +374,8 @@ def _triangle(k: int, points: Array, whitener: Array | None = None) -> Array:
 def _small(points: Array, k: int, whitener: Array | None) -> Array:
     """One array per entry, so that all records are worked on side by side."""
     if is_numpy(points):
+        if points.ndim == 2:
+            return _small(points[None], k, whitener)[0]
         columns = np.ascontiguousarray(np.moveaxis(points.reshape(*points.shape[:-2], k * k), -1, 0))
         x: Entries = {(i, j): columns[k * i + j] for i in range(k) for j in range(i, k)}
     else:
@@ -351,8 +389,10 @@ def _small(points: Array, k: int, whitener: Array | None) -> Array:
 def _whitened(x: Entries, matrix: Array, k: int) -> Entries:
     """Entries (i, j), i ≤ j, of MxMᵀ for a lower triangular M, which is what Cholesky factors have."""
     full = {(i, j): x[min(i, j), max(i, j)] for i in range(k) for j in range(k)}
-    half = {(i, j): sum(matrix[..., i, a] * full[(a, j)] for a in range(i + 1)) for i in range(k) for j in range(k)}
-    return {(i, j): sum(half[(i, a)] * matrix[..., j, a] for a in range(j + 1)) for i in range(k) for j in range(i, k)}
+    half = {(i, j): summed(matrix[..., i, a] * full[(a, j)] for a in range(i + 1)) for i in range(k) for j in range(k)}
+    return {
+        (i, j): summed(half[(i, a)] * matrix[..., j, a] for a in range(j + 1)) for i in range(k) for j in range(i, k)
+    }
 
 
 def _by_eigen_elsewhere(points: Array) -> Array:

@@ -158,7 +158,7 @@ def reflect_to_axis(x: Array, v: Array) -> tuple[Array, Array]:
     columns = xp.moveaxis(v, -1, 0)
     normal = _column(_reflector(x), v.ndim)
     conjugate = xp.conj(normal) if xp.isdtype(normal.dtype, "complex floating") else normal
-    turned = columns - 2 * normal * xp.sum(conjugate * columns, axis=0)
+    turned = columns - (2 * normal) * xp.sum(conjugate * columns, axis=0)
     first = _column(x, v.ndim)[0, ...]
     phase = safe_divide(first, xp.astype(xp.abs(first), x.dtype), 1.0)
     phase = xp.conj(phase) if xp.isdtype(x.dtype, "complex floating") else phase

@@ -15,14 +15,15 @@ frame: no difference of eigenvectors ever appears.
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
-from functools import cache, partial
+import operator
+from collections.abc import Callable, Iterable
+from functools import cache, partial, reduce
 from itertools import combinations, permutations, product
 from typing import Any, NamedTuple
 
 import numpy as np
 
-from dpmanifolds._arrays import Array, gather, is_numpy, like, namespace, sinhc, sym, transpose
+from dpmanifolds._arrays import Array, clamp, gather, is_numpy, like, namespace, sinhc, sym, transpose
 from dpmanifolds.errors import NotAvailableError
 from dpmanifolds.manifolds._derivatives import multilinear
 
@@ -102,14 +103,14 @@ def jacobi_eigen(entries: dict[tuple[int, int], Array], k: int) -> tuple[list[Ar
     xp = namespace(first)
     a = dict(entries)
     one, zero = xp.ones_like(first), xp.zeros_like(first)
-    u = [[one if i == j else zero for j in range(k)] for i in range(k)]
+    u = [xp.stack([one if i == j else zero for i in range(k)]) for j in range(k)]
     pairs = list(combinations(range(k), 2))
     for p, q in pairs * (_SWEEPS if k > 2 else 1):
-        _rotate(a, u, p, q, k)
-    return [a[(i, i)] for i in range(k)], u
+        _rotate(a, u, p, q, k, zero)
+    return [a[(i, i)] for i in range(k)], [[vector[i, ...] for vector in u] for i in range(k)]
 
 
-def _rotate(a: dict[tuple[int, int], Array], u: list[list[Array]], p: int, q: int, k: int) -> None:
+def _rotate(a: dict[tuple[int, int], Array], u: list[Array], p: int, q: int, k: int, zero: Array) -> None:
     """Replace a by JᵀaJ and u by uJ, with the rotation J in the plane (p, q) that makes a_pq zero."""
     off = a[(p, q)]
     xp = namespace(off)
@@ -122,12 +123,12 @@ def _rotate(a: dict[tuple[int, int], Array], u: list[list[Array]], p: int, q: in
     change = tangent * off
     a[(p, p)] = a[(p, p)] - change
     a[(q, q)] = a[(q, q)] + change
-    a[(p, q)] = xp.zeros_like(off)
+    a[(p, q)] = zero
     for r in range(k):
         if r not in (p, q):
             rp, rq = (min(r, p), max(r, p)), (min(r, q), max(r, q))
             a[rp], a[rq] = cosine * a[rp] - sine * a[rq], sine * a[rp] + cosine * a[rq]
-        u[r][p], u[r][q] = cosine * u[r][p] - sine * u[r][q], sine * u[r][p] + cosine * u[r][q]
+    u[p], u[q] = cosine * u[p] - sine * u[q], sine * u[p] + cosine * u[q]
 
 
 Entries = dict[tuple[int, int], Array]
@@ -145,41 +146,52 @@ def log_entries(entries: Entries, k: int) -> Entries:
     values = closed_forms[k](entries)
     xp = namespace(values[0])
     poor = ~(values[-1] > 0.01 * values[0])
-    safe = [xp.where(poor, xp.ones_like(value), value) for value in values]
+    one = xp.ones_like(values[0])
+    safe = [xp.where(poor, one, value) for value in values]
     result = _interpolated(entries, safe, k)
     if is_numpy(poor) and poor.ndim:
-        few = _log_by_rotations({at: entry[poor] for at, entry in entries.items()}, k)
-        for at, entry in few.items():
-            result[at][poor] = entry
+        rows = np.nonzero(poor)
+        if rows[0].size:
+            few = _log_by_rotations({at: entry[rows] for at, entry in entries.items()}, k)
+            for at, entry in few.items():
+                result[at][rows] = entry
         return result
     rotated = _log_by_rotations(entries, k)
     return {at: xp.where(poor, rotated[at], result[at]) for at in result}
 
 
 def _interpolated(entries: Entries, values: list[Array], k: int) -> Entries:
+    """f(λ₁)I + (A−λ₁)(f[λ₁,λ₂]I + f[λ₁,λ₂,λ₃](A−λ₂)), by entries."""
     xp = namespace(values[0])
-    result = {(i, j): xp.log(values[0]) if i == j else xp.zeros_like(values[0]) for i, j in entries}
+    highest = xp.log(values[0])
     if k == 1:
-        return result
+        return {(0, 0): highest}
     first = _shifted(entries, values[0])
     slope = _log_slope(values[0], values[1])
-    result = {at: result[at] + slope * first[at] for at in first}
     if k == 2:
-        return result
-    second = _shifted(entries, values[1])
-    spread = values[0] - values[2]
-    bend = (slope - _log_slope(values[1], values[2])) / xp.where(spread > 0, spread, xp.ones_like(spread))
-    for i, j in first:
-        square = sum(first[_at(i, r)] * second[_at(r, j)] for r in range(k))
-        result[(i, j)] = result[(i, j)] + bend * square
+        result = {at: slope * entry for at, entry in first.items()}
+    else:
+        spread = values[0] - values[2]
+        bend = (slope - _log_slope(values[1], values[2])) / xp.where(spread > 0, spread, xp.ones_like(spread))
+        second = {at: bend * entry for at, entry in _shifted(entries, values[1]).items()}
+        for i in range(k):
+            second[(i, i)] = second[(i, i)] + slope
+        result = {(i, j): summed(first[_at(i, r)] * second[_at(r, j)] for r in range(k)) for i, j in first}
+    for i in range(k):
+        result[(i, i)] = result[(i, i)] + highest
     return result
+
+
+def summed(terms: Iterable[Array]) -> Array:
+    """One after the other."""
+    return reduce(operator.add, terms)
 
 
 def _log_by_rotations(entries: Entries, k: int) -> Entries:
     values, u = jacobi_eigen(entries, k)
     xp = namespace(values[0])
     logs = [xp.log(xp.where(value > 0, value, xp.full_like(value, math.nan))) for value in values]
-    return {(i, j): sum(logs[a] * u[i][a] * u[j][a] for a in range(k)) for i, j in entries}
+    return {(i, j): summed(logs[a] * u[i][a] * u[j][a] for a in range(k)) for i, j in entries}
 
 
 def _pair_values(a: Entries) -> list[Array]:
@@ -200,7 +212,7 @@ def _triple_values(a: Entries) -> list[Array]:
     det = x * (y * z - a[(1, 2)] * a[(1, 2)]) + a[(0, 1)] * (a[(1, 2)] * a[(0, 2)] - a[(0, 1)] * z)
     det = det + a[(0, 2)] * (a[(0, 1)] * a[(1, 2)] - y * a[(0, 2)])
     ratio = det / (2 * xp.where(p > 0, p * p * p, xp.ones_like(p)))
-    angle = xp.acos(xp.clip(ratio, -1.0, 1.0)) / 3
+    angle = xp.acos(clamp(ratio, -1.0, 1.0)) / 3
     largest = q + 2 * p * xp.cos(angle)
     smallest = q + 2 * p * xp.cos(angle + 2 * math.pi / 3)
     return [largest, 3 * q - largest - smallest, smallest]
@@ -210,9 +222,9 @@ def _log_slope(a: Array, b: Array) -> Array:
     """(log a − log b)/(a − b), and 1/b where they coincide."""
     xp = namespace(a, b)
     x = (a - b) / b
-    apart = xp.abs(x) > 0
-    safe = xp.where(apart, x, xp.ones_like(x))
-    return xp.where(apart, xp.log1p(safe) / safe, xp.ones_like(x)) / b
+    apart, one = xp.abs(x) > 0, xp.ones_like(x)
+    safe = xp.where(apart, x, one)
+    return xp.where(apart, xp.log1p(safe) / safe, one) / b
 
 
 def _shifted(a: Entries, value: Array) -> Entries:

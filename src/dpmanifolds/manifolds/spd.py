@@ -17,7 +17,7 @@ from dpmanifolds.errors import ArgumentError, NotOnManifoldError
 from dpmanifolds.manifolds._common import default_tolerance, normal_array, number_rules, step_around
 from dpmanifolds.manifolds._derivatives import differentiated_by, frozen
 from dpmanifolds.manifolds._logarithms import matrix_logs
-from dpmanifolds.manifolds._symmetric import apply_function, from_upper_triangle, log_entries
+from dpmanifolds.manifolds._symmetric import LARGEST_SMALL, apply_function, from_upper_triangle, log_entries
 from dpmanifolds.manifolds.base import Manifold
 
 METRICS = ("affine-invariant", "log-euclidean", "log-cholesky")
@@ -62,14 +62,18 @@ class SPDBase(Manifold):
     def describe_distance(self, point: Array, distance: float) -> str:
         """On average over directions; the diagonal holds variances, powers of channels."""
         moved = step_around(self, point, distance)
-        if self.k != 3:
-            new, old = (np.diagonal(each, axis1=-2, axis2=-1) for each in (moved, point))
-            return f"{100 * float(np.mean(np.abs(new / old - 1))):.2g} % in a variance (diagonal entry)"
-        (old, old_anisotropy), (new, new_anisotropy) = map(_diffusion, (point, moved))
+        with np.errstate(all="ignore"):
+            if self.k != 3:
+                new, old = (np.diagonal(each, axis1=-2, axis2=-1) for each in (moved, point))
+                share = 100 * float(np.mean(np.abs(new / old - 1)))
+                return f"{share:.2g} % in a variance (diagonal entry)" if math.isfinite(share) else ""
+            (old, old_anisotropy), (new, new_anisotropy) = map(_diffusion, (point, moved))
+            share = 100 * float(np.mean(np.abs(new / old - 1)))
+            bent = float(np.mean(np.abs(new_anisotropy - old_anisotropy)))
+        if not math.isfinite(share + bent):
+            return ""
         return (
-            f"{100 * float(np.mean(np.abs(new / old - 1))):.2g} % in mean diffusivity and "
-            f"{float(np.mean(np.abs(new_anisotropy - old_anisotropy))):.2g} in fractional anisotropy, if these are "
-            "diffusion tensors"
+            f"{share:.2g} % in mean diffusivity and {bent:.2g} in fractional anisotropy, if these are diffusion tensors"
         )
 
     @property
@@ -107,11 +111,13 @@ class SPDBase(Manifold):
     def broken_rule(self, points: Array) -> Array:
         """Finite and symmetric; that it is positive shows in the decomposition that the statistic needs anyway."""
         xp = namespace(points)
+        if is_numpy(points) and self.k <= LARGEST_SMALL:
+            # small records side by side; transposed, which changes neither number
+            points = np.ascontiguousarray(points.T).T
+        # a largest number is finite if all are
         size = xp.max(xp.abs(points), axis=(-2, -1))
-        skew = xp.max(xp.abs(points - transpose(points)), axis=(-2, -1))
-        symmetric = skew <= default_tolerance(points, None) * size
-        finite = xp.all(xp.isfinite(points), axis=(-2, -1))
-        return number_rules(finite, symmetric)
+        skew = xp.max(points - transpose(points), axis=(-2, -1))
+        return number_rules(xp.isfinite(size), skew <= default_tolerance(points, None) * size)
 
     def first_broken_rule(self, block: Array) -> str | None:
         if is_numpy(block) and block.flags.c_contiguous and _seems_symmetric(block):

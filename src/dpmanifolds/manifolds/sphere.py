@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from dpmanifolds._arrays import Array, dot, eps, log_sinc, namespace, norm, row_norm, safe_divide, transpose
+from dpmanifolds._arrays import Array, dot, eps, is_numpy, log_sinc, namespace, norm, row_norm, safe_divide, transpose
 from dpmanifolds._validate import numeric_array, positive_integer, positive_number
 from dpmanifolds.errors import ArgumentError, NotOnManifoldError
 from dpmanifolds.manifolds._common import (
@@ -179,8 +179,12 @@ class Sphere(Manifold):
         # the antipode has no direction: it gets the first axis
         lost = xp.where((length == 0) & (along < 0), angle, xp.zeros_like(angle))
         ratio = safe_divide(angle, length)
-        first = across[:1, ...] * ratio + lost
-        return xp.moveaxis(xp.concat([first, across[1:, ...] * ratio], axis=0), 0, -1)
+        turned = across * ratio
+        if is_numpy(turned):
+            turned[0] += lost
+        else:
+            turned = xp.concat([turned[:1, ...] + lost, turned[1:, ...]], axis=0)
+        return xp.moveaxis(turned, 0, -1)
 
     def _smooth_log_coordinates(self, base: Array, points: Array) -> Array:
         return self.to_coordinates(base, self._smooth_log(base, points))

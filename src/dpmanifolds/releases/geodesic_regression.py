@@ -17,7 +17,6 @@ from __future__ import annotations
 import json
 import math
 from dataclasses import dataclass
-from functools import cache
 from typing import Any
 
 import numpy as np
@@ -29,12 +28,11 @@ from dpmanifolds.domains import Domain
 from dpmanifolds.errors import ArgumentError, DPManifoldsError
 from dpmanifolds.manifolds import Manifold
 from dpmanifolds.privacy import Budget, Guarantee
+from dpmanifolds.releases.regression_fit import hidden_share
 from dpmanifolds.releases.release import Release
 from dpmanifolds.releases.written import domain_from_json, domain_to_json, point_from_json, point_to_json
 
 _SCHEMA = 1
-KEPT = 0.98
-"""Of residuals that scatter evenly, what a second look does not shorten."""
 _NODES = (np.arange(200) + 0.5) / 200
 
 
@@ -130,11 +128,6 @@ class GeodesicRegression:
         """The tangent vector at the base for one unit of each covariate."""
         return self.manifold.from_coordinates(self.base, self.slopes)
 
-    @property
-    def slope_errors(self) -> np.ndarray:
-        """The root mean square length of the noise in each slope, per unit of its covariate."""
-        return np.asarray(np.sqrt(self.manifold.dim * self.noise_variances))
-
     def predict(self, covariates: Any) -> Array:
         """The points of the fit at covariates (m,) or (m, covariates); free of charge.
 
@@ -165,7 +158,7 @@ class GeodesicRegression:
         """
         dim, tail = self.manifold.dim, self.noise_tail
         nodes = np.ones(1) if tail is None else stats.chi2.ppf(_NODES, tail + 1) / (tail + 1)
-        hidden = _hidden_share(dim) if len(self.releases) > 1 else 1.0
+        hidden = hidden_share(dim) if len(self.releases) > 1 else 1.0
         along, across = (sampling, sampling) if even else (dim * hidden * sampling, 0.0)
         first, others = noise * nodes + along, noise * nodes + across
         mean, square = first + (dim - 1) * others, first**2 + (dim - 1) * others**2
@@ -238,14 +231,3 @@ def _covariate_rows(covariates: Any, count: int) -> np.ndarray:
     if table.ndim != 2 or table.shape[1] != count or not np.all(np.isfinite(table)):
         raise ArgumentError(f"must be finite numbers, not NaN or inf, of shape (m, {count}).", argument="covariates")
     return table
-
-
-@cache
-def _hidden_share(dim: int) -> float:
-    """By how much more records scatter than they seem to, if along one of `dim` directions, after the second look.
-
-    It shortens residuals to a length √c that even ones of mean square 1 seldom have: E min(f·Z², c) = 1 gives f.
-    """
-    most = float(stats.chi2.ppf(KEPT, dim)) / dim
-    seen = lambda f: f * stats.chi2.cdf(most / f, 3) + most * stats.chi2.sf(most / f, 1) - 1  # noqa: E731
-    return float(optimize.brentq(seen, 1.0, 1e9))

@@ -12,7 +12,7 @@ from dpmanifolds.domains import Domain
 from dpmanifolds.errors import ArgumentError
 from dpmanifolds.privacy import Budget
 from dpmanifolds.releases.decision import PERMUTATIONS, Decision, Setting, check_settings
-from dpmanifolds.releases.statistic import check_domain, check_terms, names_of_groups, read_named
+from dpmanifolds.releases.statistic import check_domain, check_terms, domain_first, names_of_groups, read_named
 from dpmanifolds.sums.features import KernelContribution, kernel_of
 from dpmanifolds.sums.permutation import (
     TwoSampleStatistic,
@@ -25,6 +25,7 @@ from dpmanifolds.sums.walk import generator_of
 _STATEMENT = "√2/min(n, m), the diameter of the features over the smaller group, for every permutation"
 
 
+@domain_first
 def private_two_sample_test(
     x: Any,
     y: Any,

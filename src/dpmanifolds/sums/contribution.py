@@ -27,7 +27,7 @@ from typing import Any
 
 import numpy as np
 
-from dpmanifolds._arrays import Array, clamp, like, namespace, to_numpy
+from dpmanifolds._arrays import Array, clamp, is_numpy, like, namespace, to_numpy
 from dpmanifolds._points import as_block, in_double, like_parts, on_host, records_at, replace_rows
 from dpmanifolds.domains.axes import Axes
 from dpmanifolds.manifolds import Manifold
@@ -56,10 +56,15 @@ class Contribution(ABC):
 
     dim: int
     """How many integers a record has."""
-    bound: int
-    """No integer is larger than this in size."""
+    exponent: int
+    """Of the size of the body, 2^exponent steps of the lattice, where it is a ball."""
     tile_bytes: int = 1 << 20
     """How many bytes of records are worked on together."""
+
+    @property
+    def bound(self) -> int:
+        """No integer is larger than this in size."""
+        return 1 << self.exponent
 
     @abstractmethod
     def __call__(self, block: Array) -> tuple[Array, Array]:
@@ -68,9 +73,9 @@ class Contribution(ABC):
         `block` comes in double precision, in the form that the manifold gives its points, NumPy or on a device.
         """
 
-    @abstractmethod
     def fits(self, whole: Array) -> Array:
         """Whether each column of integers lies in the body, in exact arithmetic."""
+        return length_fits(whole, self.exponent)
 
     def form(self, block: Any) -> Array:
         """A block as it was read, in that form: shapes are checked, numbers are not."""
@@ -175,13 +180,6 @@ class TangentContribution(AtPoint):
     def dim(self) -> int:  # type: ignore[override]
         return self.manifold.dim if self.axes is None else self.axes.count
 
-    @property
-    def bound(self) -> int:  # type: ignore[override]
-        return 1 << self.exponent
-
-    def fits(self, whole: Array) -> Array:
-        return length_fits(whole, self.exponent)
-
     def __call__(self, block: Array) -> tuple[Array, Array]:
         rows, broken = self.look_at(block)
         with np.errstate(all="ignore"):
@@ -240,10 +238,6 @@ class OnLine(AtPoint):
     exponent: int = 30
     dim = 1
 
-    @property
-    def bound(self) -> int:  # type: ignore[override]
-        return 1 << self.exponent
-
     def fits(self, whole: Array) -> Array:
         return box_fits(whole, self.exponent)
 
@@ -279,13 +273,6 @@ class ScoreContribution(AtPoint):
     radius: float = 1.0
     exponent: int = 29
     dim = 2
-
-    @property
-    def bound(self) -> int:  # type: ignore[override]
-        return 1 << self.exponent
-
-    def fits(self, whole: Array) -> Array:
-        return length_fits(whole, self.exponent)
 
     def __call__(self, block: Array) -> tuple[Array, Array]:
         rows, broken = self.seen(block)
@@ -336,9 +323,16 @@ def ball_integers(rows: Array, exponent: int, *, radius: float = 1.0, usable: Ar
         length = xp.sqrt(squared)
         factor = xp.where(length > limit * radius, limit / length, xp.full_like(length, 1 / radius)) * most
         usable = squared < math.inf if usable is None else usable & (squared < math.inf)
-        scaled = xp.where(usable, columns * factor, xp.zeros_like(length))
-    whole = _as_integers(scaled, most)
-    return whole * xp.astype(length_fits(whole, exponent), xp.int64)
+        whole = _as_integers(kept(columns * factor, usable), most)
+    return kept(whole, length_fits(whole, exponent))
+
+
+def kept(columns: Array, which: Array) -> Array:
+    """The columns that are kept, and 0 in place of the others; NumPy's are written to."""
+    if is_numpy(columns):
+        columns[:, ~which] = 0
+        return columns
+    return namespace(columns).where(which, columns, namespace(columns).zeros_like(columns))
 
 
 def box_integers(rows: Array, exponent: int) -> Array:
@@ -358,8 +352,12 @@ def box_fits(whole: Array, exponent: int) -> Array:
 
 
 def _as_integers(scaled: Array, radius: int) -> Array:
+    """The nearest integers, cut to ±radius; NumPy's numbers are written to."""
     xp = namespace(scaled)
-    return clamp(xp.astype(xp.round(scaled), xp.int64), -radius, radius)
+    if is_numpy(scaled):
+        np.clip(np.rint(scaled, out=scaled), -radius, radius, out=scaled)
+        return scaled.astype(np.int64)
+    return xp.astype(clamp(xp.round(scaled), -radius, radius), xp.int64)
 
 
 def length_fits(whole: Array, exponent: int) -> Array:

@@ -57,7 +57,7 @@ class DistanceBins(AtPoint):
         return len(self._edges)
 
     @property
-    def bound(self) -> int:  # type: ignore[override]
+    def bound(self) -> int:
         return self.unit
 
     @property

@@ -120,10 +120,6 @@ class KernelContribution(AtPoint):
         return sum(self._kernel.sizes)
 
     @property
-    def bound(self) -> int:  # type: ignore[override]
-        return 1 << self.exponent
-
-    @property
     def _kernel(self) -> Kernel:
         assert self.kernel is not None
         return self.kernel

@@ -45,7 +45,7 @@ class LengthContribution(AtPoint):
         return self.manifold.dim + 1
 
     @property
-    def bound(self) -> int:  # type: ignore[override]
+    def bound(self) -> int:
         return 2 << self.exponent
 
     def fits(self, whole: Array) -> Array:

@@ -154,8 +154,8 @@ def _best_plan(
     best = _fewest(plans)
     if len(plans) == 1:
         return best
-    others = ", ".join(f"{len(plan.mechanisms)}: {plan.predicted:.3g}" for plan in plans)
-    return replace(best, reason=f"{best.reason}; error that public facts predict by the number of steps: {others}")
+    others = ", ".join(f"{len(plan.mechanisms)}: {plan.predicted / best.predicted:.3g}" for plan in plans)
+    return replace(best, reason=f"{best.reason}; predicted error by the number of steps, the chosen as 1: {others}")
 
 
 def _fewest(plans: Sequence[StepPlan]) -> StepPlan:
