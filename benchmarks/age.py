@@ -15,9 +15,11 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+from matplotlib import rc_context
 
 import dpmanifolds as dpm
 
+STYLE = Path(__file__).resolve().parents[1] / "docs" / "figures.mplstyle"
 BOUNDS = (math.log(7), math.log(150))
 PUBLIC = 4
 
@@ -58,7 +60,7 @@ def print_shares(data: Path, repeats: int) -> None:
 
 def draw_skulls(data: Path, path: Path) -> None:
     """Fits at three ages, with noise of μ = 1 for one X-ray and without."""
-    import matplotlib.pyplot as plt
+    from matplotlib.figure import Figure
 
     ball, shapes, ages, _ = read_rats(data)
     rng = np.random.default_rng(1)
@@ -66,7 +68,8 @@ def draw_skulls(data: Path, path: Path) -> None:
         "private, μ = 1": fit(ball, shapes, ages, None, 1.0, rng),
         "no noise": fit(ball, shapes, ages, None, 700.0, rng),
     }
-    figure, axes = plt.subplots(1, 3, figsize=(9.0, 2.8), layout="constrained")
+    figure = Figure(figsize=(9.0, 2.8), layout="constrained")
+    axes = figure.subplots(1, 3)
     first = np.asarray(ball.center)
     axis = np.exp(-0.5j * np.angle(np.sum(first**2)))
     for ax, days in zip(axes, (7, 30, 150), strict=True):
@@ -77,8 +80,8 @@ def draw_skulls(data: Path, path: Path) -> None:
         ax.set_title(f"{days} days")
         ax.set_aspect("equal")
         ax.set_axis_off()
-    axes[0].legend(fontsize=8, loc="center")
-    figure.savefig(path, dpi=110)
+    axes[0].legend(loc="center")
+    figure.savefig(path)
 
 
 def main(arguments: list[str] | None = None) -> None:
@@ -89,7 +92,8 @@ def main(arguments: list[str] | None = None) -> None:
     parser.add_argument("--figure", type=Path)
     options = parser.parse_args(arguments)
     if options.figure is not None:
-        draw_skulls(options.data, options.figure)
+        with rc_context(fname=STYLE):
+            draw_skulls(options.data, options.figure)
     if options.repeats:
         print_shares(options.data, options.repeats)
 

@@ -143,7 +143,7 @@ class GeodesicRegression:
         Of the geodesic that independent records scatter around, alike at all covariates. How far they scatter was paid
         for, but not in which directions: all of it is taken to lie along one of them, where tails are longest. With
         scatter="even", for records known to scatter alike in all directions, the region is up to 1.5 times smaller.
-        The law of the noise is known; that on the spread is not accounted for.
+        The law of the noise is known to first order, which asks for 100 records, and 100/μ (docs/regression.md).
         """
         level = number_between("level", level, 0.01, 0.9999)
         even = choice("scatter", scatter, ("any", "even")) == "even"
