@@ -63,6 +63,7 @@ def main(arguments: list[str] | None = None) -> None:
     parser.add_argument("data", nargs="?", type=Path, help="the folder of real data, for `real`")
     parser.add_argument("--repeats", type=int)
     parser.add_argument("--only", default="", help="the cells whose names, and shifts, hold this")
+    parser.add_argument("--directions", type=int, help="so many public directions, for `power`, in place of the usual")
     parser.add_argument("--largest", type=int, default=500, help="leave larger groups out")
     parser.add_argument("--charts", type=Path, help="write what the simulation needs, and end")
     parser.add_argument("--found", type=Path, help="read what the simulation found elsewhere")
@@ -77,7 +78,10 @@ def main(arguments: list[str] | None = None) -> None:
     elif options.table == "figure":
         draw_figure(Path("docs/figures/tests-of-groups.png"), options.repeats or 200)
     else:
-        cases, pools = (level_cases if options.table == "level" else power_cases)(options.repeats)
+        if options.table == "level":
+            cases, pools = level_cases(options.repeats)
+        else:
+            cases, pools = power_cases(options.repeats, options.directions)
         cases = sorted(
             (
                 case
@@ -154,7 +158,9 @@ def level_cases(repeats: int | None) -> tuple[list[dict[str, Any]], dict[str, np
     return cases, pools
 
 
-def power_cases(repeats: int | None) -> tuple[list[dict[str, Any]], dict[str, np.ndarray]]:
+def power_cases(
+    repeats: int | None, directions: int | None = None
+) -> tuple[list[dict[str, Any]], dict[str, np.ndarray]]:
     """Gaussian records of R^d, a shift of the mean, in balls of 1.2, 2 and 3 times their rms length."""
     cases, pools = [], {}
     for (dim, effect), width in product(EFFECTS.items(), (1.2, 2.0, 3.0)):
@@ -164,12 +170,15 @@ def power_cases(repeats: int | None) -> tuple[list[dict[str, Any]], dict[str, np
         shares = (0.5, 1.0, 1.5, 2.0) if width == 1.2 else (1.0,)
         for name, even in (("directions", False), ("directions", True), ("gaussian", False), ("linear", False)):
             kernel = kernel_of(ball, name, size=(200, 199))
+            told = name
+            if directions is not None and kernel.is_separate:
+                kernel, told = kernel_of(ball, name, pairs=directions // 2), f"{directions} directions"
             key = f"R^{dim}, {width}, {name}{', all axes alike' if even else ''}"
             if kernel.parts[0] is not None:
                 pools[f"{key} directions"] = kernel.parts[0]
             for share in shares:
                 case = case_of(f"R^{dim}", key, 100, (0.5, 1.0, 3.0), 199, repeats or 1000)
-                case |= {"separate": kernel.is_separate, "even": even, "dim": dim, "width": width, "kernel": name}
+                case |= {"separate": kernel.is_separate, "even": even, "dim": dim, "width": width, "kernel": told}
                 cases.append(case | {"shift": share * effect, "scale": 1 / ball.radius})
     return cases, pools
 
