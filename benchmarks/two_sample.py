@@ -2,7 +2,6 @@
 
     PYTHONPATH=. python benchmarks/two_sample.py level  [--repeats 10000] [--write docs/tables/level.csv]
     PYTHONPATH=. python benchmarks/two_sample.py power  [--repeats 1000] [--write docs/tables/power.csv]
-    PYTHONPATH=. python benchmarks/two_sample.py reach  [--repeats 250]
     PYTHONPATH=. python benchmarks/two_sample.py real DATA [--repeats 200] [--write docs/tables/real_groups.csv]
     PYTHONPATH=. python benchmarks/two_sample.py check
     PYTHONPATH=. python benchmarks/two_sample.py figure  # docs/figures/tests-of-groups.png, of scikit-learn's digits
@@ -59,7 +58,7 @@ EFFECTS = {2: 0.60, 5: 0.68, 20: 0.83, 50: 1.03}
 def main(arguments: list[str] | None = None) -> None:
     """Print one table."""
     parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("table", choices=("level", "power", "reach", "real", "check", "figure"))
+    parser.add_argument("table", choices=("level", "power", "real", "check", "figure"))
     parser.add_argument("data", nargs="?", type=Path, help="the folder of real data, for `real`")
     parser.add_argument("--repeats", type=int)
     parser.add_argument("--only", default="", help="the cells whose names, and shifts, hold this")
@@ -73,8 +72,6 @@ def main(arguments: list[str] | None = None) -> None:
         compare_real(options.data, options.repeats or 200, options.only, options.write)
     elif options.table == "check":
         print_check(options.repeats or 400)
-    elif options.table == "reach":
-        print_reach(options.repeats or 250)
     elif options.table == "figure":
         draw_figure(Path("docs/figures/tests-of-groups.png"), options.repeats or 200)
     else:
@@ -220,20 +217,6 @@ def power_row(found: dict[str, Any]) -> dict[str, str]:
     }
     told |= {"private": f"{found['private']:.2f}", "beyond reach": f"{found['clear'] / found['repeats']:.2f}"}
     return told | {"of these found": share, "data sets": str(found["repeats"])}
-
-
-def print_reach(repeats: int) -> None:
-    """At ε = 1 in a tight ball: of the data sets that lie beyond `Decision.reach`, how many are found."""
-    cases, pools = power_cases(repeats)
-    rng, clear, seen = np.random.default_rng(0), 0.0, 0.0
-    shifts = {"R^2": (0.5, 0.7), "R^5": (0.6, 1.1), "R^20": (1.2, 2.0)}
-    for case in cases:
-        low, high = shifts.get(case["pool"], (1.0, 0.0))
-        if case["width"] == 1.2 and low < case["shift"] < high:
-            (found,) = simulate(case | {"epsilons": (1.0,)}, pools, repeats, rng, np)
-            clear, seen = clear + found["clear"], seen + found["seen"]
-            print(f"{case['label']}, {case['shift']:.2f}: {found['seen']:.0f} of {found['clear']:.0f}", flush=True)
-    print(f"all: {seen / clear:.2f}")
 
 
 def print_check(repeats: int) -> None:
