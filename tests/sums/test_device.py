@@ -34,6 +34,7 @@ def everywhere(monkeypatch):
     monkeypatch.setattr(integers, "_kernel_works", lambda *_: False)
     monkeypatch.setattr(integers, "_FORMULA_PIECE", 256)
     monkeypatch.setattr(total, "_DEVICE_TILE", 300)
+    monkeypatch.setattr(_logarithms, "_HARD_BYTES", 1 << 14)
 
 
 def pull_at(k, metric, *, substitute=None, exponent=26, offset=None, radius=6.0):

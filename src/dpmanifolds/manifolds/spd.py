@@ -11,7 +11,7 @@ from typing import Any
 
 import numpy as np
 
-from dpmanifolds._arrays import Array, contract, eps, eye, is_numpy, like, namespace, sym, transpose
+from dpmanifolds._arrays import Array, contract, eps, eye, is_numpy, largest_entry, like, namespace, sym, transpose
 from dpmanifolds._validate import choice, positive_integer
 from dpmanifolds.errors import ArgumentError, NotOnManifoldError
 from dpmanifolds.manifolds._common import default_tolerance, normal_array, number_rules, step_around
@@ -111,7 +111,7 @@ class SPDBase(Manifold):
             # small records side by side; transposed, which changes neither number
             points = np.ascontiguousarray(points.T).T
         # a largest number is finite if all are
-        size = xp.max(xp.abs(points), axis=(-2, -1))
+        size = largest_entry(points)
         skew = xp.max(points - transpose(points), axis=(-2, -1))
         return number_rules(xp.isfinite(size), skew <= default_tolerance(points, None) * size)
 

@@ -345,7 +345,8 @@ def kept(columns: Array, which: Array) -> Array:
     if is_numpy(columns):
         columns[:, ~which] = 0
         return columns
-    return namespace(columns).where(which, columns, namespace(columns).zeros_like(columns))
+    xp = namespace(columns)
+    return xp.where(which, columns, xp.zeros_like(columns[:1, :1]))
 
 
 def box_integers(rows: Array, exponent: int) -> Array:
