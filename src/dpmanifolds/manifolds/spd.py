@@ -104,12 +104,14 @@ class SPDBase(Manifold):
         floor = self.k * float(xp.finfo(point.dtype).eps) * size
         return finite & (skew <= default_tolerance(point, tolerance) * size) & (smallest > floor)
 
+    def side_by_side(self, points: Array) -> Array:
+        """One entry of all small matrices after the other: what is done to them is done entry by entry."""
+        return np.ascontiguousarray(points.T).T if is_numpy(points) and self.k <= LARGEST_SMALL else points
+
     def broken_rule(self, points: Array) -> Array:
         """Finite and symmetric; that it is positive shows in the decomposition that the statistic needs anyway."""
         xp = namespace(points)
-        if is_numpy(points) and self.k <= LARGEST_SMALL:
-            # small records side by side; transposed, which changes neither number
-            points = np.ascontiguousarray(points.T).T
+        points = self.side_by_side(points)
         # a largest number is finite if all are
         size = largest_entry(points)
         skew = xp.max(points - transpose(points), axis=(-2, -1))

@@ -128,6 +128,7 @@ class AtPoint(Contribution):
         """The same, with any numbers for a record that breaks a rule."""
         manifold, base = self.manifold, like_parts(self.base, block)
         with np.errstate(all="ignore"):
+            block = manifold.side_by_side(block)
             broken = manifold.broken_rule(block)
             xp = namespace(broken)
             if manifold.log_can_fail:
