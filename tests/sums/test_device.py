@@ -15,7 +15,7 @@ import pytest
 
 from dpmanifolds import SPD
 from dpmanifolds.domains.axes import Axes
-from dpmanifolds.manifolds import _log_triangle
+from dpmanifolds.manifolds import _log_triangle, _logarithms
 from dpmanifolds.statistics.kernels import integers
 from dpmanifolds.statistics.kernels.integers import BallRule, ball_columns, ball_sums
 from dpmanifolds.sums import total
@@ -37,6 +37,7 @@ def everywhere(monkeypatch):
     monkeypatch.setattr(integers, "_kernel_works", lambda *_: False)
     monkeypatch.setattr(integers, "_FORMULA_PIECE", 256)
     monkeypatch.setattr(total, "_DEVICE_TILE", 300)
+    monkeypatch.setattr(_logarithms, "_HARD_BYTES", 1 << 14)
 
 
 def pull_at(k, metric, *, substitute=None, exponent=26, offset=None, radius=6.0):
