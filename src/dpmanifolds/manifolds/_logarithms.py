@@ -25,7 +25,7 @@ import numpy as np
 from array_api_compat import device as device_of
 from array_api_compat import is_jax_array, is_torch_array
 
-from dpmanifolds._arrays import Array, eye, namespace, to_numpy, transpose
+from dpmanifolds._arrays import Array, eye, largest_entry, namespace, to_numpy, transpose
 from dpmanifolds._points import leaves, map_parts
 from dpmanifolds.manifolds._symmetric import LARGEST_SMALL
 
@@ -210,15 +210,17 @@ def _device_products(matrices: Array) -> tuple[Array, Array]:
     k = matrices.shape[-1]
     one, (blocks, square, middle) = eye(k, matrices), _DEVICE_REACH
     center = (middle / k) * xp.linalg.trace(matrices)
-    usable = xp.all(xp.isfinite(matrices), axis=(-2, -1)) & (center > 0) & (center < math.inf)
+    usable = xp.isfinite(largest_entry(matrices)) & (center > 0) & (center < math.inf)
     center = xp.where(usable, center, xp.ones_like(center))[:, None, None]
     moved = _plus_diagonal(xp.where(usable[:, None, None], matrices, one), center, one)
-    cayley = _plus_diagonal(-2 * center * _unchecked_inverse(moved), 1.0, one)
-    powers = [_plus_diagonal((2 / square) * (cayley @ cayley), -1.0, one)]
+    cayley = _plus_diagonal(_unchecked_inverse(moved) * (-2 * center), 1.0, one)
+    held, powers = _room(blocks, cayley)
+    powers[0] = _plus_diagonal(_scaled(_product(cayley, cayley, powers[0]), 2 / square), -1.0, one)
     for number in range(2, blocks + 1):
-        powers.append(powers[number // 2 - 1] @ powers[number - number // 2 - 1])
+        a, b = powers[number // 2 - 1], powers[number - number // 2 - 1]
+        powers[number - 1] = _product(a, b, powers[number - 1])
     constants, factors = _table(_DEVICE_REACH)
-    *parts, tenth = _combinations(constants.tolist(), factors, one, powers)
+    *parts, tenth = _combinations(constants.tolist(), factors, one, powers, held)
     largest = xp.linalg.vector_norm(tenth @ tenth, axis=(-2, -1)) ** (1 / 10)
     total = parts[-1]
     for part in reversed(parts[:-1]):
@@ -234,12 +236,35 @@ def _plus_diagonal(array: Array, added: Array | float, one: Array) -> Array:
     return array + added * one
 
 
-def _combinations(constants: list[float], factors: np.ndarray, one: Array, powers: list[Array]) -> list[Array]:
+def _room(count: int, reference: Array) -> tuple[Array | None, list[Any]]:
+    """Where PyTorch puts so many matrices for each one, side by side, and the place of each; nowhere elsewhere."""
+    if not is_torch_array(reference):
+        return None, [None] * count
+    held = reference.new_empty((len(reference), count, *reference.shape[1:]))
+    return held, list(held.unbind(1))
+
+
+def _product(a: Array, b: Array, place: Array | None) -> Array:
+    if place is None:
+        return a @ b
+    import torch
+
+    return torch.bmm(a, b, out=place)
+
+
+def _scaled(array: Array, factor: float) -> Array:
+    # what nobody else holds
+    return array.mul_(factor) if is_torch_array(array) else factor * array
+
+
+def _combinations(
+    constants: list[float], factors: np.ndarray, one: Array, powers: list[Array], held: Array | None
+) -> list[Array]:
     """c_j·I + Σ f_ji·powers_i for every j. PyTorch reads and writes memory once, by one product for each matrix."""
-    if is_torch_array(one):
+    if held is not None:
         import torch
 
-        held = torch.stack(powers, dim=1).flatten(-2)
+        held = held.flatten(-2)
         # the table once for each matrix: a product of all of them may be cut anywhere
         table = torch.as_tensor(factors, dtype=one.dtype, device=one.device).expand(len(held), *factors.shape)
         made = torch.bmm(table, held).unflatten(-1, one.shape)
