@@ -21,7 +21,8 @@ test: $(VENV)/.test
 test-long: $(VENV)/.test
 	$(ONE_THREAD) $(COMPILED_ONCE) $(BIN)/python -m pytest -q -n auto -m long
 
-# how much of src the tests of make test reach, branches counted; out/coverage.json has the lines that are not reached
+# how much of src the tests of make test reach where every library is, branches counted (large download); out/coverage.json has
+# the lines that are not reached
 coverage: $(VENV)-coverage/.ready
 	$(ONE_THREAD) $(VENV)-coverage/bin/python -m pytest -q -n auto --dist loadfile -m "not long" \
 		--cov=dpmanifolds --cov-branch --cov-report=term:skip-covered --cov-report=json:out/coverage.json
@@ -181,7 +182,7 @@ $(VENV)-auditors/.ready: pyproject.toml requirements/auditors.txt
 
 $(VENV)-coverage/.ready: pyproject.toml
 	$(PYTHON) -m venv $(VENV)-coverage
-	$(VENV)-coverage/bin/python -m pip --disable-pip-version-check -q install -e ".[test,coverage]"
+	$(VENV)-coverage/bin/python -m pip --disable-pip-version-check -q install -e ".[test,coverage,backends,dask,parquet,zarr,mne,federated]"
 	@touch $@
 
 $(VENV)-locked/.ready: pyproject.toml requirements/test.lock
