@@ -22,7 +22,8 @@ from dpmanifolds import (
     private_mean,
 )
 from dpmanifolds.auditing import audit_release, find_difference
-from dpmanifolds.releases.refine import best_radius, moved_at_most, plan_rounds, rounds_for
+from dpmanifolds.releases.refine import best_radius, moved_at_most
+from dpmanifolds.releases.refine_plan import plan_rounds, rounds_for
 from dpmanifolds.releases.statistic import check_request
 from dpmanifolds.sums.counts import counts_noise
 from tests.selection import thorough
@@ -205,10 +206,12 @@ def test_auto_is_one_shot_where_a_radius_cannot_be_paid_for():
 )
 def test_histogram_and_mean_together_are_within_the_budget(budget):
     ball = Ball(Euclidean(21), np.zeros(21), 1.0)
-    release = private_mean(cloud(21, 1000, 0.2, np.random.default_rng(0)), ball, budget, rng=0)
+    points = cloud(21, 1000, 0.2, np.random.default_rng(0))
+    releases = [private_mean(points, ball, budget, rng=seed) for seed in range(5)]
+    release = releases[0]
     assert [stage.statistic for stage in release.stages] == ["counts"]
     assert release.guarantee.fits(budget)
-    assert release.domain.radius <= 0.5
+    assert np.median([each.domain.radius for each in releases]) <= 0.25
     assert Release.from_json(release.to_json()) == release
 
 
