@@ -97,9 +97,7 @@ def weaker_noise(factor: float) -> Iterator[None]:
 
 def _two_sample(data: Any, budget: Budget, rng: Any, kernel: str = "linear", ball: Ball = _LINE) -> Decision:
     x, y = data
-    # where half of the permutations hide the loss, fewer than a third must be beaten, and it takes many to be sure
-    level, count = (0.2, 19) if kernel == "linear" else (0.3, 99)
-    return private_two_sample_test(x, y, ball, budget, kernel=kernel, level=level, permutations=count, rng=rng)
+    return private_two_sample_test(x, y, ball, budget, kernel=kernel, level=0.2, permutations=19, rng=rng)
 
 
 def _independence(data: Any, budget: Budget, rng: Any) -> Decision:
@@ -149,8 +147,8 @@ DECISIONS = (
     ),
     DecisionRow("private_independence_test", "one pair moves to the other end", PureDP(1.0), _independence, _pairs()),
 )
-CAUGHT = DECISIONS[:-1]
-"""The attacks that see 30 % less noise."""
+CAUGHT = (*DECISIONS[:2], DECISIONS[3])
+"""The attacks that see 30 % less noise in 8,000 draws."""
 
 
 def _line(row: DecisionRow, draws: int) -> str:

@@ -239,9 +239,9 @@ def _summary(rows: list[dict[str, str]], table: str) -> str:
         for each, kind in columns:
             own = [row for row in rows if row[""] == name and row[size] == each]
             shares = [share for row in own for key, share in _shares(row).items() if key.endswith(kind or ")")]
-            cells.append(f"{100 * min(shares):.1f} – {100 * max(shares):.1f}" if shares else "")
+            cells.append(f"{100 * min(shares):.1f}–{100 * max(shares):.1f}" if shares else "")
         lines.append([name, *cells])
-    table_rows = [f"| {' | '.join(line)} |" for line in lines]
+    table_rows = [f"|{'|'.join(line)}|" for line in lines]
     count, missed = sum(len(_shares(row)) for row in rows), sum(map(_misses, rows))
     sets = sorted({int(row["sets"]) for row in rows})
     told = f"{sets[0]:,}" if len(sets) == 1 else f"{sets[0]:,} to {sets[-1]:,}"
