@@ -365,7 +365,7 @@ def _rows() -> tuple[DoorRow, ...]:
     gone = "private labels: a person of two classes becomes one of two others"
     fixed.append((in_two, _LINE, _S2, everywhere, by_person, across_both, 3.0))
     outwards = partial(_ends, first=3.0, second=0.0)
-    far, inner = partial(_ends, first=3.0, second=-3.0), partial(_ends, first=1.3, second=-0.6)
+    far, inner = partial(_ends, first=3.0, second=-3.0), partial(_ends, first=1.3, second=-0.95)
     adaptive: list[tuple[str, Manifold, float, Budget, str, Any, Any, float]] = [
         ("private_mean, two steps", _S1, 1.0, _MORE_PURE, _ACROSS, _TWO, _ends, 0.25),
         ("private_mean, two steps", _S2, 1.0, _MORE_GAUSSIAN, _ACROSS, _TWO, _ends, 0.075),
