@@ -21,7 +21,8 @@ test: $(VENV)/.test
 test-long: $(VENV)/.test
 	$(ONE_THREAD) $(COMPILED_ONCE) $(BIN)/python -m pytest -q -n auto -m long
 
-# how much of src the tests of make test reach, branches counted; out/coverage.json has the lines that are not reached
+# how much of src the tests of make test reach where every library is, branches counted (large download); out/coverage.json has
+# the lines that are not reached
 coverage: $(VENV)-coverage/.ready
 	$(ONE_THREAD) $(VENV)-coverage/bin/python -m pytest -q -n auto --dist loadfile -m "not long" \
 		--cov=dpmanifolds --cov-branch --cov-report=term:skip-covered --cov-report=json:out/coverage.json
@@ -77,10 +78,12 @@ audit: $(VENV)/.test
 	$(BIN)/python -m audits.table --draws 8000 --write docs/audits.md
 	$(BIN)/python -m audits.decisions --draws 8000 --write docs/audits.md
 
-# every promise before auditors that others wrote, dp-recorder and DP-Auditorium, from their sources (half an hour)
-auditors: $(VENV)-auditors/.ready
-	$(ONE_THREAD) $(VENV)-auditors/bin/python -m pytest -q tests/audits/test_outside.py
-	$(ONE_THREAD) $(VENV)-auditors/bin/python -m audits.outside
+# every promise before auditors that others wrote (half an hour); AUDITORS is a Python that has this package, its tests,
+# dp-recorder and DP-Auditorium, which are on no package index
+AUDITORS ?= $(BIN)/python
+auditors: $(VENV)/.test
+	$(ONE_THREAD) $(AUDITORS) -m pytest -q tests/audits/test_outside.py
+	$(ONE_THREAD) $(AUDITORS) -m audits.outside
 
 # attacks: random neighbours at the edge of random domains, and 10,000 promises against the truth in mpmath (20 minutes)
 redteam: $(VENV)/.test
@@ -172,16 +175,9 @@ $(VENV)-federated/.ready: pyproject.toml
 	$(VENV)-federated/bin/python -m pip --disable-pip-version-check -q install -e ".[test,federated,flower,flare]"
 	@touch $@
 
-# both auditors pin versions older than NumPy 2: they are installed beside what they need, not with what they ask for
-$(VENV)-auditors/.ready: pyproject.toml requirements/auditors.txt
-	$(PYTHON) -m venv $(VENV)-auditors
-	$(VENV)-auditors/bin/python -m pip --disable-pip-version-check -q install -e ".[test,auditors]"
-	$(VENV)-auditors/bin/python -m pip --disable-pip-version-check -q install --no-deps -r requirements/auditors.txt
-	@touch $@
-
 $(VENV)-coverage/.ready: pyproject.toml
 	$(PYTHON) -m venv $(VENV)-coverage
-	$(VENV)-coverage/bin/python -m pip --disable-pip-version-check -q install -e ".[test,coverage]"
+	$(VENV)-coverage/bin/python -m pip --disable-pip-version-check -q install -e ".[test,coverage,backends,dask,parquet,zarr,mne,federated]"
 	@touch $@
 
 $(VENV)-locked/.ready: pyproject.toml requirements/test.lock
@@ -210,5 +206,5 @@ $(VENV)-page/.ready: pyproject.toml
 	@touch $@
 
 clean:
-	rm -rf $(VENV) $(VENV)-backends $(VENV)-dask $(VENV)-federated $(VENV)-bench $(VENV)-docs $(VENV)-page $(VENV)-coverage $(VENV)-auditors $(VENV)-locked \
+	rm -rf $(VENV) $(VENV)-backends $(VENV)-dask $(VENV)-federated $(VENV)-bench $(VENV)-docs $(VENV)-page $(VENV)-coverage $(VENV)-locked \
 		$(VENV)-build $(VENV)-bare .pytest_cache .mypy_cache .ruff_cache

@@ -149,6 +149,9 @@ def translate(app: Sphinx, what: str, name: str, obj: object, options: object, l
     result: list[str] = []
     in_example = in_formula = False
     for line in lines:
+        if line.lstrip().startswith(".. versionadded::"):
+            # in scikit-learn, not here
+            continue
         if line.lstrip().startswith(">>>"):
             in_example = True
         if not line.strip():

@@ -26,7 +26,7 @@ from pathlib import Path
 
 DOCS = Path(__file__).resolve().parent
 FOLDER = DOCS / "sessions"
-_WIDTH = 104
+_WIDTH = 96
 _PAGE = "(the command that plan.html shows)"
 _BALL = "--layout upper --manifold spd:3 --typical diffusion-tensor:mm2/s"
 

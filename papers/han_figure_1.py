@@ -319,3 +319,4 @@ def draw(result: Result, axes: Any) -> None:
     """Excess risk against n."""
     for axis, panel in zip(axes, (_EIGENVECTOR, _MEAN), strict=True):
         curves(axis, result, panel, x="sample size n", y="excess risk, mean ± 2 SE")
+        axis.set_title(panel.replace(", ", "\n", 1))

@@ -245,13 +245,16 @@ def private_names() -> frozenset[str]:
 
 def private_names_in(path: Path) -> set[str]:
     """Those that a test takes from the package: imported, asked of an object that is not its own, or replaced."""
-    found = set()
+    found, foreign = set(), {"self", "cls"}
     for node in ast.walk(tree_of(path)):
-        if isinstance(node, ast.ImportFrom) and (node.module or "").startswith("dpmanifolds"):
-            found |= {alias.name for alias in node.names}
+        if isinstance(node, ast.ImportFrom):
+            names = {alias.name for alias in node.names}
+            if (node.module or "").startswith("dpmanifolds"):
+                found |= names
+            else:
+                foreign |= names
         elif isinstance(node, ast.Attribute):
-            own = isinstance(node.value, ast.Name) and node.value.id in ("self", "cls")
-            found |= set() if own else {node.attr}
+            found |= set() if isinstance(node.value, ast.Name) and node.value.id in foreign else {node.attr}
         elif isinstance(node, ast.Call) and isinstance(node.func, ast.Attribute) and node.func.attr == "setattr":
             found |= {str(given.value) for given in node.args if isinstance(given, ast.Constant)}
     return found & private_names()

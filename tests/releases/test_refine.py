@@ -206,10 +206,12 @@ def test_auto_is_one_shot_where_a_radius_cannot_be_paid_for():
 )
 def test_histogram_and_mean_together_are_within_the_budget(budget):
     ball = Ball(Euclidean(21), np.zeros(21), 1.0)
-    release = private_mean(cloud(21, 1000, 0.2, np.random.default_rng(0)), ball, budget, rng=0)
+    points = cloud(21, 1000, 0.2, np.random.default_rng(0))
+    releases = [private_mean(points, ball, budget, rng=seed) for seed in range(5)]
+    release = releases[0]
     assert [stage.statistic for stage in release.stages] == ["counts"]
     assert release.guarantee.fits(budget)
-    assert release.domain.radius <= 0.5
+    assert np.median([each.domain.radius for each in releases]) <= 0.25
     assert Release.from_json(release.to_json()) == release
 
 

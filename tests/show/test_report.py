@@ -236,3 +236,11 @@ def test_percents_are_of_the_ball_that_noise_was_made_for():
 @pytest.mark.parametrize("name", NAMES)
 def test_means_well_inside_of_the_ball_are_not_suspected(name):
     assert not example(name).edge_warning
+
+
+def test_a_moment_of_curved_records_has_a_page_with_a_figure():
+    """Its value is a matrix of coordinates, whatever the records are."""
+    ball = dpm.Ball(dpm.SPD(3), np.eye(3), 2.0)
+    model = dpm.PrivateTangentPCA(ball, dpm.GaussianDP(1.0), 1).fit(dpm.SPD(3).random_point(60, rng=0))
+    for release in model.releases_:
+        assert "<svg" in report_html(release)

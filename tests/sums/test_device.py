@@ -15,7 +15,7 @@ import pytest
 
 from dpmanifolds import SPD
 from dpmanifolds.domains.axes import Axes
-from dpmanifolds.manifolds import _logarithms
+from dpmanifolds.manifolds import _log_triangle, _logarithms
 from dpmanifolds.statistics.kernels import integers
 from dpmanifolds.statistics.kernels.integers import BallRule, ball_columns, ball_sums
 from dpmanifolds.sums import total
@@ -32,11 +32,12 @@ ROOT = Path(__file__).parents[2]
 @pytest.fixture
 def everywhere(monkeypatch):
     """Whatever is not NumPy's lives on an accelerator, and pieces are short."""
-    for module in (total, integers, _logarithms):
+    for module in (total, integers, _log_triangle):
         monkeypatch.setattr(module, "on_accelerator", lambda array: not isinstance(array, np.ndarray))
     monkeypatch.setattr(integers, "_kernel_works", lambda *_: False)
     monkeypatch.setattr(integers, "_FORMULA_PIECE", 256)
     monkeypatch.setattr(total, "_DEVICE_TILE", 300)
+    monkeypatch.setattr(_logarithms, "_HARD_BYTES", 1 << 14)
 
 
 def pull_at(k, metric, *, substitute=None, exponent=26, offset=None, radius=6.0):

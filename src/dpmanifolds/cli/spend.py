@@ -17,7 +17,7 @@ from dpmanifolds._points import has_parts
 from dpmanifolds.cli.options import Accounting, Budgeting, Place, Records, Saving
 from dpmanifolds.cli.records import Loaded, ball_from, budget_from, load, persons
 from dpmanifolds.domains import Ball
-from dpmanifolds.errors import ArgumentError, DPManifoldsError, NoiseExceedsDomainWarning
+from dpmanifolds.errors import ArgumentError, NoiseExceedsDomainWarning
 from dpmanifolds.ledger import Ledger
 from dpmanifolds.planning import Plan
 from dpmanifolds.privacy import Budget, Guarantee
@@ -191,7 +191,8 @@ def print_if_unwritten(answer: Any, word: str) -> Iterator[None]:
     """Print an answer that cannot be written, as it has been paid for; `word`: what it is called."""
     try:
         yield
-    except (OSError, DPManifoldsError) as problem:
+    except Exception as problem:
+        # whatever went wrong, what has been paid for is not lost
         typer.echo(answer.to_json())
         raise ArgumentError(
             f"the {word} was drawn and paid for, but could not be written ({problem}). It stands on the standard "

@@ -20,7 +20,7 @@ from dpmanifolds._points import host
 from dpmanifolds.domains import Ball, Domain
 from dpmanifolds.errors import ArgumentError
 from dpmanifolds.manifolds import Euclidean
-from dpmanifolds.releases.refine_plan import EDGES, FEW_EDGES, plan_rounds, unit_of
+from dpmanifolds.releases.refine_plan import CLEAR, EDGES, FEW_EDGES, NEARLY, plan_rounds, unit_of
 from dpmanifolds.releases.release import Release
 from dpmanifolds.releases.statistic import Request, warn_of_noise
 from dpmanifolds.sums import ExpectedError, Mechanism
@@ -166,7 +166,8 @@ def best_radius(
     (2.0, 0.009090571073432387)
     """
     likely = np.zeros(len(counts))
-    seen = _seen_bins(counts, total, deviation) if len(counts) == EDGES else len(counts)
+    clear = len(counts) == EDGES and CLEAR[EDGES] * deviation <= NEARLY * total
+    seen = _seen_bins(counts, total, deviation) if clear else len(counts)
     likely[:seen] = fit_total(counts[:seen], total)
     # of bins that reach from one edge to √2 of it; nearer to the upper edge of wider ones; the last holds all beyond,
     # which clipping to the public ball brings to its edge

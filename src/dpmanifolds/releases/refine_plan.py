@@ -24,14 +24,14 @@ HISTOGRAM_SHARE, _ROUGH_SHARE = {False: 0.05, True: 0.04}, 0.15
 _LEAST_PART = 0.3
 EDGES, _SOME_EDGES, FEW_EDGES = 24, 5, 3
 # standard deviations of a noisy count that make a histogram of so many bins clear
-_CLEAR = {EDGES: 25.0, _SOME_EDGES: 8.0, FEW_EDGES: 4.0}
+CLEAR = {EDGES: 25.0, _SOME_EDGES: 8.0, FEW_EDGES: 4.0}
 # by whether ε adds up
 _FINE = {False: 5.0, True: 7.0}
 # how much worse than one shot in the same ball a cut of (ε, δ) must be for a better one to be searched for
 _WORTH = 1.05
 _TRIES, _CLOSE = 7, 0.05
 # times the deviation that is needed
-_NEARLY = 1.15
+NEARLY = 1.15
 # of a mean with what a histogram leaves of the budget, over one shot in the same ball
 _MOST_PRICE = 1.06
 NO_ACCOUNT = Account(None, None, None)
@@ -55,11 +55,11 @@ class Look(NamedTuple):
         """Those that n records make clear, for so many rounds, finest first; one at least."""
         share, least = HISTOGRAM_SHARE[request.budget.bounded_loss], _least_deviation(request.budget, request.adjacency)
         as_far = n * request.plan(n).expected_error.mean / request.domain.radius
-        for edges, clear in _CLEAR.items():
+        for edges, clear in CLEAR.items():
             if rounds > 1 or edges == FEW_EDGES or n >= clear * least:
                 needed = min(n / clear, _FINE[request.budget.bounded_loss] * as_far)
                 # a deviation grows as one over the share where ε adds up, else as one over its root
-                part = (least / min(needed, n / _CLEAR[_SOME_EDGES])) ** (1 if request.budget.bounded_loss else 2)
+                part = (least / min(needed, n / CLEAR[_SOME_EDGES])) ** (1 if request.budget.bounded_loss else 2)
                 if rounds > 1:
                     yield Look(edges, share, needed)
                     return
@@ -82,7 +82,7 @@ class Rounds:
     @property
     def is_clear(self) -> bool:
         """Whether noise on a count is as small as it has to be."""
-        return self.noise.deviation <= _NEARLY * self.look.deviation
+        return self.noise.deviation <= NEARLY * self.look.deviation
 
     def price(self, once: float) -> float:
         """What the noise of the last mean is, over `once`, that of one shot in the same ball."""
@@ -93,7 +93,7 @@ def decide_rounds(request: Request, records: RecordSums) -> int:
     """What refine="auto" means: 1 where a paid radius costs at most 6 % whatever the records are, else 0.
 
     Decided by public facts alone: the kind of domain, the noise on a count, which the budget sets, and the number of
-    records. From n = 4 standard deviations of a noisy count on (`_CLEAR`) the histogram shows where the records are,
+    records. From n = 4 standard deviations of a noisy count on (`CLEAR`) the histogram shows where the records are,
     and what is left to lose is its share of the budget; below, it may mistake noise for records. Nor may a count be
     uncertain by more than `_FINE` times the records that, all at the edge of the ball and on one side, move the mean as
     far as its noise does: in few dimensions a pure budget leaves a histogram too coarse for noise so small. Records
@@ -108,7 +108,7 @@ def rounds_for(request: Request, n: int, unit: int = 1) -> int:
     """The same for n records that can be read again; `unit` as of `plan_rounds`."""
     if not isinstance(request.domain, Ball) or request.numerics == "lattice":
         return 0
-    if _CLEAR[FEW_EDGES] * _least_deviation(request.budget, request.adjacency) > n:
+    if CLEAR[FEW_EDGES] * _least_deviation(request.budget, request.adjacency) > n:
         return 0
     try:
         planned = plan_rounds(request, n, 1, unit)
@@ -153,8 +153,8 @@ def _cut_for(request: Request, n: int, rounds: int, unit: int, look: Look) -> Ro
         promise = compose(noise.guarantee.k_fold(rounds), *(each.guarantee for each in plans))
         return Rounds(noise, plans, promise, look)
 
-    enough = _NEARLY * max(
-        min(look.deviation, n / _CLEAR[_SOME_EDGES]), _least_deviation(request.budget, request.adjacency)
+    enough = NEARLY * max(
+        min(look.deviation, n / CLEAR[_SOME_EDGES]), _least_deviation(request.budget, request.adjacency)
     )
 
     def error(found: Rounds) -> float:

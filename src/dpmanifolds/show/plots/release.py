@@ -104,7 +104,7 @@ def _disc(release: Release, region: ConfidenceRegion | None, ax: Any) -> Any:
 
 def _numbers(release: Release, region: ConfidenceRegion | None, ax: Any) -> Any:
     middle = np.asarray(release.domain.center) + noisy_coordinates(release)
-    return _stems(np.asarray(release.value), region, middle, "coordinate", axes(ax, (6.0, 3.4)))
+    return _stems(np.asarray(release.value).ravel(), region, middle, "coordinate", axes(ax, (6.0, 3.4)))
 
 
 def _plane(release: Release, region: ConfidenceRegion | None, ax: Any) -> Any:
