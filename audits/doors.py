@@ -198,10 +198,10 @@ def _mean_anywhere(ball: Ball, budget: Budget, data: Data, rng: Any) -> Any:
     return private_mean(data[0], WholeSpace(ball.manifold, ball.center), budget, kind="extrinsic", rng=rng)
 
 
-def _shaped_mean(ball: Ball, budget: Budget, data: Data, rng: Any) -> Any:
+def _shaped_mean(ball: Ball, budget: Budget, data: Data, rng: Any, **options: Any) -> Any:
     """In an ellipsoid whose longest axis is the ball's radius, along the first coordinate."""
     body = Ellipsoid(ball.manifold, ball.center, ball.radius * np.geomspace(1.0, 0.2, ball.manifold.dim))
-    return private_mean(data[0], body, budget, rng=rng)
+    return private_mean(data[0], body, budget, rng=rng, **options)
 
 
 def _sampled_mean(ball: Ball, budget: Budget, data: Data, rng: Any) -> Any:
@@ -296,9 +296,11 @@ def _across_in_time(ball: Ball, first: float = 1.0, second: float = 1.0) -> tupl
 
 _ONE, _TWO = partial(_mean, steps=1), partial(_mean, steps=2)
 _ADDED = partial(_mean, steps=1, adjacency="add-remove-one", n_guess=_N)
+_SHAPED_ADDED = partial(_shaped_mean, adjacency="add-remove-one", n_guess=_N)
 _EXTRINSIC, _ANYWHERE = partial(_mean, kind="extrinsic"), _mean_anywhere
 _REFINED = partial(_mean, steps=1, refine=1)
 _BY_AXES = partial(_mean, refine="axes")
+_AXES_ADDED = partial(_BY_AXES, adjacency="add-remove-one", n_guess=_N)
 _PRIVATE = partial(_class_means, steps=1, classes=[0, 1], private_labels=True)
 _ACROSS = "from beyond the edge to the opposite side"
 _RIGHT, _UP = (3.0, 0.0), (0.0, 3.0)
@@ -343,6 +345,7 @@ def _rows() -> tuple[DoorRow, ...]:
         ("private_mean, one step", _S2, _SPD, _ACROSS, _ONE, _ends, 1.0),
         ("private_mean, one record more", _S1, _S2, one_more, _ADDED, _one_more, 1.0),
         ("private_mean, in an ellipsoid", _S2, _SPD, _ACROSS, _shaped_mean, _ends, 1.0),
+        ("private_mean, in an ellipsoid, one record more", _S2, _SPD, one_more, _SHAPED_ADDED, _one_more, 2.0),
         ("private_mean, with a public sample", _S2, _SPD, _ACROSS, _sampled_mean, _ends, 1.0),
         ("private_mean, group_by", _S2, _S2, persons, grouped, _persons, 1.0),
         ("private_mean, extrinsic", _S1, SpecialOrthogonal(2), edges, _EXTRINSIC, sides, 1.5),
@@ -362,7 +365,7 @@ def _rows() -> tuple[DoorRow, ...]:
     gone = "private labels: a person of two classes becomes one of two others"
     fixed.append((in_two, _LINE, _S2, everywhere, by_person, across_both, 3.0))
     outwards = partial(_ends, first=3.0, second=0.0)
-    far, inner = partial(_ends, first=3.0, second=-3.0), partial(_ends, first=1.3, second=-0.6)
+    far, inner = partial(_ends, first=3.0, second=-3.0), partial(_ends, first=1.3, second=-0.95)
     adaptive: list[tuple[str, Manifold, float, Budget, str, Any, Any, float]] = [
         ("private_mean, two steps", _S1, 1.0, _MORE_PURE, _ACROSS, _TWO, _ends, 0.25),
         ("private_mean, two steps", _S2, 1.0, _MORE_GAUSSIAN, _ACROSS, _TWO, _ends, 0.075),
@@ -370,6 +373,16 @@ def _rows() -> tuple[DoorRow, ...]:
         ("private_mean, refine=1", _LINE, 1.0, _MORE_PURE, bins, _REFINED, inner, 0.25),
         ("private_mean, refine=1", _LINE, 1.0, _MORE_GAUSSIAN, bins, _REFINED, inner, 0.075),
         ("private_mean, refine='axes'", _PLANE, 1.0, _MORE_GAUSSIAN, _ACROSS, _BY_AXES, far, 0.1),
+        (
+            "private_mean, refine='axes', one record more",
+            _PLANE,
+            1.0,
+            _MORE_GAUSSIAN,
+            one_more,
+            _AXES_ADDED,
+            _one_more,
+            0.1,
+        ),
         ("private_variance", _LINE, 1.0, _MORE_PURE, reach, _variance, _crowded, 0.3),
         ("private_variance", _LINE, 1.0, _MORE_GAUSSIAN, reach, _variance, _crowded, 0.075),
         ("private_mean_and_spread", _S2, 1.0, _MORE_GAUSSIAN, _ACROSS, _spread, _ends, 0.075),
