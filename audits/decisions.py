@@ -12,7 +12,7 @@ An answer is one bit, so all that an attack can use is how often it comes up on 
   most permutations shrinks by as much.
 - Other kernels, whose features do not cancel between records: everybody at one end, one record of each group at the
   other, and that of the first comes home. The statistic grows from 0 to Δ; under permutations it was 0 or 2Δ, half of
-  them each, and becomes Δ. That half costs ln 2 of the loss, so the attack is at ε = 3 or 5.
+  them each, and becomes Δ. That half costs ln 2 of the loss, so the attack is at ε = 3.
 - Independence: one pair moves to the other end of both. Only the statistic of the records as they are moves by much: no
   data set is known on which most pairings move by Δ together, and alone it shows at most √6/(4 + √6) = 0.38 of the
   claim. So this attack does not see less noise; an exact law stands in for it (tests/sums/test_permutation.py).
@@ -140,7 +140,7 @@ DECISIONS = (
     DecisionRow(
         f"{_TEST}, directions",
         _HOME,
-        PureDP(5.0),
+        PureDP(3.0),
         partial(_two_sample, kernel="directions", ball=_SPACE),
         _homecoming(3),
     ),

@@ -175,7 +175,7 @@ def attack_draws(row: DoorRow, tester: str, draws: int, factor: float = 1.0, rng
         for records in pair:
             with overheard_noise() as tap:
                 made = release(records, source)
-            hidden.append(np.concatenate([said.values.ravel() for said in tap.said]))
+            hidden.append(np.concatenate([said.values.ravel() for said in tap.said]).astype(np.float64))
     laws = [(replace(said.law, sigma=said.law.sigma * factor), np.zeros_like(said.values)) for said in tap.said]
     sizes = np.concatenate([np.full(nothing.size, float(law.sigma)) for law, nothing in laws])
     # the first number of the histogram lies along what moves, in the middle of both neighbours
@@ -184,7 +184,7 @@ def attack_draws(row: DoorRow, tester: str, draws: int, factor: float = 1.0, rng
 
     def mechanism(sums: np.ndarray, count: int) -> np.ndarray:
         noise = [np.concatenate([law.release(nothing, source).ravel() for law, nothing in laws]) for _ in range(count)]
-        standing = (np.array(noise) + sums - middle) / sizes
+        standing = (np.array(noise, dtype=np.float64) + sums - middle) / sizes
         return np.asarray(standing @ ahead if tester == "histogram" else standing)
 
     claim = privacy_property.ApproximateDp(1.0, float(made.guarantee.delta(1.0)))

@@ -1,16 +1,17 @@
-"""Every benchmark, one after the other, and what they come to: one table and two figures.
+"""Every benchmark, one after the other, and what they come to: a table and two figures.
 
-    python benchmarks/summary.py [--quick] [--only NAME …] [--gpu gpu.json] [--out FOLDER] [--write docs/performance.md]
+    python benchmarks/summary.py [--quick] [--only NAME …] [--gpu gpu.json] [--out FOLDER] [--write DOCS]
 
 Ours, the peer on the same work in the same run, their ratio (above 1: ours is faster) and, where there is one, how many
-times the least possible work ours takes. `--gpu` adds what `gpu.py` wrote on a machine that has one. `--write` puts the
-table between the marks of the page and the figures beside it, under figures/. `--only` runs some of the benchmarks
-again, and keeps what an earlier run left of the others in the folder.
+times the least possible work ours takes. `--gpu` adds what `gpu.py` wrote on a machine that has one, in a table of its
+own. `--write` puts tables/performance.csv, tables/performance_gpu.csv and the figures under the folder of the docs.
+`--only` runs some of the benchmarks again, and keeps what an earlier run left of the others in the folder.
 """
 
 from __future__ import annotations
 
 import argparse
+import csv
 import json
 import os
 import subprocess
@@ -24,6 +25,7 @@ from rich.table import Table
 HERE = Path(__file__).resolve().parent
 RUNS = [
     ["imports.py"],
+    ["private_mean.py"],
     ["mean.py"],
     ["memory.py"],
     ["sampling.py"],
@@ -36,13 +38,15 @@ RUNS = [
     ["dask_scaling.py", "--metrics", "affine-invariant", "--records", "1000000", "--repeats", "3"],
 ]
 QUICK = [
+    ["private_mean.py", "--repeats", "1"],
     ["mean.py", "--repeats", "2"],
     ["descriptors.py", "--images", "2000", "--repeats", "2"],
     ["descent.py", "--records", "20000", "--repeats", "2"],
     ["scale.py", "--records", "200000", "--repeats", "1", "--quick"],
 ]
 HEADINGS = ("what", "case", "ours", "peer", "theirs", "ratio", "ours / limit")
-MARKS = "<!-- table of benchmarks/summary.py -->", "<!-- end of the table -->"
+# slopes of log time over log size are told where no three sizes in a row bend by more
+STRAIGHT = 0.15
 
 
 def run_all(runs: list[list[str]], only: list[str] | None, out: Path) -> list[dict[str, Any]]:
@@ -55,7 +59,8 @@ def run_all(runs: list[list[str]], only: list[str] | None, out: Path) -> list[di
             print(f"$ python benchmarks/{' '.join(command)}", flush=True)
             environment = {**os.environ, "DPMANIFOLDS_BENCH": str(path), "PYTHONPATH": str(HERE.parent)}
             subprocess.run([sys.executable, str(HERE / command[0]), *command[1:]], env=environment, check=True)
-        rows += [json.loads(line) for line in path.read_text(encoding="utf-8").splitlines()]
+        if path.exists():
+            rows += [json.loads(line) for line in path.read_text(encoding="utf-8").splitlines()]
     return rows
 
 
@@ -106,67 +111,92 @@ def shown(seconds: float) -> str:
     return f"{1e3 * seconds:.3g} ms" if seconds < 1 else f"{seconds:.3g} s"
 
 
-def markdown(rows: list[dict[str, Any]]) -> str:
-    """The table as it stands on the page."""
-    lines = [f"| {' | '.join(HEADINGS)} |", f"|{'---|' * len(HEADINGS)}"]
-    lines += [f"| {' | '.join(cells(row))} |" for row in rows]
-    return "\n".join(lines)
+def write_csv(rows: list[dict[str, Any]], path: Path) -> None:
+    """The table as a file, with the cells that are printed."""
+    with path.open("w", encoding="utf-8", newline="") as file:
+        csv.writer(file, lineterminator="\n").writerows([HEADINGS, *map(cells, rows)])
 
 
 def draw_ratios(rows: list[dict[str, Any]], path: Path) -> None:
-    """All ratios on one axis."""
+    """One small panel for each kind of mean, one bar for each case, one colour for each peer."""
     import matplotlib as mpl
 
     mpl.use("Agg")
     import matplotlib.pyplot as plt
 
-    compared = [row for row in rows if row["theirs"] is not None]
-    areas = list(dict.fromkeys(row["area"] for row in compared))
-    figure, axes = plt.subplots(figsize=(9, 0.24 * len(compared) + 1.2), layout="constrained")
-    for position, row in enumerate(reversed(compared)):
-        ratio = row["theirs"] / row["ours"]
-        axes.barh(position, ratio - 1, left=1, color=f"C{areas.index(row['area'])}", height=0.7)
-        axes.annotate(
-            f"{ratio:.3g}",
-            (ratio, position),
-            xytext=(3 if ratio >= 1 else -3, 0),
-            textcoords="offset points",
-            va="center",
-            ha="left" if ratio >= 1 else "right",
-            fontsize=7,
-        )
-    labels = [f"{row['area']}: {row['case']} – {row['peer']}" for row in reversed(compared)]
-    axes.set_yticks(range(len(compared)), labels, fontsize=7)
-    axes.set_xscale("log")
-    axes.axvline(1, color="0.3", linewidth=0.8)
-    axes.set_xlabel("time of the peer over ours (right of 1: ours is faster)")
-    axes.margins(x=0.12, y=0.01)
-    axes.spines[["top", "right"]].set_visible(False)
-    figure.savefig(path, dpi=130)
+    compared = [row for row in rows if row["area"] in ("mean", "private mean, one pass") and row["theirs"] is not None]
+    areas = [area for area in ("mean", "private mean, one pass") if any(row["area"] == area for row in compared)]
+    peers = sorted({row["peer"] for row in compared})
+    most = max(row["theirs"] / row["ours"] for row in compared)
+    tallest = max(sum(row["area"] == area for row in compared) for area in areas)
+    figure, panels = plt.subplots(
+        1, len(areas), figsize=(6.2 * len(areas), 0.34 * tallest + 1.3), layout="constrained", squeeze=False
+    )
+    for axes, area in zip(panels[0], areas, strict=True):
+        shown_here = [row for row in compared if row["area"] == area][::-1]
+        for position, row in enumerate(shown_here):
+            ratio = row["theirs"] / row["ours"]
+            axes.barh(position, ratio, color=f"C{peers.index(row['peer'])}", height=0.7)
+            axes.annotate(f" {ratio:.1f}", (ratio, position), va="center", fontsize=10)
+        axes.set_yticks(range(len(shown_here)), [short(row["case"]) for row in shown_here], fontsize=10)
+        axes.axvline(1, color="0.3", linewidth=1)
+        axes.set_xlim(0, 1.12 * most)
+        axes.set_title({"mean": "Fréchet mean, no privacy"}.get(area, area[0].upper() + area[1:]), fontsize=12)
+        axes.set_xlabel("time of the peer over ours", fontsize=10)
+        axes.spines[["top", "right"]].set_visible(False)
+    bars = [plt.Rectangle((0, 0), 1, 1, color=f"C{number}") for number in range(len(peers))]
+    panels[0][-1].legend(bars, peers, loc="lower right", fontsize=10, frameon=False)
+    figure.savefig(path, dpi=110)
     plt.close(figure)
 
 
+def short(case: str) -> str:
+    """A case in few letters.
+
+    >>> short("SPD(10, metric='log-euclidean'), n = 10,000"), short("Sphere(50, 1.0), n = 100,000")
+    ('SPD(10), log-Euclidean', 'Sphere(50)')
+    """
+    space = case.split(", n = ", maxsplit=1)[0]
+    if "metric=" in space:
+        metric = space.split("'")[1].replace("euclidean", "Euclidean")
+        return f"{space.split(',')[0]}), {metric}"
+    return f"{space.split(',')[0]})" if "," in space else space
+
+
+def is_straight(curve: dict[str, Any]) -> bool:
+    """Whether the slope between neighbouring sizes is the same all along, so that an exponent says something."""
+    import numpy as np
+
+    slopes = np.diff(np.log(curve["times"])) / np.diff(np.log(curve["sizes"]))
+    return bool(np.ptp(slopes) <= STRAIGHT)
+
+
 def draw_growth(curves: list[dict[str, Any]], path: Path) -> None:
-    """Time against n, and time per record against k and d, with fitted exponents."""
+    """Time against n, and time per record against k and d; exponents of curves that are straight."""
     import matplotlib as mpl
 
     mpl.use("Agg")
     import matplotlib.pyplot as plt
+    import numpy as np
 
     variables = list(dict.fromkeys(curve["variable"] for curve in curves))
-    figure, panels = plt.subplots(1, len(variables), figsize=(4 * len(variables), 3.6), layout="constrained")
-    for axes, variable in zip(panels, variables, strict=True):
+    figure, panels = plt.subplots(1, len(variables), figsize=(4.6 * len(variables), 3.9), layout="constrained")
+    for axes, variable in zip(np.atleast_1d(panels), variables, strict=True):
         for curve in (one for one in curves if one["variable"] == variable):
-            label = f"{curve['growth']}: exponent {curve['slope']:.2f}"
-            axes.loglog(curve["sizes"], [1e3 * time for time in curve["times"]], "o-", label=label, markersize=4)
+            name = short(curve["growth"]) if curve["growth"].startswith("SPD(3") else curve["growth"].split(", 1.0")[0]
+            label = f"{name}: exponent {curve['slope']:.2f}" if is_straight(curve) else name
+            axes.loglog(curve["sizes"], [1e3 * time for time in curve["times"]], "o-", label=label, markersize=5)
         axes.set_xlabel({"n": "number of records n", "k": "size k of the matrices", "d": "dimension d"}[variable])
         marks = sorted({size for curve in curves if curve["variable"] == variable for size in curve["sizes"]})
-        axes.set_xticks(marks, [f"{mark:,}" for mark in marks], fontsize=8)
+        shown_marks = marks[:: 2 if len(marks) > 5 else 1]
+        axes.set_xticks(shown_marks, [f"{mark / 1e6:g}M" if mark >= 1e5 else f"{mark:,}" for mark in shown_marks])
         axes.minorticks_off()
         axes.set_ylabel("CPU time of the mean in ms" if variable == "n" else "CPU time per record in ms")
-        axes.legend(fontsize=7)
+        low, high = axes.get_ylim()
+        axes.set_ylim(low, high * 4)
+        axes.legend(fontsize=9, loc="upper left", frameon=False)
         axes.grid(which="major", alpha=0.3)
-    figure.savefig(path, dpi=130)
+    figure.savefig(path, dpi=110)
     plt.close(figure)
 
 
@@ -181,22 +211,25 @@ def main() -> None:
     given = parser.parse_args()
     given.out.mkdir(parents=True, exist_ok=True)
     everything = run_all(QUICK if given.quick else RUNS, given.only, given.out)
-    rows = [row for row in everything if "area" in row] + (gpu_rows(given.gpu) if given.gpu else [])
-    table = Table(title="Ours, the peer, and the least that must be done: CPU time, on a GPU wall time")
+    tables, figures = (given.write / name if given.write else given.out for name in ("tables", "figures"))
+    rows, curves = ([row for row in everything if name in row] for name in ("area", "growth"))
+    show("Ours, the peer, and the least that must be done: CPU time", rows, tables / "performance.csv")
+    if given.gpu:
+        show("On a GPU: wall time", gpu_rows(given.gpu), tables / "performance_gpu.csv")
+    draw_ratios(rows, figures / "performance-ratios.png")
+    if curves:
+        draw_growth(curves, figures / "performance-growth.png")
+
+
+def show(title: str, rows: list[dict[str, Any]], path: Path) -> None:
+    """Print a table and write it."""
+    table = Table(title=title)
     for heading in HEADINGS:
         table.add_column(heading, justify="left" if heading in ("what", "case", "peer") else "right")
     for row in rows:
         table.add_row(*cells(row))
     Console(width=160).print(table)
-    figures = given.write.parent / "figures" if given.write else given.out
-    draw_ratios(rows, figures / "performance-ratios.png")
-    draw_growth([row for row in everything if "growth" in row], figures / "performance-growth.png")
-    (given.out / "table.md").write_text(markdown(rows) + "\n", encoding="utf-8")
-    if given.write:
-        before, rest = given.write.read_text(encoding="utf-8").split(MARKS[0])
-        after = rest.split(MARKS[1])[1]
-        text = f"{before}{MARKS[0]}\n\n{markdown(rows)}\n\n{MARKS[1]}{after}"
-        given.write.write_text(text, encoding="utf-8")
+    write_csv(rows, path)
 
 
 if __name__ == "__main__":

@@ -2,7 +2,6 @@
 
     PYTHONPATH=. python benchmarks/two_sample.py level  [--repeats 10000] [--write docs/tables/level.csv]
     PYTHONPATH=. python benchmarks/two_sample.py power  [--repeats 1000] [--write docs/tables/power.csv]
-    PYTHONPATH=. python benchmarks/two_sample.py reach  [--repeats 250]
     PYTHONPATH=. python benchmarks/two_sample.py real DATA [--repeats 200] [--write docs/tables/real_groups.csv]
     PYTHONPATH=. python benchmarks/two_sample.py check
     PYTHONPATH=. python benchmarks/two_sample.py figure  # docs/figures/tests-of-groups.png, of scikit-learn's digits
@@ -59,10 +58,11 @@ EFFECTS = {2: 0.60, 5: 0.68, 20: 0.83, 50: 1.03}
 def main(arguments: list[str] | None = None) -> None:
     """Print one table."""
     parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("table", choices=("level", "power", "reach", "real", "check", "figure"))
+    parser.add_argument("table", choices=("level", "power", "real", "check", "figure"))
     parser.add_argument("data", nargs="?", type=Path, help="the folder of real data, for `real`")
     parser.add_argument("--repeats", type=int)
-    parser.add_argument("--only", default="", help="the cells whose names hold this, for `level` and `power`")
+    parser.add_argument("--only", default="", help="the cells whose names, and shifts, hold this")
+    parser.add_argument("--directions", type=int, help="so many public directions, for `power`, in place of the usual")
     parser.add_argument("--largest", type=int, default=500, help="leave larger groups out")
     parser.add_argument("--charts", type=Path, help="write what the simulation needs, and end")
     parser.add_argument("--found", type=Path, help="read what the simulation found elsewhere")
@@ -72,14 +72,19 @@ def main(arguments: list[str] | None = None) -> None:
         compare_real(options.data, options.repeats or 200, options.only, options.write)
     elif options.table == "check":
         print_check(options.repeats or 400)
-    elif options.table == "reach":
-        print_reach(options.repeats or 250)
     elif options.table == "figure":
         draw_figure(Path("docs/figures/tests-of-groups.png"), options.repeats or 200)
     else:
-        cases, pools = (level_cases if options.table == "level" else power_cases)(options.repeats)
+        if options.table == "level":
+            cases, pools = level_cases(options.repeats)
+        else:
+            cases, pools = power_cases(options.repeats, options.directions)
         cases = sorted(
-            (case for case in cases if case["n"] <= options.largest and options.only in case["label"]),
+            (
+                case
+                for case in cases
+                if case["n"] <= options.largest and options.only in f"{case['label']}, {case['shift']:.2f}"
+            ),
             key=lambda case: case["n"],
         )
         if options.charts is not None:
@@ -150,7 +155,9 @@ def level_cases(repeats: int | None) -> tuple[list[dict[str, Any]], dict[str, np
     return cases, pools
 
 
-def power_cases(repeats: int | None) -> tuple[list[dict[str, Any]], dict[str, np.ndarray]]:
+def power_cases(
+    repeats: int | None, directions: int | None = None
+) -> tuple[list[dict[str, Any]], dict[str, np.ndarray]]:
     """Gaussian records of R^d, a shift of the mean, in balls of 1.2, 2 and 3 times their rms length."""
     cases, pools = [], {}
     for (dim, effect), width in product(EFFECTS.items(), (1.2, 2.0, 3.0)):
@@ -160,12 +167,15 @@ def power_cases(repeats: int | None) -> tuple[list[dict[str, Any]], dict[str, np
         shares = (0.5, 1.0, 1.5, 2.0) if width == 1.2 else (1.0,)
         for name, even in (("directions", False), ("directions", True), ("gaussian", False), ("linear", False)):
             kernel = kernel_of(ball, name, size=(200, 199))
+            told = name
+            if directions is not None and kernel.is_separate:
+                kernel, told = kernel_of(ball, name, pairs=directions // 2), f"{directions} directions"
             key = f"R^{dim}, {width}, {name}{', all axes alike' if even else ''}"
             if kernel.parts[0] is not None:
                 pools[f"{key} directions"] = kernel.parts[0]
             for share in shares:
                 case = case_of(f"R^{dim}", key, 100, (0.5, 1.0, 3.0), 199, repeats or 1000)
-                case |= {"separate": kernel.is_separate, "even": even, "dim": dim, "width": width, "kernel": name}
+                case |= {"separate": kernel.is_separate, "even": even, "dim": dim, "width": width, "kernel": told}
                 cases.append(case | {"shift": share * effect, "scale": 1 / ball.radius})
     return cases, pools
 
@@ -207,20 +217,6 @@ def power_row(found: dict[str, Any]) -> dict[str, str]:
     }
     told |= {"private": f"{found['private']:.2f}", "beyond reach": f"{found['clear'] / found['repeats']:.2f}"}
     return told | {"of these found": share, "data sets": str(found["repeats"])}
-
-
-def print_reach(repeats: int) -> None:
-    """At ε = 1 in a tight ball: of the data sets that lie beyond `Decision.reach`, how many are found."""
-    cases, pools = power_cases(repeats)
-    rng, clear, seen = np.random.default_rng(0), 0.0, 0.0
-    shifts = {"R^2": (0.5, 0.7), "R^5": (0.6, 1.1), "R^20": (1.2, 2.0)}
-    for case in cases:
-        low, high = shifts.get(case["pool"], (1.0, 0.0))
-        if case["width"] == 1.2 and low < case["shift"] < high:
-            (found,) = simulate(case | {"epsilons": (1.0,)}, pools, repeats, rng, np)
-            clear, seen = clear + found["clear"], seen + found["seen"]
-            print(f"{case['label']}, {case['shift']:.2f}: {found['seen']:.0f} of {found['clear']:.0f}", flush=True)
-    print(f"all: {seen / clear:.2f}")
 
 
 def print_check(repeats: int) -> None:

@@ -1,6 +1,6 @@
 """The pictures of the pages, each drawn by the code that users call, in the style of `figures.mplstyle`.
 
-python docs/pictures.py     draws docs/figures/readme.png, regression.png and when-useful.png (from its table)
+python docs/pictures.py     draws docs/figures/readme.png and when-useful.png (from its table)
 """
 
 from __future__ import annotations
@@ -68,37 +68,6 @@ def _readme(path: Path) -> None:
     figure.savefig(path)
 
 
-def _regression(path: Path) -> None:
-    """The outlines of docs/regression.md at three ages: the private fit, and the truth behind the records."""
-    from matplotlib.figure import Figure
-
-    angles = np.linspace(0, 2 * np.pi, 9)[:-1]
-    young = (2.0 + 0.3 * np.cos(2 * angles)) * np.exp(1j * angles)
-    change = 0.012 * np.cos(angles) + 0.006j * np.cos(2 * angles)
-    rng, shapes = np.random.default_rng(0), dpm.PlanarShapes(8)
-    age = rng.uniform(20, 80, 2000)
-    scatter = 0.12 * (rng.normal(size=(2000, 8)) + 1j * rng.normal(size=(2000, 8)))
-    outlines = shapes.from_landmarks(young + (age[:, None] - 50) * change + scatter)
-    drawing = shapes.from_landmarks(2.0 * np.exp(1j * angles) + 0.25 * np.exp(-1j * angles))
-    ball = dpm.Ball(shapes, drawing, radius=0.5)
-    fit = dpm.private_geodesic_regression(
-        outlines, age, ball, dpm.GaussianDP(1.0), covariate_bounds=(20, 80), unit="person", rng=0
-    )
-    figure = Figure(figsize=(9.0, 3.0), layout="compressed")
-    for ax, year in zip(figure.subplots(1, 3), (20, 50, 80), strict=True):
-        truth = shapes.from_landmarks(young + (year - 50) * change)
-        found = fit.predict([float(year)])[0]
-        for points, style, name in ((truth, "k:", "the truth"), (found, "C1o-", "private")):
-            # turned onto the truth, as shapes have no direction of their own
-            turned = points * np.exp(1j * np.angle(np.vdot(points, truth)))
-            ax.plot(*np.append(turned, turned[0]).view(float).reshape(-1, 2).T, style, label=name)
-        ax.set_title(f"{year} years")
-        ax.set_aspect("equal")
-        ax.set_axis_off()
-    figure.axes[0].legend(loc="center")
-    figure.savefig(path)
-
-
 def _when_useful(path: Path) -> None:
     """Error over that of the public centre against n: a panel for each ε, a line for each number of channels."""
     from matplotlib.figure import Figure
@@ -158,5 +127,5 @@ if __name__ == "__main__":
     from matplotlib import rc_context
 
     with rc_context(fname=STYLE):
-        for _name, _draw in (("readme", _readme), ("regression", _regression), ("when-useful", _when_useful)):
+        for _name, _draw in (("readme", _readme), ("when-useful", _when_useful)):
             _draw(DOCS / "figures" / f"{_name}.png")

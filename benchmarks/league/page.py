@@ -277,8 +277,8 @@ median, which are published for zCDP. Second moments are compared by `benchmarks
 """
 _CLASSIFIERS = """## Classifiers
 
-Accuracy at δ = 10⁻⁵ (`python -m benchmarks.league.sgd`; [more](tables/league_classifiers.csv)) of the better of
-`PrivateTangentClassifier` and `PrivateLogisticRegression`, and of DP-SGD logistic regression on the same tangent
-features, with the best of 72 settings by the records told apart, which flatters it. Public: five subjects, or a fifth
-of the real records.
+Accuracy at δ = 10⁻⁵ (`python -m benchmarks.league.sgd --subjects 8`; [more](tables/league_classifiers.csv)) of the
+better of `PrivateTangentClassifier` and `PrivateLogisticRegression`, and of DP-SGD logistic regression on the same
+tangent features, with the best of 72 settings by the records told apart, which flatters it. Public: five subjects, or a
+fifth of the real records.
 """

@@ -194,6 +194,14 @@ def norm(vector: Array) -> Array:
     return root(dot(vector, vector))
 
 
+def largest_entry(matrix: Array) -> Array:
+    """max |a_ij| over the last two axes; not finite where an entry is not."""
+    if is_numpy(matrix):
+        return np.max(np.abs(matrix), axis=(-2, -1))
+    # in one go over memory
+    return namespace(matrix).linalg.vector_norm(matrix, axis=(-2, -1), ord=math.inf)
+
+
 def safe_divide(a: Array, b: Array, otherwise: float = 0.0) -> Array:
     """a/b, and `otherwise` where b is zero."""
     xp = namespace(a, b)

@@ -77,8 +77,8 @@ def test_a_ledger_is_charged(groups, typed):
         ("a.npy b.npy --kernel geodesic", "must be one of auto"),
         ("a.npy b.npy --group-by files", "one person in each"),
         ("a.npy b.npy --group-by shared.txt", "somebody in both groups"),
-        ("a.npy b.npy --group-by spelled.txt", "somebody in both groups"),
-        ("a.csv b.csv --group-by person", "somebody in both groups"),
+        ("a.npy b.npy --group-by spelled.txt", "a name in two ways"),
+        ("a.csv b.csv --group-by person", "a name in two ways"),
     ],
 )
 def test_wrong_uses_are_told_before_anything_is_spent(groups, typed, line, words):

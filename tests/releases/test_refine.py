@@ -22,7 +22,8 @@ from dpmanifolds import (
     private_mean,
 )
 from dpmanifolds.auditing import audit_release, find_difference
-from dpmanifolds.releases.refine import best_radius, moved_at_most, plan_rounds, rounds_for
+from dpmanifolds.releases.refine import best_radius, moved_at_most
+from dpmanifolds.releases.refine_plan import plan_rounds, rounds_for
 from dpmanifolds.releases.statistic import check_request
 from dpmanifolds.sums.counts import counts_noise
 from tests.selection import thorough

@@ -55,6 +55,10 @@ class _OfLoss:
         return self.loss.filler if self.moving else None
 
     @property
+    def fixed_rows(self) -> bool:
+        return not self.moving
+
+    @property
     def tile_bytes(self) -> int:
         """Tiles of one shape are filled up and cost as much as full ones: smaller ones where that is needed."""
         return 1 << (18 if self.moving else 20)

@@ -11,7 +11,7 @@ from typing import Any
 
 import numpy as np
 
-from dpmanifolds._arrays import Array, contract, eps, eye, is_numpy, like, namespace, sym, transpose
+from dpmanifolds._arrays import Array, contract, eps, eye, is_numpy, largest_entry, like, namespace, sym, transpose
 from dpmanifolds._validate import choice, positive_integer
 from dpmanifolds.errors import ArgumentError, NotOnManifoldError
 from dpmanifolds.manifolds._common import default_tolerance, normal_array, number_rules, step_around
@@ -108,14 +108,16 @@ class SPDBase(Manifold):
         floor = self.k * float(xp.finfo(point.dtype).eps) * size
         return finite & (skew <= default_tolerance(point, tolerance) * size) & (smallest > floor)
 
+    def side_by_side(self, points: Array) -> Array:
+        """One entry of all small matrices after the other: what is done to them is done entry by entry."""
+        return np.ascontiguousarray(points.T).T if is_numpy(points) and self.k <= LARGEST_SMALL else points
+
     def broken_rule(self, points: Array) -> Array:
         """Finite and symmetric; that it is positive shows in the decomposition that the statistic needs anyway."""
         xp = namespace(points)
-        if is_numpy(points) and self.k <= LARGEST_SMALL:
-            # small records side by side; transposed, which changes neither number
-            points = np.ascontiguousarray(points.T).T
+        points = self.side_by_side(points)
         # a largest number is finite if all are
-        size = xp.max(xp.abs(points), axis=(-2, -1))
+        size = largest_entry(points)
         skew = xp.max(points - transpose(points), axis=(-2, -1))
         return number_rules(xp.isfinite(size), skew <= default_tolerance(points, None) * size)
 

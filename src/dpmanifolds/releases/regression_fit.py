@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import math
+from functools import cache
 from typing import NamedTuple
 
 import numpy as np
-from scipy import stats
+from scipy import optimize, stats
 
 from dpmanifolds._arrays import Array
 from dpmanifolds.manifolds import Manifold
@@ -16,6 +17,7 @@ from dpmanifolds.sums.walk import Walk
 
 # of covariates from −1 to 1 that fill their bounds evenly
 EVEN_VARIANCE = 1 / 3
+# of residuals that scatter evenly, what a second look does not shorten
 _KEPT = 0.98
 _LEAST_VARIANCE = 1e-3
 _SURE = 1.5
@@ -97,6 +99,17 @@ def _uncut(square: float, radius: float, dim: int) -> float:
         kept = float(stats.chi2.cdf(most, dim + 2)) + most / dim * float(stats.chi2.sf(most, dim))
         found = min(square / kept, radius * radius)
     return found
+
+
+@cache
+def hidden_share(dim: int) -> float:
+    """By how much more records scatter than they seem to, if along one of `dim` directions, after the second look.
+
+    It shortens residuals to a length √c that even ones of mean square 1 seldom have: E min(f·Z², c) = 1 gives f.
+    """
+    most = float(stats.chi2.ppf(_KEPT, dim)) / dim
+    seen = lambda f: f * stats.chi2.cdf(most / f, 3) + most * stats.chi2.sf(most / f, 1) - 1  # noqa: E731
+    return float(optimize.brentq(seen, 1.0, 1e9))
 
 
 def _inverse(moments: np.ndarray, variances: np.ndarray) -> tuple[np.ndarray, np.ndarray]:

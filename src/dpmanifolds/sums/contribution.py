@@ -44,6 +44,7 @@ __all__ = [
     "box_integers",
     "finest_exponent",
     "length_fits",
+    "like_integers",
     "shortened_length",
 ]
 
@@ -60,6 +61,8 @@ class Contribution(ABC):
     """Of the size of the body, 2^exponent steps of the lattice, where it is a ball."""
     tile_bytes: int = 1 << 20
     """How many bytes of records are worked on together."""
+    fixed_rows: bool = False
+    """Whether neighbours have as many rows, each in the same place: no persons, no record more or less."""
 
     @property
     def bound(self) -> int:
@@ -133,6 +136,7 @@ class AtPoint(Contribution):
         """The same, with any numbers for a record that breaks a rule."""
         manifold, base = self.manifold, like_parts(self.base, block)
         with np.errstate(all="ignore"):
+            block = manifold.side_by_side(block)
             broken = manifold.broken_rule(block)
             xp = namespace(broken)
             if manifold.log_can_fail:
@@ -332,7 +336,8 @@ def kept(columns: Array, which: Array) -> Array:
     if is_numpy(columns):
         columns[:, ~which] = 0
         return columns
-    return namespace(columns).where(which, columns, namespace(columns).zeros_like(columns))
+    xp = namespace(columns)
+    return xp.where(which, columns, xp.zeros_like(columns[:1, :1]))
 
 
 def box_integers(rows: Array, exponent: int) -> Array:

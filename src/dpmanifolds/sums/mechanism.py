@@ -338,6 +338,11 @@ class Mechanism(ABC):
     def calibrate(cls, facts: Facts, budget: Budget, numerics: str) -> Self:
         """The mechanism whose promise is within the budget; `NotAvailableError` where there is none."""
 
+    @classmethod
+    def errs_more(cls, facts: Facts, budget: Budget, numerics: str, error: float) -> bool:
+        """Whether it is plain without calibrating it that its expected error is above this one."""
+        return False
+
     @property
     @abstractmethod
     def sensitivity(self) -> Sensitivity:
