@@ -7,8 +7,8 @@ ONE_THREAD := OMP_NUM_THREADS=1 OPENBLAS_NUM_THREADS=1
 # what one process of the tests has compiled, the others and those that they start read
 COMPILED_ONCE := PYTHONDONTWRITEBYTECODE=
 
-.PHONY: demo test lint types check contract certify test-long test-backends test-dask test-federated torture audit fuzz redteam reproduce reproduce-quick papers bench league freeze-oracles docs planner test-page \
-	stranger coverage lock test-locked wheel sbom clean
+.PHONY: demo test lint types check contract certify test-long test-backends test-dask test-federated torture audit auditors fuzz redteam reproduce reproduce-quick papers bench league freeze-oracles docs planner test-page \
+	sessions coverage lock test-locked wheel sbom clean
 
 demo: $(VENV)/.demo
 	$(BIN)/python -m examples.digits
@@ -77,6 +77,11 @@ audit: $(VENV)/.test
 	$(BIN)/python -m audits.table --draws 8000 --write docs/audits.md
 	$(BIN)/python -m audits.decisions --draws 8000 --write docs/audits.md
 
+# every promise before auditors that others wrote, dp-recorder and DP-Auditorium, from their sources (half an hour)
+auditors: $(VENV)-auditors/.ready
+	$(ONE_THREAD) $(VENV)-auditors/bin/python -m pytest -q tests/audits/test_outside.py
+	$(ONE_THREAD) $(VENV)-auditors/bin/python -m audits.outside
+
 # attacks: random neighbours at the edge of random domains, and 10,000 promises against the truth in mpmath (20 minutes)
 redteam: $(VENV)/.test
 	$(BIN)/python -m tests.redteam.neighbours --trials 1500
@@ -113,9 +118,9 @@ test-page: $(VENV)-page/.ready
 	@command -v chromium >/dev/null || command -v google-chrome >/dev/null || { echo "test-page needs chromium on the PATH"; exit 1; }
 	DPMANIFOLDS_SHOTS=out/page $(VENV)-page/bin/python -m pytest -q tests/planner
 
-# from the built wheel, in an empty directory: install, release, plan, audit, be refused; writes docs/strangers_path.md
-stranger:
-	$(PYTHON) docs/strangers_path.py
+# three first sessions from the built wheel, in empty directories, with Chromium for the planner page; writes docs/sessions
+sessions:
+	$(PYTHON) docs/first_sessions.py
 
 lint: $(VENV)/.lint
 	$(BIN)/ruff check .
@@ -141,7 +146,7 @@ $(VENV)/pyvenv.cfg:
 	$(PYTHON) -m venv $(VENV)
 
 $(VENV)/.demo: $(VENV)/pyvenv.cfg pyproject.toml
-	$(PIP) install -e .
+	$(PIP) install -e ".[plot]"
 	@touch $@
 
 $(VENV)/.test: $(VENV)/pyvenv.cfg pyproject.toml
@@ -165,6 +170,13 @@ $(VENV)-dask/.ready: pyproject.toml
 $(VENV)-federated/.ready: pyproject.toml
 	$(PYTHON) -m venv $(VENV)-federated
 	$(VENV)-federated/bin/python -m pip --disable-pip-version-check -q install -e ".[test,federated,flower,flare]"
+	@touch $@
+
+# both auditors pin versions older than NumPy 2: they are installed beside what they need, not with what they ask for
+$(VENV)-auditors/.ready: pyproject.toml requirements/auditors.txt
+	$(PYTHON) -m venv $(VENV)-auditors
+	$(VENV)-auditors/bin/python -m pip --disable-pip-version-check -q install -e ".[test,auditors]"
+	$(VENV)-auditors/bin/python -m pip --disable-pip-version-check -q install --no-deps -r requirements/auditors.txt
 	@touch $@
 
 $(VENV)-coverage/.ready: pyproject.toml
@@ -198,5 +210,5 @@ $(VENV)-page/.ready: pyproject.toml
 	@touch $@
 
 clean:
-	rm -rf $(VENV) $(VENV)-backends $(VENV)-dask $(VENV)-federated $(VENV)-bench $(VENV)-docs $(VENV)-page $(VENV)-coverage $(VENV)-locked \
+	rm -rf $(VENV) $(VENV)-backends $(VENV)-dask $(VENV)-federated $(VENV)-bench $(VENV)-docs $(VENV)-page $(VENV)-coverage $(VENV)-auditors $(VENV)-locked \
 		$(VENV)-build $(VENV)-bare .pytest_cache .mypy_cache .ruff_cache

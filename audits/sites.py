@@ -88,7 +88,7 @@ def audit_sites(
     asks: dict[str, dict[str, Any]] = {
         "mean": {"n": whole},
         "descent": {"n": whole, "descent": Descent(FrechetMeanLoss(ball), steps=1, step_size=1.0)},
-        "two-sample test": {"n": [parties, whole - parties], "classes": [0, 1], "blocks": (1, _RECORDS - 1)},
+        "two-sample test": {"n": [parties, whole - parties], "classes": [0, 1], "blocks": (1, 3), "level": 0.3},
     }
     common: dict[str, Any] = {"sites": names, "tolerated": tolerated, "transport": transport}
     study = Study(statistic, ball, GaussianDP(mu), **common, **asks[statistic])

@@ -1,14 +1,14 @@
 """How often 95 % regions hold the population's mean, and those of differences the populations' difference.
 
-    python benchmarks/coverage.py [--sets 2100] [--pairs 2000] [--jobs 1] [--only NAME] [--write docs/coverage.md]
+    python benchmarks/coverage.py [--sets 100000] [--pairs 10000] [--jobs 1] [--only NAME] [--sizes 50 200]
+                                  [--write docs/coverage.md]
 
 Data sets of n = 50, 200, 1000 records of a known population (`coverage_simulation.Population`) on S², SPD(3), planar
-shapes of 8 landmarks and H³, released under several budgets; `--sets` of them for each cell, in blocks that `--jobs`
-processes share. Pairs of data sets, n and n/2 records, for differences whose length is 0, a tenth and four tenths of
-the radius of the ball; `--pairs` of them for each cell. A cell is kept if it lies in [94.5 %, 97 %], up to three
-standard errors of its own; others are bold. Prints both tables; `--write` puts them beside a page, as
-tables/coverage.csv and tables/coverage_differences.csv, and between its markers the smallest and the largest share for
-each place and size.
+shapes of 8 landmarks and H³; each is released under several budgets, with noise of its own. Pairs of data sets, n and
+n/2 records, for differences whose length is 0, a tenth and four tenths of the radius of the ball. Work is cut into
+blocks that `--jobs` processes share. A cell is kept if it lies in [94.5 %, 97 %], up to three standard errors of its
+own. `--write` puts what was counted into tables/coverage.csv and tables/coverage_differences.csv beside a page, rows of
+other places and sizes stay, and the smallest and the largest share for each place and size between its markers.
 """
 
 from __future__ import annotations
@@ -17,11 +17,13 @@ import argparse
 import csv
 import hashlib
 import math
+import re
 import time
 from collections.abc import Iterable
 from concurrent.futures import ProcessPoolExecutor
 from dataclasses import replace
 from functools import cache
+from io import StringIO
 from multiprocessing import get_context
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -32,17 +34,18 @@ from threadpoolctl import threadpool_limits
 
 from dpmanifolds import SPD, Budget, GaussianDP, Hyperbolic, Manifold, PlanarShapes, PureDP, Sphere
 from dpmanifolds.releases.difference import carry_difference, difference_derivatives, fit_count
-from dpmanifolds.releases.length import difference_interval
+from dpmanifolds.releases.length import interval_holds
 from dpmanifolds.releases.population import RegionLaw, region_law
 
 _SIZES = (50, 200, 1000)
 _BUDGETS: tuple[Budget, ...] = (GaussianDP(0.5), GaussianDP(1.0), GaussianDP(3.0), PureDP(3.0))
 _PAIR_BUDGETS: tuple[Budget, ...] = (GaussianDP(0.5), GaussianDP(1.0), GaussianDP(3.0))
 _LENGTHS = (0.0, 0.1, 0.4)
+_PAIR_SIZES = (100, 400)
 _LEVEL, _LEAST, _MOST = 0.95, 0.945, 0.97
 _ROWS = 60_000
 _DRAWS = 4000
-_KINDS = ("vector", "length")
+_KINDS = (": vector", ": length")
 _START, _END = "<!-- coverage -->", "<!-- end of coverage -->"
 
 
@@ -64,42 +67,49 @@ class Cell(NamedTuple):
     budget: Budget
     length: float | None = None
 
-    @property
-    def label(self) -> str:
-        away = "" if self.length is None else f", {self.length:g} of the radius apart"
-        return f"{self.name}, n = {self.n}{away}, {self.budget!r}"
-
 
 class Block(NamedTuple):
-    """So many data sets, or pairs, of a cell."""
+    """So many data sets of a place and size, or pairs with a length, which every budget releases."""
 
-    cell: Cell
+    name: str
+    n: int
+    length: float | None
     count: int
     seed: int
 
+    def generator(self) -> np.random.Generator:
+        """The same in every run, another for every block."""
+        mark = hashlib.sha256(repr((self.name, self.n, self.length)).encode()).digest()[:8]
+        return np.random.default_rng([self.seed, int.from_bytes(mark, "big")])
+
 
 @cache
-def _simulation(name: str, n: int, budget: Budget) -> tuple[Simulation, Population]:
-    space, middle, radius = _places()[name]
-    people = Population.of(space, middle, radius)
-    return Simulation.of(people.ball, n, budget), people
+def _simulation(name: str, n: int, budget: Budget) -> Simulation:
+    return Simulation.of(_people(name).ball, n, budget)
 
 
-def run_block(block: Block) -> tuple[int, ...]:
+@cache
+def _people(name: str) -> Population:
+    return Population.of(*_places()[name])
+
+
+def run_block(block: Block) -> dict[Cell, tuple[int, ...]]:
     """How many of a block's data sets are covered; of pairs: how many vectors, and how many lengths."""
-    if block.cell.length is not None:
-        return _run_pairs(block)
-    simulation, people = _simulation(*block.cell[:3])
-    rng = np.random.default_rng([block.seed, _mark(block.cell)])
-    batch = simulation.release(people.draw(block.count, block.cell.n, rng), simulation.noises(block.count, rng))
+    return _run_sets(block) if block.length is None else _run_pairs(block)
+
+
+def _run_sets(block: Block) -> dict[Cell, tuple[int, ...]]:
+    people, rng, found = _people(block.name), block.generator(), {}
     space = people.ball.manifold
-    truth = space.to_coordinates(batch.base, space.log(batch.base, people.center))
-    return (int(np.sum(_inside(region_law([batch.part]), truth - batch.place))),)
-
-
-def _mark(cell: Cell) -> int:
-    """A number that tells cells apart, the same in every run."""
-    return int.from_bytes(hashlib.sha256(cell.label.encode()).digest()[:8], "big")
+    points = people.draw(block.count, block.n, rng)
+    seen = space.log_coordinates(people.ball.center, points)
+    for budget in _BUDGETS:
+        simulation = _simulation(block.name, block.n, budget)
+        batch = simulation.release(points, simulation.noises(block.count, rng), seen)
+        truth = space.to_coordinates(batch.base, space.log(batch.base, people.center))
+        inside = _inside(region_law([batch.part]), truth - batch.place)
+        found[Cell(block.name, block.n, budget)] = (int(np.sum(inside)),)
+    return found
 
 
 def _inside(law: RegionLaw, gaps: np.ndarray) -> np.ndarray:
@@ -107,27 +117,30 @@ def _inside(law: RegionLaw, gaps: np.ndarray) -> np.ndarray:
     return np.asarray(sizes <= law.threshold(_LEVEL))
 
 
-def _run_pairs(block: Block) -> tuple[int, int]:
+def _run_pairs(block: Block) -> dict[Cell, tuple[int, ...]]:
     """The second group is half as large, and lies along the last axis from the first."""
-    name, n, budget, length = block.cell
+    name, n, length = block.name, block.n, block.length
     assert length is not None
-    first, people = _simulation(name, n, budget)
-    # both groups have the plan of the smaller one, as `private_difference` does
-    second, _ = _simulation(name, n // 2, budget)
-    first = replace(first, plan=fit_count(second.plan, n))
+    people, rng, found = _people(name), block.generator(), {}
     space, radius = people.ball.manifold, people.ball.radius
     away = space.move(people.center, length * radius * np.eye(space.dim)[-1])
-    others = people._replace(center=away)
-    rng = np.random.default_rng([block.seed, _mark(block.cell)])
-    batches = [
-        simulation.release(group.draw(block.count, size, rng), simulation.noises(block.count, rng))
-        for simulation, group, size in ((first, people, n), (second, others, n // 2))
-    ]
-    law, vectors, to = _difference_law(space, *batches)
-    truth = carry_difference(space, people.center, away, to)
-    inside = _inside(law, truth - vectors)
-    lengths = [_covers(_one(law, row), vectors[row], length * radius) for row in range(block.count)]
-    return int(np.sum(inside)), int(np.sum(lengths))
+    points = [people.draw(block.count, n, rng), people._replace(center=away).draw(block.count, n // 2, rng)]
+    seen = [space.log_coordinates(people.ball.center, each) for each in points]
+    for budget in _PAIR_BUDGETS:
+        # both groups have the plan of the smaller one, as `private_difference` does
+        second = _simulation(name, n // 2, budget)
+        first = replace(second, n=n, plan=fit_count(second.plan, n))
+        batches = [
+            simulation.release(own, simulation.noises(block.count, rng), near)
+            for simulation, own, near in zip((first, second), points, seen, strict=True)
+        ]
+        law, vectors, to = _difference_law(space, *batches)
+        inside = _inside(law, carry_difference(space, people.center, away, to) - vectors)
+        held = [
+            interval_holds(_one(law, row), vectors[row], _LEVEL, length * radius, _DRAWS) for row in range(block.count)
+        ]
+        found[Cell(name, n, budget, length)] = int(np.sum(inside)), int(np.sum(held))
+    return found
 
 
 def _difference_law(space: Manifold, first: Batch, second: Batch) -> tuple[RegionLaw, np.ndarray, Any]:
@@ -144,129 +157,138 @@ def _one(law: RegionLaw, row: int) -> RegionLaw:
     return RegionLaw(*(each[row] for each in law[:-1]), parts)
 
 
-def _covers(law: RegionLaw, vector: np.ndarray, truth: float) -> bool:
-    low, high = difference_interval(law, vector, _LEVEL, _DRAWS)
-    return low <= truth <= high
-
-
-def _blocks(cell: Cell, sets: int) -> Iterable[Block]:
-    size = max(1, min(_ROWS // cell.n, 1000))
+def _blocks(name: str, n: int, length: float | None, sets: int) -> Iterable[Block]:
+    size = max(1, min(_ROWS // n, 1000))
     for seed, start in enumerate(range(0, sets, size)):
-        yield Block(cell, min(size, sets - start), seed)
+        yield Block(name, n, length, min(size, sets - start), seed)
 
 
-def measure(cells: list[Cell], sets: int, jobs: int) -> dict[Cell, np.ndarray]:
+def measure(blocks: Iterable[Block], sets: int, jobs: int) -> dict[Cell, np.ndarray]:
     """The share of data sets that is covered in every cell."""
-    blocks = [block for cell in cells for block in _blocks(cell, sets)]
-    found: dict[Cell, np.ndarray] = {}
     if jobs == 1:
-        results: Iterable[tuple[int, ...]] = map(run_block, blocks)
-        return _added(found, blocks, results, sets)
+        return _added(map(run_block, blocks), sets)
     pool = ProcessPoolExecutor(jobs, mp_context=get_context("spawn"), initializer=threadpool_limits, initargs=(1,))
     with pool:
-        return _added(found, blocks, pool.map(run_block, blocks), sets)
+        return _added(pool.map(run_block, blocks), sets)
 
 
-def _added(
-    found: dict[Cell, np.ndarray], blocks: list[Block], results: Iterable[tuple[int, ...]], sets: int
-) -> dict[Cell, np.ndarray]:
-    for block, hits in zip(blocks, results, strict=True):
-        found[block.cell] = found.get(block.cell, np.zeros(len(hits))) + np.array(hits) / sets
-    return found
+def _added(results: Iterable[dict[Cell, tuple[int, ...]]], sets: int) -> dict[Cell, np.ndarray]:
+    counts: dict[Cell, np.ndarray] = {}
+    for result in results:
+        for cell, hits in result.items():
+            counts[cell] = counts.get(cell, 0) + np.array(hits)
+    return {cell: count / sets for cell, count in counts.items()}
 
 
-def _shown(share: float, sets: int) -> str:
-    error = 3 * math.sqrt(share * (1 - share) / sets)
-    kept = _LEAST - error <= share <= _MOST + error
-    return f"{100 * share:.2f}" if kept else f"**{100 * share:.2f}**"
+def _rows(found: dict[Cell, np.ndarray], sets: int) -> list[dict[str, str]]:
+    """One row for each place, size and, of pairs, length: a share for each budget."""
+    made: dict[tuple[Any, ...], dict[str, str]] = {}
+    for cell, shares in found.items():
+        size = {"n": str(cell.n)}
+        if cell.length is not None:
+            size = {"n, m": f"{cell.n}, {cell.n // 2}", "apart": f"{cell.length:g} r"}
+        row = made.setdefault((cell.name, cell.n, cell.length), {"": cell.name, **size, "sets": str(sets)})
+        kinds = ("",) if cell.length is None else _KINDS
+        row.update({f"{cell.budget!r}{kind}": f"{100 * share:.2f}" for kind, share in zip(kinds, shares, strict=True)})
+    return list(made.values())
 
 
-def _rows(found: dict[Cell, np.ndarray], sets: int) -> list[list[str]]:
-    """A table with its head: one row for each place, size and, of pairs, length."""
-    budgets = list(dict.fromkeys(cell.budget for cell in found))
-    pairs = next(iter(found)).length is not None
-    heads = [f"{budget!r}{of}" for budget in budgets for of in ((": vector", ": length") if pairs else ("",))]
-    made = [["", "n, m", "apart", *heads] if pairs else ["", "n", *heads]]
-    for name, n, length in dict.fromkeys((cell.name, cell.n, cell.length) for cell in found):
-        shares = [_shown(float(share), sets) for budget in budgets for share in found[Cell(name, n, budget, length)]]
-        made.append([name, *([str(n)] if length is None else [f"{n}, {n // 2}", f"{length:g} r"]), *shares])
-    return made
+def _merge(path: Path, rows: list[dict[str, str]]) -> list[dict[str, str]]:
+    """A table with these rows in the place of the ones that it had for the same cells."""
+    known = {_key(row): row for row in _read(path)} | {_key(row): row for row in rows}
+    order = list(_places())
+    merged = sorted(known.values(), key=lambda row: (order.index(row[""]), *map(int, re.findall(r"\d+", _key(row)[1]))))
+    path.parent.mkdir(exist_ok=True)
+    with path.open("w", encoding="utf-8", newline="") as file:
+        writer = csv.DictWriter(file, merged[0], lineterminator="\n")
+        writer.writeheader()
+        writer.writerows(merged)
+    return merged
 
 
-def _ranges(found: dict[Cell, np.ndarray]) -> list[list[str]]:
+def _read(path: Path) -> list[dict[str, str]]:
+    with path.open(encoding="utf-8", newline="") if path.exists() else StringIO() as file:
+        return [row for row in csv.DictReader(file) if "sets" in row]
+
+
+def _key(row: dict[str, str]) -> tuple[str, str]:
+    return row[""], f"{row.get('n') or row['n, m']} {row.get('apart', '')}"
+
+
+def _shares(row: dict[str, str]) -> dict[str, float]:
+    return {name: float(share) / 100 for name, share in row.items() if "DP(" in name}
+
+
+def _misses(row: dict[str, str]) -> int:
+    """How many shares of a row are outside of the aim by more than three standard errors."""
+    missed = 0
+    for share in _shares(row).values():
+        error = 3 * math.sqrt(share * (1 - share) / int(row["sets"]))
+        missed += not _LEAST - error <= share <= _MOST + error
+    return missed
+
+
+def _summary(rows: list[dict[str, str]], table: str) -> str:
     """The smallest and the largest share over all budgets and lengths, for each place and size."""
-    sizes = list(dict.fromkeys(cell.n for cell in found))
-    pairs = next(iter(found)).length is not None
-    made = [
-        ["", *(f"n = {n}, m = {n // 2}: {of}" if pairs else f"n = {n}" for n in sizes for of in _KINDS[: 1 + pairs])]
-    ]
-    for name in dict.fromkeys(cell.name for cell in found):
-        row = [name]
-        for n in sizes:
-            shares = np.array([share for cell, share in found.items() if cell[:2] == (name, n)])
-            row += [
-                f"{100 * low:.1f} – {100 * high:.1f}" for low, high in zip(shares.min(0), shares.max(0), strict=True)
-            ]
-        made.append(row)
-    return made
+    size = "n, m" if "n, m" in rows[0] else "n"
+    sizes = list(dict.fromkeys(row[size] for row in rows))
+    columns = [(each, kind) for each in sizes for kind in (_KINDS if size == "n, m" else ("",))]
+    lines = [["", *(f"{size} = {each}{kind}" for each, kind in columns)]]
+    for name in dict.fromkeys(row[""] for row in rows):
+        cells = []
+        for each, kind in columns:
+            own = [row for row in rows if row[""] == name and row[size] == each]
+            shares = [share for row in own for key, share in _shares(row).items() if key.endswith(kind or ")")]
+            cells.append(f"{100 * min(shares):.1f} – {100 * max(shares):.1f}" if shares else "")
+        lines.append([name, *cells])
+    table_rows = [f"| {' | '.join(line)} |" for line in lines]
+    count, missed = sum(len(_shares(row)) for row in rows), sum(map(_misses, rows))
+    sets = sorted({int(row["sets"]) for row in rows})
+    told = f"{sets[0]:,}" if len(sets) == 1 else f"{sets[0]:,} to {sets[-1]:,}"
+    end = (
+        f"{told} in each of {count} cells, of which {missed} miss the aim by more than three standard errors: "
+        f"[every cell](tables/{table}.csv)."
+    )
+    return "\n".join([table_rows[0], "|---" * len(lines[0]) + "|", *table_rows[1:], "", end])
 
 
-def _table(rows: list[list[str]]) -> list[str]:
-    lines = [f"| {' | '.join(row)} |" for row in rows]
-    return [lines[0], "|---" * len(rows[0]) + "|", *lines[1:]]
-
-
-def _write(page: Path, told: list[tuple[str, str, dict[Cell, np.ndarray], int]]) -> None:
-    """All cells beside the page, what they come to between its markers."""
-    lines = []
-    for title, name, found, sets in told:
-        path = page.parent / "tables" / f"{name}.csv"
-        path.parent.mkdir(exist_ok=True)
-        with path.open("w", encoding="utf-8", newline="") as file:
-            csv.writer(file, lineterminator="\n").writerows(_rows(found, sets))
-        bold = sum(cell.startswith("**") for row in _rows(found, sets) for cell in row)
-        count = sum(share.size for share in found.values())
-        end = f"{bold} of {count} miss the aim by more than three standard errors: [every cell](tables/{path.name})."
-        lines += [title, "", *_table(_ranges(found)), "", end, ""]
+def _write(page: Path) -> None:
+    """Between the markers of a page, what the tables beside it come to."""
+    told = []
+    for title, table in (("Means", "coverage"), ("Differences, pairs of data sets", "coverage_differences")):
+        rows = _read(page.parent / "tables" / f"{table}.csv")
+        told += [f"**{title}**:", _summary(rows, table)] if rows else []
     before, rest = page.read_text(encoding="utf-8").split(_START)
-    made = before + _START + "\n" + "\n".join(lines[:-1]) + "\n" + _END + rest.split(_END)[1]
+    made = before + _START + "\n" + "\n\n".join(told) + "\n" + _END + rest.split(_END)[1]
     page.write_text(made, encoding="utf-8")
 
 
 def main(options: list[str] | None = None) -> None:
-    """Measure, print, write."""
+    """Measure, print, write: one place and size after the other."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--sets", type=int, default=2100, help="data sets for each cell")
-    parser.add_argument("--pairs", type=int, default=2000, help="pairs of data sets for each cell")
+    parser.add_argument("--sets", type=int, default=100_000, help="data sets for each cell")
+    parser.add_argument("--pairs", type=int, default=10_000, help="pairs of data sets for each cell")
     parser.add_argument("--jobs", type=int, default=1, help="processes")
     parser.add_argument("--only", default="", help="one place: S², H³, SPD(3) or shapes(8)")
+    parser.add_argument("--sizes", type=int, nargs="*", help="these n alone")
     parser.add_argument("--write", type=Path, help="a page with the markers")
     asked = parser.parse_args(options)
     threadpool_limits(1)
     names = [name for name in _places() if asked.only in name]
-    start = time.perf_counter()
-    means = [Cell(name, n, budget) for name in names for n in _SIZES for budget in _BUDGETS]
-    pairs = [
-        Cell(name, n, budget, length)
-        for name in names
-        for n in (100, 400)
-        for length in _LENGTHS
-        for budget in _PAIR_BUDGETS
+    work = [("coverage", name, n, (None,), asked.sets) for n in _SIZES for name in names if asked.sets]
+    work += [
+        ("coverage_differences", name, n, _LENGTHS, asked.pairs) for n in _PAIR_SIZES for name in names if asked.pairs
     ]
-    told = []
-    if asked.sets:
-        found = measure(means, asked.sets, asked.jobs)
-        title = f"The population's mean, {asked.sets:,} data sets in each of {len(means)} cells:"
-        told.append((title, "coverage", found, asked.sets))
-    if asked.pairs:
-        found = measure(pairs, asked.pairs, asked.jobs)
-        title = f"Differences, {asked.pairs:,} pairs of data sets in each of {len(pairs)} cells:"
-        told.append((title, "coverage_differences", found, asked.pairs))
-    for title, _, cells, sets in told:
-        print("\n".join([title, "", *_table(_rows(cells, sets)), ""]))
-    print(f"{time.perf_counter() - start:.0f} s")
-    if asked.write is not None:
-        _write(asked.write, told)
+    for table, name, n, lengths, sets in work:
+        if asked.sizes and n not in asked.sizes:
+            continue
+        start = time.perf_counter()
+        blocks = [block for length in lengths for block in _blocks(name, n, length, sets)]
+        rows = _rows(measure(blocks, sets, asked.jobs), sets)
+        print(*("  ".join(row.values()) for row in rows), f"{time.perf_counter() - start:.0f} s", sep="\n", flush=True)
+        if asked.write is not None:
+            _merge(asked.write.parent / "tables" / f"{table}.csv", rows)
+            _write(asked.write)
 
 
 if __name__ == "__main__":

@@ -32,6 +32,8 @@ from dpmanifolds.sums.wrapped import WrappedGaussianMechanism, WrappedMechanism
 
 __all__ = ["Batch", "Population", "Simulation"]
 
+_MANY = 100
+
 
 class Population(NamedTuple):
     """Points exp_m(v): v is Gaussian with deviations from 1 to 0.3 along the axes, and even, so that m is their mean.
@@ -114,17 +116,21 @@ class Simulation:
             return [*made, _draw(law, count, rng)]
         return [*made, _draw_squares(self.plan.squares.law, count, rng) / self.plan.squares.steps / self.n]
 
-    def release(self, points: Any, noises: list[np.ndarray]) -> Batch:
-        """Of data sets (count, n, *point_shape), with this noise; that of squares over (1 + κ²/r²)·reach²."""
+    def release(self, points: Any, noises: list[np.ndarray], seen: np.ndarray) -> Batch:
+        """Of data sets (count, n, *point_shape), with this noise; that of squares over (1 + κ²/r²)·reach².
+
+        `seen` are their coordinates at the public centre, which all budgets share.
+        """
         manifold, count = self.ball.manifold, len(noises[-1])
         center = host(self.ball.center)
         base: Any = np.broadcast_to(center, (count, *center.shape))
         if self.plan.rough is not None:
-            base = self._rough(points, self.plan.rough, noises)
+            base = self._rough(seen, self.plan.rough, noises)
         hadamard, radius = manifold.is_hadamard, self.ball.radius
         offset = manifold.to_coordinates(base, manifold.log(base, center)) if hadamard else np.zeros(1)
         reach = np.full(count, radius) if hadamard else radius + np.asarray(manifold.dist(base, center))
-        rows = _shorten(_look(manifold, base, points) - offset[..., None, :], reach[:, None, None])
+        rows = seen if self.plan.rough is None else _look(manifold, base, points)
+        rows = _shorten(rows - offset[..., None, :], reach[:, None, None])
         mean, noisy = self._sums(rows, reach, noises[-1])
         deviations = self.walk.deviations(reach, np.linalg.norm(mean, axis=-1))
         dim, facts = manifold.dim, self.walk.noise(radius, 0.0)
@@ -155,15 +161,17 @@ class Simulation:
         scaled = noise * ((1 + constant**2) * reach**2)[:, None, None]
         return mean + scaled[:, -1, :-1] / (constant * reach)[:, None], moment + scaled[:, :-1, :-1]
 
-    def _rough(self, points: Any, plan: StepPlan, noises: list[np.ndarray]) -> Any:
+    def _rough(self, seen: np.ndarray, plan: StepPlan, noises: list[np.ndarray]) -> Any:
         """One tangent step: `Walk.take` for many data sets."""
         manifold, center, radius = self.ball.manifold, host(self.ball.center), self.ball.radius
-        drawn = np.mean(_shorten(manifold.log_coordinates(center, points), radius), axis=1) + noises[0]
+        drawn = np.mean(_shorten(seen, radius), axis=1) + noises[0]
         return manifold.exp_coordinates(center, _shorten(plan.shrink(0, plan.gain(0, 0.0) * drawn), radius))
 
 
 def _look(manifold: Manifold, base: Any, points: Any) -> np.ndarray:
-    """log coordinates (count, n, d) of data sets at a base each."""
+    """log coordinates (count, n, d) of data sets at a base each; one by one where that is faster."""
+    if points.shape[1] >= _MANY:
+        return np.stack([np.asarray(manifold.log_coordinates(*each)) for each in zip(base, points, strict=True)])
     at = base[:, None]
     return np.asarray(manifold.to_coordinates(at, manifold.log(at, points)))
 

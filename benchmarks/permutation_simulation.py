@@ -11,6 +11,7 @@ from __future__ import annotations
 import argparse
 import json
 import math
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -44,56 +45,58 @@ def features(chart: Any, directions: Any, xp: Any, *, separate: bool = False) ->
     return grown / (grown * grown).sum(-1)[..., None] ** 0.5
 
 
-def simulate(case: dict[str, Any], pools: Any, repeats: int, rng: np.random.Generator, xp: Any) -> dict[str, float]:
+def simulate(case: dict[str, Any], pools: Any, repeats: int, rng: np.random.Generator, xp: Any) -> list[dict[str, Any]]:
     """How often the test rejects, with noise and without, over data sets drawn from the rows of a pool, those of the
-    second group moved by a shift, along the first axis or along all alike.
+    second group moved by a shift, along the first axis or along all alike: for each ε of the case, on the same data.
 
-    Also told: the mean of T over its null mean, in units of the noise; and of the data sets whose T is above the
-    threshold of the test without noise by σ·ln(1.25/level), how many there are, and how many of them are found.
+    Also told, of the data sets whose T is above the threshold of the test without noise by σ·ln(1.25/level): how many
+    there are, and how many of them are found.
     """
     n, m, count = case["n"], case["m"], case["permutations"] + 1
     rank = math.floor(case["level"] * count + 1e-9)
     directions = pools.get(case["directions"])
-    moved = (lambda a: xp.asarray(a, device="cuda")) if xp is not np else np.asarray
+    # single precision is enough to compare statistics, where there are many of them
+    kind = np.float32 if xp is np and case.get("separate", False) else np.float64
+    moved = (lambda a: xp.asarray(a, device="cuda")) if xp is not np else partial(np.asarray, dtype=kind)
     directions = None if directions is None else moved(directions)
-    pool = pools[case["pool"]]
-    dim, separate = pool.shape[1], case.get("separate", False)
-    shifted = pool + case["shift"] * (np.full(dim, 1 / math.sqrt(dim)) if case.get("even") else np.eye(dim)[0])
-    rows = [features(moved(case["scale"] * each), directions, xp, separate=separate) for each in (pool, shifted)]
-    sigma = 2 * math.sqrt(2) / min(n, m) / case["epsilon"]
-    size = max(1, min(repeats, int(_AT_ONCE * (20 if xp is not np else 1) / (count * (n + m + 3 * rows[0].shape[1])))))
-    private = plain = gap = clear = seen = 0.0
-    reach = sigma * math.log(1.25 / case["level"])
-    done = 0
+    pool, separate = pools[case["pool"]], case.get("separate", False)
+    dim = pool.shape[1]
+    shift = case["shift"] * (np.full(dim, 1 / math.sqrt(dim)) if case.get("even") else np.eye(dim)[0])
+    width = dim if directions is None else 2 * directions.shape[1]
+    size = max(1, min(repeats, int(_AT_ONCE * (20 if xp is not np else 1) / (count * (n + m + 3 * width)))))
+    found = [{"epsilon": epsilon, "private": 0.0, "clear": 0.0, "seen": 0.0} for epsilon in case["epsilons"]]
+    plain, done = 0.0, 0
     while done < repeats:
         batch = min(size, repeats - done)
-        first = rows[0][moved(rng.integers(len(rows[0]), size=(batch, n)))]
-        second = rows[1][moved(rng.integers(len(rows[1]), size=(batch, m)))]
-        both = xp.concatenate([first, second], 1)
+        first, second = (pool[rng.integers(len(pool), size=(batch, many))] for many in (n, m))
+        both = np.concatenate([first, second + shift], 1)
+        both = features(moved(case["scale"] * both), directions, xp, separate=separate)
         seed = int(rng.integers(2**31))
         if xp is np:
             order = np.argsort(rng.random((batch, count, n + m), dtype=np.float32), axis=-1)
-            noise = rng.laplace(size=(batch, count))
+            noises = rng.laplace(size=(len(found), batch, count))
         else:
             generator = xp.Generator(device="cuda").manual_seed(seed)
             order = xp.rand((batch, count, n + m), generator=generator, device="cuda", dtype=xp.float32).argsort(-1)
-            noise = xp.rand((batch, count), generator=generator, device="cuda")
-            noise = -xp.sign(noise - 0.5) * xp.log(1 - 2 * xp.abs(noise - 0.5))
+            noises = xp.rand((len(found), batch, count), generator=generator, device="cuda")
+            noises = -xp.sign(noises - 0.5) * xp.log(1 - 2 * xp.abs(noises - 0.5))
         # the place of a record in the shuffled order decides its group
-        weights = xp.where(order < n, 1 / n, -1 / m) if xp is np else xp.where(order < n, moved(1 / n), moved(-1 / m))
+        weights = xp.where(order < n, moved(1 / n), moved(-1 / m))
         weights[:, 0, :n], weights[:, 0, n:] = 1 / n, -1 / m
         gaps = weights @ both
         values = xp.abs(gaps).max(-1) if separate else (gaps**2).sum(-1) ** 0.5
         values = values if xp is np or not separate else values.values
-        noisy = values + sigma * noise
-        rejected = (noisy[:, 1:] >= noisy[:, :1]).sum(-1) < rank
-        private += float(rejected.sum())
-        beyond = (values[:, 1:] >= values[:, :1] - reach).sum(-1) < rank
-        clear, seen = clear + float(beyond.sum()), seen + float((beyond & rejected).sum())
         plain += float(((values[:, 1:] >= values[:, :1]).sum(-1) < rank).sum())
-        gap += float((values[:, 0] - values[:, 1:].mean(-1)).sum()) / sigma
+        for each, noise in zip(found, noises, strict=True):
+            sigma = 2 * math.sqrt(2) / min(n, m) / each["epsilon"]
+            noisy, reach = values + sigma * noise, sigma * math.log(1.25 / case["level"])
+            rejected = (noisy[:, 1:] >= noisy[:, :1]).sum(-1) < rank
+            beyond = (values[:, 1:] >= values[:, :1] - reach).sum(-1) < rank
+            each["private"] += float(rejected.sum())
+            each["clear"] += float(beyond.sum())
+            each["seen"] += float((beyond & rejected).sum())
         done += batch
-    return {"private": private / repeats, "plain": plain / repeats, "gap": gap / repeats, "clear": clear, "seen": seen}
+    return [each | {"plain": plain / repeats, "private": each["private"] / repeats} for each in found]
 
 
 def main(arguments: list[str] | None = None) -> None:
@@ -107,7 +110,7 @@ def main(arguments: list[str] | None = None) -> None:
     cases, xp, rng = json.loads(str(pools.pop("cases"))), library(gpu=True), np.random.default_rng(options.seed)
     found = []
     for case in cases:
-        found.append(case | simulate(case, pools, case["repeats"], rng, xp))
+        found += [case | each for each in simulate(case, pools, case["repeats"], rng, xp)]
         print(found[-1], flush=True)
         options.out.write_text(json.dumps(found), encoding="utf-8")
 

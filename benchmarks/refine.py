@@ -30,7 +30,8 @@ from scipy import linalg
 from timing import one_core
 
 from dpmanifolds import ApproxDP, Ball, Budget, Euclidean, GaussianDP, NoiseExceedsDomainWarning, PureDP, private_mean
-from dpmanifolds.releases.refine import add_clipping, decide_rounds, distance_bins, plan_rounds, shrink_ball
+from dpmanifolds.releases.refine import add_clipping, distance_bins, shrink_ball
+from dpmanifolds.releases.refine_plan import decide_rounds, plan_rounds
 from dpmanifolds.releases.statistic import check_request
 from dpmanifolds.sums.steps import StepPlan, move_plan
 from dpmanifolds.sums.wrapped import WrappedMechanism

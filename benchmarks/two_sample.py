@@ -1,20 +1,21 @@
 """How often private tests find what is there, and what is not: the tables of docs/tests_of_groups.md.
 
-    PYTHONPATH=. python benchmarks/two_sample.py level  [--repeats 10000]
-    PYTHONPATH=. python benchmarks/two_sample.py power  [--repeats 2000]
-    PYTHONPATH=. python benchmarks/two_sample.py reach  [--repeats 250]
-    PYTHONPATH=. python benchmarks/two_sample.py real DATA [--repeats 200]
+    PYTHONPATH=. python benchmarks/two_sample.py level  [--repeats 10000] [--write docs/tables/level.csv]
+    PYTHONPATH=. python benchmarks/two_sample.py power  [--repeats 1000] [--write docs/tables/power.csv]
+    PYTHONPATH=. python benchmarks/two_sample.py real DATA [--repeats 200] [--write docs/tables/real_groups.csv]
     PYTHONPATH=. python benchmarks/two_sample.py check
     PYTHONPATH=. python benchmarks/two_sample.py figure  # docs/figures/tests-of-groups.png, of scikit-learn's digits
 
 `level` and `power` simulate the formulas of the test (`permutation_simulation`, which runs on a GPU where there is one:
 --charts FILE writes what it needs, --found FILE reads its answers); `check` holds that program against the package;
-`real` calls the package on real groups, with a public fifth of the records for centre and radius.
+`real` runs the package's test on real groups, with a public fifth of the records for centre and radius. `--write` puts
+rows in the place of those of the same settings, and leaves others.
 """
 
 from __future__ import annotations
 
 import argparse
+import csv
 import json
 import math
 from collections.abc import Iterator
@@ -28,7 +29,7 @@ from permutation_simulation import library, simulate
 import dpmanifolds as dpm
 from dpmanifolds.data import image_descriptors
 from dpmanifolds.domains import WholeSpace
-from dpmanifolds.sums.decision_noise import among_largest
+from dpmanifolds.sums.decision_noise import among_largest, decision_noise
 from dpmanifolds.sums.features import Kernel, kernel_of
 from dpmanifolds.sums.permutation import (
     TwoSampleStatistic,
@@ -57,41 +58,69 @@ EFFECTS = {2: 0.60, 5: 0.68, 20: 0.83, 50: 1.03}
 def main(arguments: list[str] | None = None) -> None:
     """Print one table."""
     parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("table", choices=("level", "power", "reach", "real", "check", "figure"))
+    parser.add_argument("table", choices=("level", "power", "real", "check", "figure"))
     parser.add_argument("data", nargs="?", type=Path, help="the folder of real data, for `real`")
     parser.add_argument("--repeats", type=int)
-    parser.add_argument("--only", default="", help="the cells whose names hold this, for `level` and `power`")
+    parser.add_argument("--only", default="", help="the cells whose names, and shifts, hold this")
+    parser.add_argument("--directions", type=int, help="so many public directions, for `power`, in place of the usual")
     parser.add_argument("--largest", type=int, default=500, help="leave larger groups out")
     parser.add_argument("--charts", type=Path, help="write what the simulation needs, and end")
     parser.add_argument("--found", type=Path, help="read what the simulation found elsewhere")
+    parser.add_argument("--write", type=Path, help="the CSV file of `level`, `power` or `real`")
     options = parser.parse_args(arguments)
     if options.table == "real":
-        print_real(options.data, options.repeats or 200)
+        compare_real(options.data, options.repeats or 200, options.only, options.write)
     elif options.table == "check":
         print_check(options.repeats or 400)
-    elif options.table == "reach":
-        print_reach(options.repeats or 250)
     elif options.table == "figure":
         draw_figure(Path("docs/figures/tests-of-groups.png"), options.repeats or 200)
     else:
-        cases, pools = (level_cases if options.table == "level" else power_cases)(options.repeats)
+        if options.table == "level":
+            cases, pools = level_cases(options.repeats)
+        else:
+            cases, pools = power_cases(options.repeats, options.directions)
         cases = sorted(
-            (case for case in cases if case["n"] <= options.largest and options.only in case["label"]),
+            (
+                case
+                for case in cases
+                if case["n"] <= options.largest and options.only in f"{case['label']}, {case['shift']:.2f}"
+            ),
             key=lambda case: case["n"],
         )
         if options.charts is not None:
             np.savez_compressed(options.charts, cases=json.dumps(cases), **pools)
             return
-        print_found(options.table, found_of(options, cases, pools))
+        tell_found(options, cases, pools)
 
 
-def found_of(options: Any, cases: list[dict[str, Any]], pools: dict[str, np.ndarray]) -> list[dict[str, Any]]:
-    """What was found elsewhere, or is found here."""
-    if options.found is not None:
-        found: list[dict[str, Any]] = json.loads(options.found.read_text(encoding="utf-8"))
-        return found
+def tell_found(options: Any, cases: list[dict[str, Any]], pools: dict[str, np.ndarray]) -> None:
+    """What was found elsewhere, or is found here, printed and written row by row."""
+    tell = level_row if options.table == "level" else power_row
     rng, xp = np.random.default_rng(0), library(gpu=False)
-    return [case | simulate(case, pools, case["repeats"], rng, xp) for case in cases]
+    for case in cases:
+        if options.found is not None:
+            text = json.loads(options.found.read_text(encoding="utf-8"))
+            found = [each for each in text if all(each[key] == case[key] for key in ("label", "n", "shift"))]
+        else:
+            found = [case | each for each in simulate(case, pools, case["repeats"], rng, xp)]
+        keep_rows([tell(each) for each in found], 5 if options.table == "power" else 4, options.write)
+
+
+def keep_rows(rows: list[dict[str, str]], keys: int, path: Path | None) -> None:
+    """Print rows, and merge them into a file, by their first columns."""
+    for row in rows:
+        print(*row.values(), sep=" | ", flush=True)
+    if path is None:
+        return
+    known: list[dict[str, str]] = []
+    if path.exists():
+        with path.open(encoding="utf-8", newline="") as file:
+            known = list(csv.DictReader(file))
+    merged = {tuple(row.values())[:keys]: row for row in known} | {tuple(row.values())[:keys]: row for row in rows}
+    with path.open("w", encoding="utf-8", newline="") as file:
+        writer = csv.DictWriter(file, rows[0], lineterminator="\n")
+        writer.writeheader()
+        writer.writerows(merged.values())
 
 
 def chart_of(kernel: Kernel, points: Any) -> np.ndarray:
@@ -115,18 +144,20 @@ def level_cases(repeats: int | None) -> tuple[list[dict[str, Any]], dict[str, np
         if manifold.ambient_dim:
             kernels["exponential"] = WholeSpace(manifold, center)
         for name, domain in kernels.items():
-            kernel = kernel_of(domain, name)
+            kernel = kernel_of(domain, name, size=(2 * SETTINGS[-1][0], SETTINGS[-1][2]))
             key = f"{manifold!r} {name}"
             pools[key] = chart_of(kernel, points)
             if kernel.parts[0] is not None:
                 pools[f"{key} directions"] = kernel.parts[0]
             for n, epsilon, count in SETTINGS:
-                case = case_of(key, key, n, epsilon, count, repeats or 10_000)
+                case = case_of(key, key, n, (epsilon,), count, repeats or 10_000)
                 cases.append(case | {"separate": kernel.is_separate})
     return cases, pools
 
 
-def power_cases(repeats: int | None) -> tuple[list[dict[str, Any]], dict[str, np.ndarray]]:
+def power_cases(
+    repeats: int | None, directions: int | None = None
+) -> tuple[list[dict[str, Any]], dict[str, np.ndarray]]:
     """Gaussian records of R^d, a shift of the mean, in balls of 1.2, 2 and 3 times their rms length."""
     cases, pools = [], {}
     for (dim, effect), width in product(EFFECTS.items(), (1.2, 2.0, 3.0)):
@@ -135,18 +166,21 @@ def power_cases(repeats: int | None) -> tuple[list[dict[str, Any]], dict[str, np
         pools[f"R^{dim}"] = rng.standard_normal((POOL, dim))
         shares = (0.5, 1.0, 1.5, 2.0) if width == 1.2 else (1.0,)
         for name, even in (("directions", False), ("directions", True), ("gaussian", False), ("linear", False)):
-            kernel = kernel_of(ball, name)
+            kernel = kernel_of(ball, name, size=(200, 199))
+            told = name
+            if directions is not None and kernel.is_separate:
+                kernel, told = kernel_of(ball, name, pairs=directions // 2), f"{directions} directions"
             key = f"R^{dim}, {width}, {name}{', all axes alike' if even else ''}"
             if kernel.parts[0] is not None:
                 pools[f"{key} directions"] = kernel.parts[0]
-            for share, epsilon in product(shares, (0.5, 1.0, 3.0)):
-                case = case_of(f"R^{dim}", key, 100, epsilon, 199, repeats or 2000)
-                case |= {"separate": kernel.is_separate, "even": even}
+            for share in shares:
+                case = case_of(f"R^{dim}", key, 100, (0.5, 1.0, 3.0), 199, repeats or 1000)
+                case |= {"separate": kernel.is_separate, "even": even, "dim": dim, "width": width, "kernel": told}
                 cases.append(case | {"shift": share * effect, "scale": 1 / ball.radius})
     return cases, pools
 
 
-def case_of(pool: str, key: str, n: int, epsilon: float, count: int, repeats: int) -> dict[str, Any]:
+def case_of(pool: str, key: str, n: int, epsilons: tuple[float, ...], count: int, repeats: int) -> dict[str, Any]:
     """One setting of the simulation."""
     return {
         "pool": pool,
@@ -156,51 +190,41 @@ def case_of(pool: str, key: str, n: int, epsilon: float, count: int, repeats: in
         "directions": f"{key} directions",
         "n": n,
         "m": n,
-        "epsilon": epsilon,
+        "epsilons": epsilons,
         "permutations": count,
         "level": 0.05,
         "repeats": repeats,
     }
 
 
-def print_found(table: str, found: list[dict[str, Any]]) -> None:
-    """One row for each setting."""
-    if table == "level":
-        print("| kernel and manifold | n = m, ε, B | rejected | standard errors above 0.05 |\n|---|---|---|---|")
-    else:
-        print("| records, ball, kernel | effect | ε | without noise | private | data sets beyond reach: found |")
-        print("|---|---|---|---|---|---|")
-    for case in found:
-        if table == "level":
-            error = math.sqrt(0.05 * 0.95 / case["repeats"])
-            settings = f"{case['n']}, {case['epsilon']:g}, {case['permutations']}"
-            print(f"| {case['label']} | {settings} | {case['private']:.4f} | {(case['private'] - 0.05) / error:+.1f} |")
-        else:
-            row = f"| {case['label']} | {case['shift']:.2f} | {case['epsilon']:g} | {case['plain']:.2f} | "
-            share = f"{case['seen'] / case['clear']:.2f}" if case["clear"] else "none"
-            print(row + f"{case['private']:.2f} | {case['clear'] / case['repeats']:.2f}: {share} |")
+def level_row(found: dict[str, Any]) -> dict[str, str]:
+    """How often nothing was called something."""
+    manifold, _, kernel = found["label"].rpartition(" ")
+    settings = f"{found['n']}, {found['epsilon']:g}, {found['permutations']}"
+    told = {"manifold": manifold, "kernel": kernel, "n = m, epsilon, permutations": settings}
+    return told | {"data sets": str(found["repeats"]), "rejected": f"{found['private']:.4f}"}
 
 
-def print_reach(repeats: int) -> None:
-    """At ε = 1 in a tight ball: of the data sets that lie beyond `Decision.reach`, how many are found."""
-    cases, pools = power_cases(repeats)
-    rng, clear, seen = np.random.default_rng(0), 0.0, 0.0
-    shifts = {"R^2": (0.5, 0.7), "R^5": (0.6, 1.1), "R^20": (1.2, 2.0)}
-    for case in cases:
-        low, high = shifts.get(case["pool"], (1.0, 0.0))
-        if case["epsilon"] == 1.0 and "1.2" in case["label"] and low < case["shift"] < high:
-            found = simulate(case, pools, repeats, rng, np)
-            clear, seen = clear + found["clear"], seen + found["seen"]
-            print(f"{case['label']}, {case['shift']:.2f}: {found['seen']:.0f} of {found['clear']:.0f}", flush=True)
-    print(f"all: {seen / clear:.2f}")
+def power_row(found: dict[str, Any]) -> dict[str, str]:
+    """How often a shift was found."""
+    share = f"{found['seen'] / found['clear']:.2f}" if found["clear"] else "none"
+    kernel = f"{found['kernel']}{', all axes alike' if found['even'] else ''}"
+    told = {"dimension": str(found["dim"]), "radius over rms length": f"{found['width']:g}", "kernel": kernel}
+    told |= {
+        "shift": f"{found['shift']:.2f}",
+        "epsilon": f"{found['epsilon']:g}",
+        "without noise": f"{found['plain']:.2f}",
+    }
+    told |= {"private": f"{found['private']:.2f}", "beyond reach": f"{found['clear'] / found['repeats']:.2f}"}
+    return told | {"of these found": share, "data sets": str(found["repeats"])}
 
 
 def print_check(repeats: int) -> None:
     """The package and the simulation on the same laws."""
     cases, pools = power_cases(repeats)
     rng = np.random.default_rng(3)
-    for case in [each for each in cases if each["epsilon"] == 1.0][:12:3]:
-        pool, name = pools[case["pool"]], case["label"].split(", ")[2]
+    for case in cases[:12:3]:
+        pool, name = pools[case["pool"]], case["kernel"]
         dim = pool.shape[1]
         way = np.full(dim, 1 / math.sqrt(dim)) if case["even"] else np.eye(dim)[0]
         ball, shift = dpm.Ball(dpm.Euclidean(dim), np.zeros(dim), 1 / case["scale"]), case["shift"] * way
@@ -209,14 +233,15 @@ def print_check(repeats: int) -> None:
             x, y = (pool[rng.integers(POOL, size=100)] for _ in range(2))
             test = dpm.private_two_sample_test(x, y + shift, ball, dpm.PureDP(1.0), kernel=name, rng=rng)
             answers.append(test.rejected)
-        simulated = simulate(case, pools, 2000, rng, np)["private"]
+        simulated = simulate(case | {"epsilons": (1.0,)}, pools, 2000, rng, np)[0]["private"]
         print(f"{case['label']}, {case['shift']:.2f}: package {np.mean(answers):.3f}, simulation {simulated:.3f}")
 
 
-def print_real(data: Path, repeats: int) -> None:
+def compare_real(data: Path, repeats: int, only: str, write: Path | None) -> None:
     """Real groups: a public fifth gives centre and radius (1.5 times the median distance to its mean)."""
-    print("| groups | n, m | dimension | p without noise | found at ε = 0.5 | 1 | 3 |\n|---|---|---|---|---|---|---|")
     for label, manifold, first, second in real_groups(data):
+        if only not in label:
+            continue
         rng = np.random.default_rng(4)
         groups, public = [], []
         for points in (first, second):
@@ -228,24 +253,44 @@ def print_real(data: Path, repeats: int) -> None:
         center = dpm.frechet_mean(manifold, sample).point
         radius = 1.5 * float(np.median(manifold.dist(np.asarray(center), sample)))
         ball = dpm.Ball(manifold, center, min(radius, 0.99 * manifold.injectivity_radius))
-        shares = []
-        for epsilon in (0.5, 1.0, 3.0):
-            budget = dpm.PureDP(epsilon)
-            answers = [dpm.private_two_sample_test(*groups, ball, budget, rng=rng).rejected for _ in range(repeats)]
-            shares.append(f"{np.mean(answers):.2f}")
-        rank = plain_rank(ball, groups, rng)
-        sizes = ", ".join(str(len(group)) for group in groups)
-        print(f"| {label} | {sizes} | {manifold.dim} | {rank:.3f} | {' | '.join(shares)} |", flush=True)
+        shares = find_shares(ball, groups, (0.5, 1.0, 3.0), repeats, rng)
+        row = {"groups": label, "n, m": ", ".join(str(len(group)) for group in groups), "dimension": str(manifold.dim)}
+        row["p without noise"] = f"{plain_rank(ball, groups, rng):.3f}"
+        names = ("found at ε = 0.5", "1", "3")
+        keep_rows([row | {name: f"{share:.2f}" for name, share in zip(names, shares, strict=True)}], 1, write)
+
+
+def find_shares(
+    ball: dpm.Ball, groups: list[np.ndarray], epsilons: tuple[float, ...], repeats: int, rng: np.random.Generator
+) -> list[float]:
+    """How often `private_two_sample_test` says that groups differ, over permutations and noise; for each pure ε.
+
+    All read the same integers of the records, and the statistics of one set of permutations, as it does.
+    """
+    found = np.zeros(len(epsilons))
+    for _ in range(repeats):
+        statistic, values = statistics_of(ball, groups, 199, rng)
+        for number, epsilon in enumerate(epsilons):
+            noisy = decision_noise(statistic, dpm.PureDP(epsilon), 0.05).add_to(values, rng)
+            found[number] += among_largest(noisy, 10)
+    return [float(share) for share in found / repeats]
+
+
+def statistics_of(
+    ball: dpm.Ball, groups: list[np.ndarray], count: int, rng: np.random.Generator
+) -> tuple[TwoSampleStatistic, list[int]]:
+    """T of the groups as they are and of so many permutations, in lattice steps."""
+    sizes = (len(groups[0]), len(groups[1]))
+    kernel = kernel_of(ball, size=(sum(sizes), count))
+    statistic = TwoSampleStatistic(kernel, sizes)
+    records = read_records(ball.manifold, np.concatenate(groups))
+    sums, _ = chosen_sums(records, kernel.contribution(statistic.exponent), draw_groups(sizes, count, rng))
+    return statistic, statistic.values(sums)
 
 
 def plain_rank(ball: dpm.Ball, groups: list[np.ndarray], rng: np.random.Generator, count: int = 999) -> float:
     """The p-value of the same test without noise."""
-    sizes = (len(groups[0]), len(groups[1]))
-    kernel = kernel_of(ball)
-    statistic = TwoSampleStatistic(kernel, sizes)
-    records = read_records(ball.manifold, np.concatenate(groups))
-    sums, _ = chosen_sums(records, kernel.contribution(statistic.exponent), draw_groups(sizes, count, rng))
-    values = statistic.values(sums)
+    _, values = statistics_of(ball, groups, count, rng)
     return next(rank for rank in range(1, count + 2) if among_largest(values, rank)) / (count + 1)
 
 
@@ -327,13 +372,7 @@ def draw_figure(path: Path, repeats: int) -> None:
     rng = np.random.default_rng(5)
     figure, axes = plt.subplots(figsize=(7.0, 3.4), layout="constrained")
     for label, (first, second) in pairs.items():
-        shares = []
-        for epsilon in epsilons:
-            answers = [
-                dpm.private_two_sample_test(first, second, ball, dpm.PureDP(epsilon), rng=rng).rejected
-                for _ in range(repeats)
-            ]
-            shares.append(float(np.mean(answers)))
+        shares = find_shares(ball, [first, second], epsilons, repeats, rng)
         rank = plain_rank(ball, [first, second], rng)
         told = f"{label}: n = {len(first)}, {len(second)}; without noise p = {rank:.3f}"
         print(told, [f"{share:.2f}" for share in shares], flush=True)

@@ -2,6 +2,9 @@
 
     python benchmarks/when_useful.py [--draws 8] [--out docs/tables/when_useful.csv]
 
+It writes a row for each cell, and beside it (`…_smallest.csv`) the smallest n at which a release beats the centre by
+5 % and at which it halves its error, for a centre a quarter of the radius away.
+
 Symmetric matrices of k channels (affine-invariant) in a ball of radius 1 around the public centre I. The mean lies
 `off` (an eighth, a quarter or half of the radius) from the centre in a random direction; records lie around it with a
 root mean square distance of half the radius. The error is the distance to that mean: of a default `private_mean`, of
@@ -13,8 +16,8 @@ from __future__ import annotations
 
 import argparse
 import csv
-import sys
 import warnings
+from pathlib import Path
 
 import numpy as np
 from threadpoolctl import threadpool_limits
@@ -26,6 +29,7 @@ COUNTS = (30, 100, 300, 1000, 3000)
 EPSILONS = (0.3, 1.0, 3.0)
 OFFSETS = (0.125, 0.25, 0.5)
 SPREAD = 0.5
+SHOWN = 0.25
 
 
 def errors(k: int, n: int, off: float, draws: int) -> dict[str, float]:
@@ -46,16 +50,31 @@ def errors(k: int, n: int, off: float, draws: int) -> dict[str, float]:
     return {name: float(np.mean(each)) for name, each in found.items()}
 
 
+def smallest_counts(path: Path) -> list[list[str]]:
+    """For each number of channels the smallest n at which a release beats the centre by 5 %, and halves its error."""
+    with path.open(encoding="utf-8", newline="") as file:
+        cells = [row for row in csv.DictReader(file) if float(row["off"]) == SHOWN]
+    found = [["channels", "dimension", *(f"ε = {each:g}" for each in EPSILONS)]]
+    for k in SIZES:
+        rows = [row for row in cells if int(row["channels"]) == k]
+        found.append([str(k), str(k * (k + 1) // 2)])
+        for epsilon in EPSILONS:
+            ratios = {int(row["n"]): float(row[f"epsilon {epsilon:g}"]) for row in rows}
+            firsts = (next((f"{n:,}" for n, each in ratios.items() if each < limit), "–") for limit in (0.95, 0.5))
+            found[-1].append(" / ".join(firsts))
+    return found
+
+
 def main() -> None:
-    """Write a row for each cell, and print the smallest n at which a release halves the error of the centre."""
+    """Write a row for each cell, and beside it the smallest n."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--draws", type=int, default=8)
-    parser.add_argument("--out", default=None, help="a CSV file; without it rows are printed")
+    parser.add_argument("--out", type=Path, default=Path("out/when_useful.csv"))
     options = parser.parse_args()
     warnings.simplefilter("ignore")
-    smallest: dict[tuple[float, int, float], tuple[str, str]] = {}
-    with threadpool_limits(1), open(options.out or sys.stdout.fileno(), "w", newline="", encoding="utf-8") as file:
-        rows = csv.writer(file)
+    options.out.parent.mkdir(parents=True, exist_ok=True)
+    with threadpool_limits(1), options.out.open("w", newline="", encoding="utf-8") as file:
+        rows = csv.writer(file, lineterminator="\n")
         rows.writerow(["channels", "dimension", "off", "n", "no privacy", *(f"epsilon {each:g}" for each in EPSILONS)])
         for off in OFFSETS:
             for k in SIZES:
@@ -63,16 +82,8 @@ def main() -> None:
                     found = {name: value / off for name, value in errors(k, n, off, options.draws).items()}
                     rows.writerow([k, k * (k + 1) // 2, off, n, *(f"{value:.3f}" for value in found.values())])
                     file.flush()
-                    for epsilon in EPSILONS:
-                        beats, halves = smallest.get((off, k, epsilon), ("–", "–"))
-                        ratio = found[f"{epsilon:g}"]
-                        beats = str(n) if beats == "–" and ratio < 0.95 else beats
-                        halves = str(n) if halves == "–" and ratio < 0.5 else halves
-                        smallest[off, k, epsilon] = beats, halves
-    print("off: smallest n that beats the centre by 5 % / halves its error, at ε = " + ", ".join(map(str, EPSILONS)))
-    for off in OFFSETS:
-        for k in SIZES:
-            print(f"{off:g} r, {k:2d} channels: ", "   ".join(" / ".join(smallest[off, k, each]) for each in EPSILONS))
+    with options.out.with_stem(f"{options.out.stem}_smallest").open("w", newline="", encoding="utf-8") as file:
+        csv.writer(file, lineterminator="\n").writerows(smallest_counts(options.out))
 
 
 if __name__ == "__main__":

@@ -29,7 +29,7 @@ language = "en-GB"
 
 extensions = ["myst_parser", "sphinx.ext.autodoc", "sphinx.ext.autosummary"]
 source_suffix = {".md": "markdown"}
-exclude_patterns = ["figures", "planner", "_static"]
+exclude_patterns = ["figures", "planner", "sessions", "_static"]
 myst_enable_extensions = ["deflist", "dollarmath"]
 myst_dmath_double_inline = True
 myst_heading_anchors = 3
@@ -108,28 +108,32 @@ class Picture(SphinxDirective):
 
     def run(self) -> list[nodes.Node]:
         """The figure with its caption, which is also what a screen reader says."""
+        from matplotlib import rc_context
         from matplotlib.figure import Figure
-        from pictures import PICTURES
+        from pictures import PICTURES, STYLE
 
         name = self.arguments[0]
         draw, size, caption = PICTURES[name]
-        figure = Figure(figsize=size, layout="constrained")
-        draw(figure.add_subplot())
         folder = Path(self.env.app.outdir) / "_images"
         folder.mkdir(parents=True, exist_ok=True)
-        figure.savefig(folder / f"{name}.svg")
+        with rc_context(fname=STYLE):
+            figure = Figure(figsize=size, layout="constrained")
+            draw(figure.add_subplot())
+            figure.savefig(folder / f"{name}.svg")
         text = html.escape(caption)
         image = f'<img src="_images/{name}.svg" alt="{text}"><figcaption>{text}</figcaption>'
         return [nodes.raw("", f'<figure class="align-default">{image}</figure>', format="html")]
 
 
 _CODE = re.compile(r"`+[^`]+`+")
+# markup of docstrings that scikit-learn writes into estimators: its words stay
+_FOREIGN = re.compile(r":[a-z]+:`~?([^`<]+?)(?:\s*<[^>`]*>)?`")
 _SPECIAL = re.compile(r"(\*\*[^*\s][^*]*\*\*)|([\\*|_])")
 
 
 def _plain(line: str) -> str:
     """One line of a docstring, which is plain text with `code`, as reStructuredText."""
-    done, last = "", 0
+    done, last, line = "", 0, _FOREIGN.sub(r"\1", line)
     for found in _CODE.finditer(line):
         done += _escaped(line[last : found.start()]) + f"``{found[0].strip('`')}``\\ "
         last = found.end()
@@ -145,6 +149,9 @@ def translate(app: Sphinx, what: str, name: str, obj: object, options: object, l
     result: list[str] = []
     in_example = in_formula = False
     for line in lines:
+        if line.lstrip().startswith(".. versionadded::"):
+            # in scikit-learn, not here
+            continue
         if line.lstrip().startswith(">>>"):
             in_example = True
         if not line.strip():
@@ -157,6 +164,9 @@ def translate(app: Sphinx, what: str, name: str, obj: object, options: object, l
                 result += ["::", ""]
             in_formula = True
             result.append(line)
+        elif re.fullmatch("-{3,}", line) and result and result[-1]:
+            # a heading of a docstring stands inside of a page, and is none of its sections
+            result[-1:] = [f".. rubric:: {result[-1]}", ""]
         else:
             if line.startswith("- ") and result and result[-1] and not result[-1].startswith(("- ", "  ")):
                 result.append("")

@@ -1,10 +1,11 @@
-"""The pictures of the pages, each drawn by the code that users call.
+"""The pictures of the pages, each drawn by the code that users call, in the style of `figures.mplstyle`.
 
-python docs/pictures.py     draws docs/figures/readme.png and docs/figures/regression.png
+python docs/pictures.py     draws docs/figures/readme.png and when-useful.png (from its table)
 """
 
 from __future__ import annotations
 
+import csv
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -14,7 +15,10 @@ import numpy as np
 import dpmanifolds as dpm
 from dpmanifolds.show import plots
 
-__all__ = ["PICTURES"]
+__all__ = ["PICTURES", "STYLE"]
+
+DOCS = Path(__file__).resolve().parent
+STYLE = DOCS / "figures.mplstyle"
 
 
 def _mechanisms(ax: Any) -> None:
@@ -56,42 +60,39 @@ def _readme(path: Path) -> None:
     """A covariance matrix, a direction and a shape, side by side."""
     from matplotlib.figure import Figure
 
-    figure = Figure(figsize=(10.5, 3.3), layout="compressed", dpi=110)
+    figure = Figure(figsize=(9.0, 3.0), layout="compressed")
     panels = (("covariance matrices", _ellipse), ("directions", _sphere), ("landmark shapes", _shape))
     for ax, (name, draw) in zip(figure.subplots(1, 3), panels, strict=True):
         draw(ax)
-        ax.set_title(name, fontsize=12)
+        ax.set_title(name)
     figure.savefig(path)
 
 
-def _regression(path: Path) -> None:
-    """The outlines of docs/regression.md at three ages: the private fit, and the truth behind the records."""
+def _when_useful(path: Path) -> None:
+    """Error over that of the public centre against n: a panel for each ε, a line for each number of channels."""
     from matplotlib.figure import Figure
 
-    angles = np.linspace(0, 2 * np.pi, 9)[:-1]
-    young = (2.0 + 0.3 * np.cos(2 * angles)) * np.exp(1j * angles)
-    change = 0.012 * np.cos(angles) + 0.006j * np.cos(2 * angles)
-    rng, shapes = np.random.default_rng(0), dpm.PlanarShapes(8)
-    age = rng.uniform(20, 80, 2000)
-    scatter = 0.12 * (rng.normal(size=(2000, 8)) + 1j * rng.normal(size=(2000, 8)))
-    outlines = shapes.from_landmarks(young + (age[:, None] - 50) * change + scatter)
-    drawing = shapes.from_landmarks(2.0 * np.exp(1j * angles) + 0.25 * np.exp(-1j * angles))
-    ball = dpm.Ball(shapes, drawing, radius=0.5)
-    fit = dpm.private_geodesic_regression(
-        outlines, age, ball, dpm.GaussianDP(1.0), covariate_bounds=(20, 80), unit="person", rng=0
-    )
-    figure = Figure(figsize=(9.0, 3.0), layout="compressed", dpi=110)
-    for ax, year in zip(figure.subplots(1, 3), (20, 50, 80), strict=True):
-        truth = shapes.from_landmarks(young + (year - 50) * change)
-        found = fit.predict([float(year)])[0]
-        for points, style, name in ((truth, "k:", "the truth"), (found, "C1o-", "private")):
-            # turned onto the truth, as shapes have no direction of their own
-            turned = points * np.exp(1j * np.angle(np.vdot(points, truth)))
-            ax.plot(*np.append(turned, turned[0]).view(float).reshape(-1, 2).T, style, label=name)
-        ax.set_title(f"{year} years", fontsize=12)
-        ax.set_aspect("equal")
-        ax.set_axis_off()
-    figure.axes[0].legend(fontsize=8, loc="center")
+    with (DOCS / "tables" / "when_useful.csv").open(encoding="utf-8", newline="") as file:
+        cells = [row for row in csv.DictReader(file) if float(row["off"]) == 0.25]
+    panels = [name for name in cells[0] if name.startswith("epsilon")]
+    channels = sorted({int(row["channels"]) for row in cells})
+    figure = Figure(figsize=(9.0, 4.2), layout="constrained")
+    axes = figure.subplots(1, len(panels), sharey=True)
+    for ax, name in zip(axes, panels, strict=True):
+        for index, k in enumerate(channels):
+            rows = [row for row in cells if int(row["channels"]) == k]
+            n = [int(row["n"]) for row in rows]
+            ax.plot(n, [float(row[name]) for row in rows], marker="osv^D"[index], label=f"{k} channels")
+        ax.plot(
+            n, [float(row["no privacy"]) for row in rows], "--", color="black", label=f"without privacy, {k} channels"
+        )
+        ax.axhline(1.0, color="0.5", linewidth=2.5, label="the public centre")
+        ax.set(title=name.replace("epsilon ", "ε = "), xlabel="records n", xscale="log", yscale="log")
+        ax.set_xticks(n, [f"{each:,}" for each in n], rotation=30)
+        ax.set_yticks([0.05, 0.1, 0.2, 0.5, 1, 2], ["0.05", "0.1", "0.2", "0.5", "1", "2"])
+        ax.minorticks_off()
+    axes[0].set_ylabel("error over that of the public centre")
+    figure.legend(*axes[0].get_legend_handles_labels(), loc="outside lower center", ncols=4)
     figure.savefig(path)
 
 
@@ -123,6 +124,8 @@ PICTURES: dict[str, tuple[Callable[[Any], None], tuple[float, float], str]] = {
 
 
 if __name__ == "__main__":
-    _figures = Path(__file__).resolve().parent / "figures"
-    _readme(_figures / "readme.png")
-    _regression(_figures / "regression.png")
+    from matplotlib import rc_context
+
+    with rc_context(fname=STYLE):
+        for _name, _draw in (("readme", _readme), ("when-useful", _when_useful)):
+            _draw(DOCS / "figures" / f"{_name}.png")

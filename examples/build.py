@@ -44,7 +44,7 @@ def write_page(name: str, module: Any, gallery: Path) -> None:
         said = printed.getvalue().replace(folder, ".").rstrip()
     title, _, rest = inspect.getdoc(module).partition("\n")  # type: ignore[union-attr]
     rest = rest.partition(">>>")[0].strip()
-    shown = "".join(f"![{title}]({name}-{figure.name})\n\n" for figure in figures)
+    shown = "".join(f"![{figure.stem}]({name}-{figure.name})\n\n" for figure in figures)
     code = f"```{{literalinclude}} ../../examples/{name}.py\n:language: python\n```"
     output = f"## What it prints\n\n```text\n{said}\n```"
     page = f"# {title.rstrip('.')}\n\n{rest}\n\n{shown}{output}\n\n## The code\n\n{code}\n"

@@ -23,6 +23,7 @@ from dpmanifolds import SPD, Ball, NoiseExceedsDomainWarning, PureDP, Release, f
 from dpmanifolds.data import feature_names, image_descriptors
 from dpmanifolds.estimators import PrivateMDM
 from dpmanifolds.planning import plan
+from examples._shared import save_figure
 
 if TYPE_CHECKING:
     from rich.console import Console
@@ -210,23 +211,19 @@ def _saved(folder: Path, model: PrivateMDM, hits: dict[float, float], plain: flo
 
 def _drawn(path: Path, hits: dict[float, float], plain: float) -> bool:
     """Accuracy against ε as a picture, where matplotlib is installed."""
-    try:
-        from matplotlib.backends.backend_agg import FigureCanvasAgg
-        from matplotlib.figure import Figure
-    except ImportError:
-        return False
-    figure: Any = Figure(figsize=(5.6, 3.4), layout="constrained")
-    FigureCanvasAgg(figure)
-    axes = figure.add_subplot()
-    axes.axhline(plain, color="0.4", linestyle="--", label="without privacy")
-    axes.plot(list(hits), list(hits.values()), "o-", color="tab:green", label="private (one release each)")
-    axes.axhline(0.1, color="0.4", linestyle=":", label="guessing")
-    axes.set_xscale("log", base=2)
-    axes.set_xticks(list(hits), [f"{epsilon:g}" for epsilon in hits])
-    axes.set(xlabel="ε, per class", ylabel="public digits told right", ylim=(0, 1))
-    axes.legend(frameon=False)
-    figure.savefig(path, dpi=150)
-    return True
+
+    def paint(figure: Any) -> None:
+        axes = figure.add_subplot()
+        axes.axhline(plain, color="0.4", linestyle="--", label="without privacy")
+        axes.plot(list(hits), list(hits.values()), "o-", label="private (one release each)")
+        axes.axhline(0.1, color="0.4", linestyle=":", label="guessing")
+        axes.set_xscale("log", base=2)
+        axes.set_xticks(list(hits), [f"{epsilon:g}" for epsilon in hits])
+        axes.minorticks_off()
+        axes.set(xlabel="ε, per class", ylabel="share of public digits told right", ylim=(0, 1))
+        axes.legend(loc="lower right", bbox_to_anchor=(1.0, 0.12))
+
+    return save_figure(path, (5.6, 3.8), paint)
 
 
 if __name__ == "__main__":

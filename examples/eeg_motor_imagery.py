@@ -17,6 +17,7 @@ from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import FunctionTransformer
 
 import dpmanifolds as dpm
+from examples._shared import save_figure
 
 CHANNELS, SAMPLES, TRIALS, TRAINED = 8, 150, 300, 240
 EPSILONS = (0.3, 1.0, 3.0)
@@ -78,20 +79,19 @@ def main(folder: str | Path = "out", subjects: int = 6) -> None:
 
 
 def draw_accuracies(found: dict[str, float], folder: Path) -> None:
-    """Accuracy by ε, between public subjects alone and no privacy, where matplotlib is installed."""
-    try:
-        from matplotlib.figure import Figure
-    except ImportError:
-        return
-    folder.mkdir(parents=True, exist_ok=True)
-    figure = Figure(figsize=(5.0, 3.4), layout="compressed", dpi=110)
-    axes: Any = figure.add_subplot()
-    axes.plot(EPSILONS, [100 * found[f"private, ε = {epsilon:g}"] for epsilon in EPSILONS], "o-", label="private")
-    for name, style in (("public subjects alone", ":"), ("no privacy", "--")):
-        axes.axhline(100 * found[name], linestyle=style, color="gray", label=name)
-    axes.set(xscale="log", xlabel="ε (δ = 1e−5)", ylabel="% of new trials told apart")
-    axes.legend()
-    figure.savefig(folder / "accuracy.png")
+    """Accuracy by ε, between public subjects alone and no privacy."""
+
+    def paint(figure: Any) -> None:
+        axes = figure.add_subplot()
+        axes.plot(EPSILONS, [100 * found[f"private, ε = {epsilon:g}"] for epsilon in EPSILONS], "o-", label="private")
+        for name, style in (("public subjects alone", ":"), ("no privacy", "--")):
+            axes.axhline(100 * found[name], linestyle=style, color="gray", label=name)
+        axes.set(xscale="log", xlabel="ε (δ = 1e−5)", ylabel="% of new trials told apart")
+        axes.set_xticks(EPSILONS, [f"{epsilon:g}" for epsilon in EPSILONS])
+        axes.minorticks_off()
+        axes.legend(loc="center right")
+
+    save_figure(folder / "accuracy.png", (5.6, 3.8), paint)
 
 
 if __name__ == "__main__":

@@ -18,6 +18,7 @@ from typing import Any
 import numpy as np
 
 import dpmanifolds as dpm
+from examples._shared import save_figure
 
 NAMES = ["athens", "berlin", "cairo", "delhi", "erfurt"]
 SPACE = dpm.SPD(3, "log-euclidean")
@@ -52,22 +53,22 @@ def release_each_way(ball: dpm.Ball, records: list[np.ndarray]) -> dict[str, Any
 
 def draw_figure(path: Path, ball: dpm.Ball, ways: dict[str, Any], whole: np.ndarray) -> None:
     """Where each way ended, beside the mean of all records, in two coordinates at the centre."""
-    from matplotlib.figure import Figure
 
-    figure = Figure(figsize=(5.0, 4.0), layout="constrained")
-    axes = figure.subplots()
-    for name, release in ways.items():
-        x, y = np.asarray(SPACE.log_coordinates(ball.center, release.value))[:2]
-        axes.scatter(x, y, label=f"{name} ({release.expected_error.mean:.3f})")
-    x, y = np.asarray(SPACE.log_coordinates(ball.center, whole))[:2]
-    axes.scatter(x, y, marker="+", color="black", s=120, label="mean of all records")
-    axes.set_aspect("equal", adjustable="datalim")
-    axes.set(xlabel="first coordinate", ylabel="second coordinate", title="five sites, μ = 1 (expected error)")
-    axes.legend(fontsize="small")
-    figure.savefig(path, dpi=150)
+    def paint(figure: Any) -> None:
+        axes = figure.add_subplot()
+        for name, release in ways.items():
+            x, y = np.asarray(SPACE.log_coordinates(ball.center, release.value))[:2]
+            axes.scatter(x, y, label=f"{name} ({release.expected_error.mean:.3f})")
+        x, y = np.asarray(SPACE.log_coordinates(ball.center, whole))[:2]
+        axes.scatter(x, y, marker="+", color="black", s=120, label="mean of all records")
+        axes.set_aspect("equal", adjustable="datalim")
+        axes.set(xlabel="first coordinate", ylabel="second coordinate", title="Five sites, μ = 1 (expected error)")
+        figure.legend(loc="outside right center")
+
+    save_figure(path, (7.5, 4.0), paint)
 
 
-def main(folder: Path) -> None:
+def main(folder: str | Path = "out") -> None:
     """The table, the test, and the figure."""
     records, labels = make_records(np.random.default_rng(0))
     ball = dpm.Ball(SPACE, np.eye(3), 2.0)
@@ -82,14 +83,8 @@ def main(folder: Path) -> None:
     test = dpm.Study("two-sample test", ball, BUDGET, n=[500, 500], classes=[0, 1], sites=NAMES, tolerated=1)
     sites = [dpm.Site(name, own, labels=who) for name, own, who in zip(NAMES, records, labels, strict=True)]
     print(f"\nDo the two treatments differ? {dpm.run_study(test, sites)!r}")
-    try:
-        import matplotlib  # noqa: F401
-    except ModuleNotFoundError:
-        return
-    folder.mkdir(parents=True, exist_ok=True)
-    draw_figure(folder / "five_sites.png", ball, ways, whole)
-    print(f"\nfigure: {folder / 'five_sites.png'}")
+    draw_figure(Path(folder) / "five_sites.png", ball, ways, whole)
 
 
 if __name__ == "__main__":
-    main(Path(sys.argv[1]) if len(sys.argv) > 1 else Path("out"))
+    main(*sys.argv[1:2])

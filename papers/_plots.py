@@ -1,15 +1,21 @@
-"""How all figures look: one colour for each kind of mechanism, dashes for what keeps no promise."""
+"""How all figures look: one colour for each kind of mechanism, dashes for what keeps no promise.
+
+Sizes of letters, grid and frame are those of `docs/figures.mplstyle`, which all figures of the pages share.
+"""
 
 from __future__ import annotations
 
 import re
+from pathlib import Path
 from typing import Any
 
 import numpy as np
 
 from papers._study import Result
 
-__all__ = ["colour", "curves", "dashed", "power"]
+__all__ = ["STYLE", "colour", "curves", "dashed", "legend_below", "power"]
+
+STYLE = Path(__file__).resolve().parents[1] / "docs" / "figures.mplstyle"
 
 _KINDS = (
     ("neighbours", "#7F9FBF"),
@@ -60,11 +66,10 @@ def curves(
     x: str,
     y: str,
     log: str = "xy",
-    legend: str | None = "best",
-    room: float = 1.7,
+    legend: bool = True,
     times_x: bool = False,
 ) -> None:
-    """Every series of a panel as a line with its band; `room` is the space above, for the legend on a log scale.
+    """Every series of a panel as a line with its band, and a legend below.
 
     `times_x` multiplies values by x: errors that fall like 1/n become level, and small differences visible.
     """
@@ -78,9 +83,7 @@ def curves(
         look = (
             {"linestyle": "", "marker": "x", "markersize": 6, "zorder": 5} if "worst" in name else {"linestyle": style}
         )
-        axis.plot(
-            points[:, 0], points[:, 1], **{"marker": "osv^D"[repeat % 5], **look}, color=code, label=name, linewidth=1.3
-        )
+        axis.plot(points[:, 0], points[:, 1], **{"marker": "osv^D"[repeat % 5], **look}, color=code, label=name)
         if np.isfinite(points[:, 2]).any():
             axis.fill_between(points[:, 0], points[:, 2], points[:, 3], color=code, alpha=0.18, linewidth=0)
     axis.set(title=panel, xlabel=x, ylabel=y)
@@ -89,10 +92,16 @@ def curves(
             set_scale("log")
             if letter == "y":
                 values = np.concatenate([points[:, 1] for points in result.series(panel).values()])
-                axis.set_ylim(0.6 * values[values > 0].min(), room * values.max())
+                axis.set_ylim(0.6 * values[values > 0].min(), 1.7 * values.max())
             _plain_ticks(scaled)
-    if legend is not None:
-        axis.legend(fontsize=6.5, framealpha=0.7, loc=legend)
+    if legend:
+        axis.legend(loc="upper center", bbox_to_anchor=(0.5, -0.17))
+
+
+def legend_below(axes: Any, columns: int) -> None:
+    """One legend below all panels, for the names of each."""
+    shown = {name: one for axis in axes for one, name in zip(*axis.get_legend_handles_labels(), strict=True)}
+    axes[0].figure.legend(shown.values(), shown.keys(), loc="outside lower center", ncols=columns)
 
 
 def _plain_ticks(axis: Any) -> None:

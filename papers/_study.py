@@ -329,15 +329,15 @@ def draw_to(result: Result, path: Path) -> bool:
         from matplotlib.figure import Figure
     except ImportError:
         return False
+    from papers._plots import STYLE
+
     module = _module(result.name)
     rows, columns = module.PANELS
-    with rc_context(
-        {"font.size": 8, "axes.titlesize": 8.5, "axes.grid": True, "grid.alpha": 0.25, "lines.markersize": 3.5}
-    ):
-        figure = Figure(figsize=module.SIZE, layout="constrained", dpi=110)
+    with rc_context(fname=STYLE):
+        figure = Figure(figsize=module.SIZE, layout="constrained")
         axes = np.atleast_1d(np.asarray(figure.subplots(rows, columns))).ravel()
         module.draw(result, axes)
-        figure.suptitle(result.title, fontsize=9)
+        figure.suptitle(result.title)
         _save(figure, path)
     return True
 

@@ -36,7 +36,7 @@ from papers.published import published_sensitivity_of_mean, published_sensitivit
 
 __all__ = ["PANELS", "SIZE", "draw", "run"]
 
-PANELS, SIZE = (2, 2), (9.4, 6.8)
+PANELS, SIZE = (2, 2), (9.0, 8.6)
 _PROFILE, _CONDITIONED = (
     "Circle, Δ = σ = 1: δ(ε) (Jiang, Cor. 3.2.1)",
     "Laplace conditioned on the ball, S², r = π/8, ε = 1",
@@ -211,7 +211,7 @@ def draw(result: Result, axes: Any) -> None:
     for axis, panel in zip(axes[1:3], (_CONDITIONED, _GRADIENT), strict=True):
         curves(axis, result, panel, x="sample size n", y="largest privacy loss found", log="x")
         axis.axhline(1, color="black", linewidth=0.8, label="the promise, ε = 1")
-        axis.legend(fontsize=6.5, framealpha=0.7, loc="upper right")
+        axis.legend(loc="upper center", bbox_to_anchor=(0.5, -0.17))
         axis.set_ylim(0, 2.2)
     curves(axes[3], result, _MOVES, x="radius r of the ball (rad)", y="n × geodesic distance", log="")
     axes[3].set_ylim(0, 12)

@@ -33,7 +33,7 @@ from papers.descent_baselines import projected_descent
 
 __all__ = ["PANELS", "SIZE", "draw", "run"]
 
-PANELS, SIZE = (1, 2), (9.6, 4.0)
+PANELS, SIZE = (1, 2), (9.0, 5.4)
 _BUDGET = ApproxDP(0.1, 1e-3)
 _LOG = math.log(1 / _BUDGET.delta)
 _EIGENVECTOR = "(a) Leading eigenvector in R⁵⁰, ε = 0.1, δ = 1e−3"
@@ -317,5 +317,6 @@ def _laplace(space: Manifold, mean: np.ndarray, sigma: float, rng: np.random.Gen
 
 def draw(result: Result, axes: Any) -> None:
     """Excess risk against n."""
-    for axis, panel, room in zip(axes, (_EIGENVECTOR, _MEAN), (1.7, 80.0), strict=True):
-        curves(axis, result, panel, x="sample size n", y="excess risk, mean ± 2 SE", legend="upper right", room=room)
+    for axis, panel in zip(axes, (_EIGENVECTOR, _MEAN), strict=True):
+        curves(axis, result, panel, x="sample size n", y="excess risk, mean ± 2 SE")
+        axis.set_title(panel.replace(", ", "\n", 1))

@@ -29,7 +29,7 @@ from papers.published import published_sensitivity_of_mean
 
 __all__ = ["PANELS", "SIZE", "draw", "run"]
 
-PANELS, SIZE = (2, 2), (9.2, 6.6)
+PANELS, SIZE = (2, 2), (9.0, 8.0)
 _CIRCLE, _LINE = "Circle S¹, Δ = 1", "Line R, Δ = 1"
 _EXCESS, _UTILITY = "Overestimation by Algorithm 2, Δ = 1", "S², n = 10, r = π/8: error at equal μ"
 _MONTE_CARLO = "Algorithm 2 (no error bound)"
@@ -204,6 +204,6 @@ def _utility(setting: Setting, numbers: Numbers) -> list[Claim]:
 def draw(result: Result, axes: Any) -> None:
     """μ on the circle and the line, the overestimation, and errors at equal μ."""
     for axis, panel in zip(axes[:2], (_CIRCLE, _LINE), strict=True):
-        curves(axis, result, panel, x="scale σ", y="μ (band: smallest and largest replicate)", log="y")
-    curves(axes[2], result, _EXCESS, x="scale σ", y="above the exact μ, % (band: all replicates)", log="")
-    curves(axes[3], result, _UTILITY, x="μ of Gaussian DP", y="geodesic error, mean ± 4 SE (rad)", log="x")
+        curves(axis, result, panel, x="scale σ", y="μ (band: all replicates)", log="y")
+    curves(axes[2], result, _EXCESS, x="scale σ", y="above the exact μ, %", log="")
+    curves(axes[3], result, _UTILITY, x="μ of Gaussian DP", y="error (rad), mean ± 4 SE", log="x")

@@ -44,7 +44,7 @@ from papers._study import Claim, Numbers, Result, Setting, claim, mean_and_error
 
 __all__ = ["PANELS", "SIZE", "draw", "main", "mean_average_precision", "run"]
 
-PANELS, SIZE = (1, 1), (5.6, 4.2)
+PANELS, SIZE = (1, 1), (6.4, 5.2)
 _DIMENSION = 5
 _DELTA = 1e-6
 _COUNTS_SHARE = 0.3

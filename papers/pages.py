@@ -1,7 +1,7 @@
 """The page about the papers: `python -m papers.pages --out out/papers --write docs/papers.md`.
 
-Reads what a run of the studies left in a folder. Between the markers of the page go how many verdicts of each kind
-there are and the best mechanism for each manifold; the rows of each paper and the sizes of the runs go to tables
+Reads what a run of the studies left in a folder. Between the markers of the page goes how many verdicts of each kind
+there are; the rows of each paper, the best mechanism for each manifold and the sizes of the runs go to tables
 (`tables/papers-….csv` beside the page), the figures to `figures/`. What stands outside of the markers is written by
 people and stays; a number with a decimal point that stands there must also stand in a table, or the command names it
 and ends with status 1.
@@ -95,7 +95,7 @@ def _choices(file: Path) -> str:
             if float(row["value"]) == 1.0 and "idealized" not in mechanism:
                 best.setdefault(case, {}).setdefault(row["panel"], f"{mechanism}: {float(row['x']):.3g}")
     promises = list(dict.fromkeys(promise for found in best.values() for promise in found))
-    return _table(
+    return _csv(
         ("manifold and public ball", *promises),
         ((case, *(found.get(promise, "–") for promise in promises)) for case, found in best.items()),
     )
@@ -117,22 +117,19 @@ def read_studies(folder: Path) -> dict[str, Any]:
 def tables(folder: Path) -> dict[str, str]:
     """The text of each table, by the name of its file; none for a study of `BEYOND` that the folder does not hold."""
     studies = read_studies(folder)
-    found = {"runs": _runs(studies)}
+    found = {"runs": _runs(studies), "choices": _choices(folder / "comparison.csv")}
     found |= {paper.lower(): _verdicts(paper, studies) for paper in PAPERS}
     found |= {name: _beyond(studies[name]) for name in BEYOND if name in studies}
     return {f"papers-{name}.csv": text for name, text in found.items()}
 
 
 def written(page: str, folder: Path) -> str:
-    """The page with everything between its markers replaced by what the folder holds."""
-    blocks = {"counts": _counts(read_studies(folder)), "choices": _choices(folder / "comparison.csv")}
-    for mark, text in blocks.items():
-        start, end = f"<!-- {mark} -->\n", f"<!-- end of {mark} -->"
-        if page.count(start) != 1 or page.count(end) != 1:
-            raise ArgumentError(f"the page must have the marker {start.strip()!r} and its end once.")
-        before, _, rest = page.partition(start)
-        page = f"{before}{start}\n{text}\n{end}{rest.partition(end)[2]}"
-    return page
+    """The page with what stands between its markers replaced by what the folder holds."""
+    start, end = "<!-- counts -->\n", "<!-- end of counts -->"
+    if page.count(start) != 1 or page.count(end) != 1:
+        raise ArgumentError(f"the page must have the marker {start.strip()!r} and its end once.")
+    before, _, rest = page.partition(start)
+    return f"{before}{start}\n{_counts(read_studies(folder))}\n{end}{rest.partition(end)[2]}"
 
 
 def loose_numbers(page: str, rows: str = "") -> list[str]:

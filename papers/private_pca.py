@@ -38,7 +38,7 @@ from dpmanifolds.estimators import PrivatePCA
 from dpmanifolds.privacy import ApproxDP, Budget, PureDP
 from papers._bingham import sequential_eigenvectors
 from papers._checks import inside
-from papers._plots import curves
+from papers._plots import curves, legend_below
 from papers._study import (
     Claim,
     Numbers,
@@ -52,7 +52,7 @@ from papers._study import (
 
 __all__ = ["PANELS", "PEER_VARIABLE", "SIZE", "captured", "draw", "main", "run"]
 
-PANELS, SIZE = (2, 2), (9.6, 7.4)
+PANELS, SIZE = (2, 2), (9.0, 7.8)
 PEER_VARIABLE = "DPMANIFOLDS_PEER"
 """The environment variable that names a Python with diffprivlib."""
 
@@ -231,10 +231,10 @@ def _of_peer(peer: str, table: np.ndarray, kept: int, radius: float, epsilon: fl
 
 
 def draw(result: Result, axes: Any) -> None:
-    """One panel per table, and one legend: the first panel has every series, and room."""
+    """One panel per table, and one legend."""
     for axis, panel in zip(axes, result.panels, strict=False):
-        legend = "center right" if panel == result.panels[0] else None
-        curves(axis, result, panel, x="ε", y="captured share of Σ|x|²", log="x", legend=legend)
+        curves(axis, result, panel, x="ε", y="captured share of Σ|x|²", log="x", legend=False)
+    legend_below(axes[: len(result.panels)], 2)
 
 
 def main(arguments: list[str] | None = None) -> None:

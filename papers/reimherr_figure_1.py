@@ -45,7 +45,7 @@ from papers.published import published_sensitivity_of_mean, published_sensitivit
 
 __all__ = ["PANELS", "SIZE", "draw", "run"]
 
-PANELS, SIZE = (2, 2), (9.0, 6.6)
+PANELS, SIZE = (2, 2), (9.0, 8.6)
 _MOVES = ("SPD(2), r = 1.5: move of the mean", "S², r = π/8: move of the mean")
 _ERRORS = ("SPD(2): error of the private mean, ε = 1", "S²: error of the private mean, ε = 1")
 _SIZES = (10, 20, 30, 40, 60, 80, 100, 150, 200)
@@ -257,8 +257,8 @@ def _told(reductions: dict[str, list[float]], part: slice) -> str:
 def draw(result: Result, axes: Any) -> None:
     """Moves of the mean above, errors below."""
     for axis, panel in zip(axes[:2], _MOVES, strict=True):
-        curves(axis, result, panel, x="sample size n", y="n × geodesic distance between means", log="x")
-        axis.set_ylim(0, 1.35 * axis.get_ylim()[1])
+        curves(axis, result, panel, x="sample size n", y="n × distance of the means", log="x")
+        axis.set_ylim(bottom=0)
     for axis, panel in zip(axes[2:], _ERRORS, strict=True):
-        curves(axis, result, panel, x="sample size n", y="n × Euclidean error, mean ± 2 SE", log="x", times_x=True)
-        axis.set_ylim(0, 1.5 * axis.get_ylim()[1])
+        curves(axis, result, panel, x="sample size n", y="n × error, mean ± 2 SE", log="x", times_x=True)
+        axis.set_ylim(bottom=0)

@@ -35,7 +35,7 @@ from papers.published import published_sensitivity_of_mean, published_sensitivit
 
 __all__ = ["PANELS", "SIZE", "draw", "run"]
 
-PANELS, SIZE = (1, 2), (9.6, 4.0)
+PANELS, SIZE = (1, 2), (9.0, 5.2)
 _SPHERE, _MATRICES = "S², r = π/8, ε = 1", "SPD(2), r = 1.5, ε = 1"
 _BROKEN, _HONEST = "K-norm gradient, published (not private)", "K-norm gradient, honest 2Δ/ε"
 _LAPLACE, _OURS = "Riemannian Laplace, published", "ours (wrapped Laplace)"

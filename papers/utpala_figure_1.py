@@ -25,13 +25,13 @@ from dpmanifolds.releases import private_mean
 from dpmanifolds.statistics import frechet_mean
 from dpmanifolds.sums import choose, mean_facts
 from papers._checks import inside, near
-from papers._plots import curves, power
+from papers._plots import curves, legend_below, power
 from papers._study import Claim, Numbers, Result, Setting, claim, compared
 from papers.published import classical_gaussian_sigma
 
 __all__ = ["PANELS", "SIZE", "draw", "run"]
 
-PANELS, SIZE = (2, 3), (11.0, 6.4)
+PANELS, SIZE = (2, 3), (9.0, 6.8)
 _KS = (2, 5, 10, 15, 20, 25, 30)
 _EPSILONS, _DELTAS = (0.1, 0.2, 0.4), (1e-7, 1e-8, 1e-9)
 _DELTA, _N, _SPREAD = 1e-6, 500, 0.25
@@ -210,6 +210,6 @@ def _gaussian_wins(k: int) -> bool:
 def draw(result: Result, axes: Any) -> None:
     """Six budgets."""
     for index, (axis, panel) in enumerate(zip(axes, result.panels, strict=True)):
-        legend = "upper left" if index == 0 else None
-        y = "log-Euclidean error, mean ± 2 sd" if index < 3 else "expected log-Euclidean error"
-        curves(axis, result, panel, x="matrix size k", y=y, log="y", legend=legend, room=60.0 if index == 0 else 1.7)
+        y = "error, mean ± 2 sd" if index < 3 else "expected error"
+        curves(axis, result, panel, x="matrix size k", y=y if index % 3 == 0 else "", log="y", legend=False)
+    legend_below(axes, 2)

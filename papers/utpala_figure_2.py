@@ -41,7 +41,7 @@ from papers.chains import log_euclidean_laplace_chain
 
 __all__ = ["PANELS", "SIZE", "draw", "run"]
 
-PANELS, SIZE = (1, 3), (12.0, 4.0)
+PANELS, SIZE = (1, 3), (9.6, 5.2)
 _TIMES, _BURN_IN = "(a) CPU time of one release, ε = 0.1", "(b) Error after burn-in, ε = 0.1, n = 500"
 _TIGHTNESS = "(c) Bound over what images reach, η = 1e−6"
 _CHAIN = "Metropolis chain, 50,000 steps"
@@ -249,7 +249,7 @@ def _tightness(setting: Setting, numbers: Numbers) -> list[Claim]:
 def draw(result: Result, axes: Any) -> None:
     """Times, burn-in, and bars of tightness."""
     curves(axes[0], result, _TIMES, x="matrix size k", y="seconds (CPU)", log="y")
-    curves(axes[1], result, _BURN_IN, x="matrix size k", y="mean error / exact mean error d·σ, ± 2 SE", log="")
+    curves(axes[1], result, _BURN_IN, x="matrix size k", y="error over the exact one, ± 2 SE", log="")
     axis, series = axes[2], result.series(_TIGHTNESS)
     kinds = {"published radius / largest ‖Logm‖": "#E69F00", "published 2 × radius / widest pair": "#D55E00"}
     kinds["ours, diameter / widest pair"] = "#0072B2"
@@ -258,6 +258,8 @@ def draw(result: Result, axes: Any) -> None:
         heights = [series[f"{name}: {kind}"][0, 1] for name in sets]
         axis.bar(np.arange(len(sets)) + 0.27 * (offset - 1), heights, 0.25, color=code, label=kind)
     axis.axhline(1, color="black", linewidth=0.8)
-    axis.set_xticks(range(len(sets)), [name.replace(" ", "\n") for name in sets])
-    axis.set(title=_TIGHTNESS, ylabel="ratio (1 is tight)", ylim=(0, 1.3 * axis.get_ylim()[1]))
-    axis.legend(fontsize=6.5, loc="upper right")
+    axis.set_xticks(range(len(sets)), sets, rotation=20, ha="right")
+    axis.set(title=_TIGHTNESS, ylabel="ratio (1 is tight)")
+    axis.legend(loc="upper center", bbox_to_anchor=(0.5, -0.26))
+    for one in axes:
+        one.set_title(one.get_title().replace(", ", "\n", 1))

@@ -23,13 +23,13 @@ from dpmanifolds.releases import private_class_means
 from dpmanifolds.statistics import frechet_mean
 from papers._checks import inside, near
 from papers._images import ImageSet, image_sets
-from papers._plots import curves, power
+from papers._plots import curves, legend_below, power
 from papers._study import Claim, Numbers, Result, Setting, claim, not_reproducible
 from papers.utpala_figure_1 import mean_length
 
 __all__ = ["PANELS", "SIZE", "draw", "run"]
 
-PANELS, SIZE = (2, 2), (9.6, 7.4)
+PANELS, SIZE = (2, 2), (9.0, 7.8)
 _EPSILONS = (0.1, 0.3, 0.5, 0.7, 0.9)
 _DELTAS = (1e-5, 1e-7, 1e-9)
 _LAPLACE, _CENTRE = "Riemannian Laplace, published Δ", "public centre of the domain: no information"
@@ -161,6 +161,8 @@ def _useful_from(table: dict[str, np.ndarray]) -> str:
 def draw(result: Result, axes: Any) -> None:
     """One panel for each set."""
     for axis, panel in zip(axes, result.panels, strict=False):
-        curves(axis, result, panel, x="ε", y="log-Euclidean error, mean over classes (± 2 sd)", log="y", room=8)
+        curves(axis, result, panel, x="ε", y="error, mean over classes (± 2 sd)", log="y", legend=False)
+        axis.set_title(panel.replace(", N", "\nN"))
+    legend_below(axes[: len(result.panels)], 2)
     for axis in axes[len(result.panels) :]:
         axis.remove()

@@ -8,7 +8,7 @@ from __future__ import annotations
 import ast
 import subprocess
 import sys
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from dataclasses import astuple, dataclass, fields
 from functools import cache
 from pathlib import Path
@@ -35,6 +35,13 @@ def room_of(path: Path) -> str:
 def tree_of(path: Path) -> ast.Module:
     """What a file says, read once."""
     return ast.parse(path.read_text(encoding="utf-8"))
+
+
+@cache
+def asked_in(path: Path) -> tuple[ast.AST, ...]:
+    """The imports, calls and classes of a file, looked for once."""
+    kinds = (ast.Import, ast.ImportFrom, ast.Call, ast.ClassDef)
+    return tuple(node for node in ast.walk(tree_of(path)) if isinstance(node, kinds))
 
 
 @dataclass(frozen=True)
@@ -105,7 +112,7 @@ def class_checks(asked: set[str], but: set[str]) -> list[str]:
     for path in modules():
         if room_of(path) in but:
             continue
-        for node in ast.walk(tree_of(path)):
+        for node in asked_in(path):
             is_check = isinstance(node, ast.Call) and isinstance(node.func, ast.Name) and node.func.id == "isinstance"
             if is_check and names_in(node.args[1]) & asked:
                 found.append(f"{path.relative_to(HOME)}:{node.lineno}")
@@ -116,23 +123,38 @@ def manifold_classes() -> set[str]:
     """Every class that the room of manifolds defines."""
     found = set()
     for path in (HOME / "manifolds").rglob("*.py"):
-        found |= {node.name for node in ast.walk(tree_of(path)) if isinstance(node, ast.ClassDef)}
+        found |= {node.name for node in asked_in(path) if isinstance(node, ast.ClassDef)}
     return found
 
 
-def imports_of(path: Path) -> Iterator[str]:
-    """Rooms that a file imports from."""
-    for node in ast.walk(tree_of(path)):
-        module = node.module if isinstance(node, ast.ImportFrom) else None
-        if module is not None and module.startswith("dpmanifolds."):
-            yield module.split(".")[1]
+def imported_modules(path: Path) -> set[str]:
+    """Every module that a file imports by its full name, lazily or not."""
+    names = set()
+    for node in asked_in(path):
+        if isinstance(node, ast.ImportFrom) and node.module:
+            names.add(node.module)
+        elif isinstance(node, ast.Import):
+            names.update(alias.name for alias in node.names)
+    return names
+
+
+def imported_rooms(path: Path) -> set[str]:
+    """Rooms of this package that a file imports, lazily or not; those of names that it takes from the root, too."""
+    import dpmanifolds
+
+    rooms = {name.split(".")[1] for name in imported_modules(path) if name.startswith("dpmanifolds.")}
+    for node in asked_in(path):
+        if isinstance(node, ast.ImportFrom) and node.module == "dpmanifolds":
+            homes = (getattr(getattr(dpmanifolds, alias.name), "__module__", None) for alias in node.names)
+            rooms.update(room_of(Path(str(sys.modules[home].__file__))) for home in homes if home is not None)
+    return rooms
 
 
 def rooms_that_import(*wanted: str) -> set[str]:
     """Rooms with at least one import from each of these."""
     known: dict[str, set[str]] = {}
     for path in modules():
-        known.setdefault(room_of(path), set()).update(imports_of(path))
+        known.setdefault(room_of(path), set()).update(imported_rooms(path))
     return {room for room, seen in known.items() if set(wanted) <= seen}
 
 

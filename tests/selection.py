@@ -20,7 +20,10 @@ import pytest
 
 from dpmanifolds import Manifold
 
-LIBRARIES = ("torch", "jax", "dask", "pymanopt", "pyarrow", "zarr", "mne", "mpyc", "flwr", "nvflare")
+LIBRARIES = (
+    *("torch", "jax", "dask", "pymanopt", "pyarrow", "zarr", "mne", "mpyc", "flwr", "nvflare"),
+    *("dp_recorder", "dp_auditorium"),
+)
 
 
 def family_of(value: Any) -> tuple[str, ...] | None:

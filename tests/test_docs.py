@@ -61,14 +61,42 @@ def test_what_the_pages_need_is_installed_by_make_docs():
     assert needs <= {re.match(r"[a-z_]+", requirement)[0] for requirement in installed}
 
 
-def test_the_strangers_path_shows_what_its_script_types():
+def test_the_first_sessions_show_what_their_script_types():
     pytest.importorskip("pty")
-    path = script("strangers_path")
-    page = path.PAGE.read_text(encoding="utf-8")
-    assert f"```python\n{path.FILES}```" in page
-    assert re.findall(r"^\$ ((?:dpmanifolds|ls) .*)$", page, flags=re.MULTILINE) == [s.command for s in path.STEPS]
-    assert re.findall(r"^\$ echo \$\?\n(\d)$", page, flags=re.MULTILINE) == [str(s.code) for s in path.STEPS if s.code]
-    assert not re.search(r"/tmp|/home|/root|20\d\d-\d\d|Traceback", page)
+    sessions = script("first_sessions")
+    for name, session in sessions.SESSIONS.items():
+        text = (sessions.FOLDER / f"{name}.txt").read_text(encoding="utf-8")
+        typed = re.findall(r"^# (.*)\n\$ (.*)$", text, flags=re.MULTILINE)
+        assert [note for note, _ in typed] == [step.note for step in session.steps]
+        for (_, line), step in zip(typed, session.steps, strict=True):
+            if step.command.startswith("("):
+                assert line.startswith("dpmanifolds mean controls.csv --layout upper --manifold spd:3 --center ")
+            else:
+                assert line == step.command
+        assert re.findall(r"^\$ echo \$\?\n(\d)$", text, flags=re.MULTILINE) == [
+            str(step.code) for step in session.steps if step.code
+        ]
+        assert 2 + len(session.steps) < 15
+        assert not re.search(r"/tmp|/home|/root|20\d\d-\d\d|Traceback", text)
+        for file in session.files:
+            assert (sessions.FOLDER / file).is_file()
+
+
+def test_the_planner_page_of_a_session_shows_the_plan_that_was_asked_for():
+    """The command that was read off the page has the ball of the plan before it, to the last digit."""
+    text = (DOCS / "sessions" / "register.txt").read_text(encoding="utf-8")
+    shown = re.search(r'--center "([\d.e-]+)\*I" --radius ([\d.]+) --epsilon 1 ', text)
+    ball = dpmanifolds.Ball.typical(dpmanifolds.SPD(3), "diffusion-tensor", unit="mm²/s")
+    assert float(shown[1]) == ball.center[0, 0]
+    assert float(shown[2]) == ball.radius
+
+
+def test_tables_that_pages_include_are_there_and_have_a_heading():
+    for page in DOCS.glob("*.md"):
+        for name in re.findall(r"^:file: (.*)$", page.read_text(encoding="utf-8"), flags=re.MULTILINE):
+            heading, first = (DOCS / name).read_text(encoding="utf-8").splitlines()[:2]
+            assert heading.count(",") >= 1, name
+            assert first, name
 
 
 def test_words_are_counted_with_tables_and_code_but_for_the_gallery(tmp_path):

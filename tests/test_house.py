@@ -5,6 +5,48 @@ That a new manifold works everywhere from its one file is in tests/manifolds/tes
 
 from tests import house
 
+LAYERS = {
+    "errors": 0,
+    "_arrays": 0,
+    "_points": 0,
+    "_validate": 0,
+    "noise": 1,
+    "manifolds": 2,
+    "domains": 2,
+    "records": 3,
+    "statistics": 3,
+    "data": 3,
+    "privacy": 4,
+    "sums": 5,
+    "ledger": 5,
+    "intrinsic": 6,
+    "descent": 7,
+    "releases": 7,
+    "estimators": 8,
+    "planning": 8,
+    "auditing": 8,
+    "federated": 8,
+    "cli": 9,
+    "show": 9,
+    "__main__": 9,
+}
+
+
+def test_rooms_import_nothing_above_them():
+    for path in house.modules():
+        room = house.room_of(path)
+        if room != "__init__":
+            assert room in LAYERS, f"give {room} a layer"
+            above = {other for other in house.imported_rooms(path) if LAYERS[other] > LAYERS[room]}
+            assert not above, path.relative_to(house.HOME)
+
+
+def test_rooms_import_nothing_that_stays_out_of_the_wheel():
+    outside = {"papers", "audits", "examples", "docs", "benchmarks", "tests"}
+    for path in house.modules():
+        taken = {name.split(".")[0] for name in house.imported_modules(path)}
+        assert not taken & outside, path.relative_to(house.HOME)
+
 
 def test_budgets_say_themselves_what_they_are():
     assert len(house.class_checks(house.BUDGETS, {"privacy"})) <= 12

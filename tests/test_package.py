@@ -1,4 +1,4 @@
-"""The package as a whole: light to import, and built in layers."""
+"""The package as a whole: light to import, and all that is asked of it is there."""
 
 from __future__ import annotations
 
@@ -15,79 +15,6 @@ import dpmanifolds
 from tests.house import tree_of
 
 PACKAGE = Path(dpmanifolds.__file__).parent
-
-LAYERS = {
-    "errors": 0,
-    "_arrays": 0,
-    "_points": 0,
-    "_validate": 0,
-    "noise": 1,
-    "manifolds": 2,
-    "domains": 2,
-    "records": 3,
-    "statistics": 3,
-    "data": 3,
-    "privacy": 4,
-    "sums": 5,
-    "ledger": 5,
-    "intrinsic": 6,
-    "descent": 7,
-    "releases": 7,
-    "estimators": 8,
-    "planning": 8,
-    "auditing": 8,
-    "federated": 8,
-    "cli": 9,
-    "show": 9,
-    "__main__": 9,
-}
-
-
-def room_of(path: Path) -> str:
-    return path.relative_to(PACKAGE).parts[0].removesuffix(".py")
-
-
-def imported_modules(path: Path) -> set[str]:
-    """Every module that a file imports by its full name, lazily or not."""
-    names = set()
-    for node in ast.walk(tree_of(path)):
-        if isinstance(node, ast.ImportFrom) and node.module:
-            names.add(node.module)
-        elif isinstance(node, ast.Import):
-            names.update(alias.name for alias in node.names)
-    return names
-
-
-def imported_rooms(path: Path) -> set[str]:
-    """Rooms of this package that a file imports, lazily or not."""
-    rooms = set()
-    for node in ast.walk(tree_of(path)):
-        if isinstance(node, ast.ImportFrom) and node.module and node.module.startswith("dpmanifolds."):
-            rooms.add(node.module.split(".")[1])
-        elif isinstance(node, ast.ImportFrom) and node.module == "dpmanifolds":
-            rooms.update(
-                room_of(Path(sys.modules[getattr(dpmanifolds, alias.name).__module__].__file__))
-                for alias in node.names
-                if hasattr(getattr(dpmanifolds, alias.name), "__module__")
-            )
-        elif isinstance(node, ast.Import):
-            rooms.update(a.name.split(".")[1] for a in node.names if a.name.startswith("dpmanifolds."))
-    return rooms
-
-
-def test_rooms_import_nothing_above_them():
-    for path in sorted(PACKAGE.rglob("*.py")):
-        room = room_of(path)
-        if room != "__init__":
-            assert room in LAYERS, f"give {room} a layer"
-            above = {other for other in imported_rooms(path) if LAYERS[other] > LAYERS[room]}
-            assert not above, path.relative_to(PACKAGE)
-
-
-def test_rooms_import_nothing_that_stays_out_of_the_wheel():
-    outside = {"papers", "audits", "examples", "docs", "benchmarks", "tests"}
-    for path in sorted(PACKAGE.rglob("*.py")):
-        assert not {name.split(".")[0] for name in imported_modules(path)} & outside, path.relative_to(PACKAGE)
 
 
 def can_import(module: str, name: str) -> bool:

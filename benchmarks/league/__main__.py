@@ -4,7 +4,8 @@
 
 Every cell has the same promise and the same public knowledge for all. Errors are root mean squares of geodesic
 distances to the Fréchet mean of the unclipped private records, over splits (or simulated data sets) and releases. Ours
-are simulated: the library's plans and estimates on exact sums, with noise in floating point (`simulate`).
+are simulated: the library's plans and estimates on exact sums, with noise in floating point (`simulate`). Long tables
+go to tables/ beside the page.
 """
 
 from __future__ import annotations
@@ -24,7 +25,7 @@ import numpy as np
 from threadpoolctl import threadpool_limits
 
 from benchmarks.league.cases import Case, Task, real_cases, simulated_cases
-from benchmarks.league.page import write_page
+from benchmarks.league.page import write_page, write_tables
 from benchmarks.league.rivals import RIVALS, WITH_SAMPLE, Rival
 from benchmarks.league.simulate import check, releases_for, simulate_auto, simulate_sample
 from dpmanifolds import ApproxDP, Budget, GaussianDP, PureDP
@@ -119,24 +120,24 @@ def main() -> None:
     """Run, keep the numbers as JSON, write the page."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--data", default=os.environ.get("DPMANIFOLDS_DATA"), help="the folder of real data")
-    parser.add_argument("--splits", type=int, default=3, help="random splits, or simulated data sets, per case")
+    parser.add_argument("--splits", type=int, default=2, help="random splits, or simulated data sets, per case")
     parser.add_argument(
         "--releases",
         type=int,
-        default=2000,
+        default=960,
         help="of ours per split where one step is taken; a quarter elsewhere, a fifth beyond 80 dimensions",
     )
     parser.add_argument("--jobs", type=int, default=os.cpu_count() or 1)
-    parser.add_argument("--quick", action="store_true", help="two splits of 160 releases")
+    parser.add_argument("--quick", action="store_true", help="160 releases")
     parser.add_argument("--only", default="", help="cases whose name holds this")
     parser.add_argument("--out", type=Path, default=Path("out/league"), help="where the numbers go")
     parser.add_argument("--write", type=Path, help="the page")
     parser.add_argument("--again", type=Path, help="write the page from the numbers of an earlier run, results.json")
     arguments = parser.parse_args()
     if arguments.again is not None:
-        _write(arguments.write, write_page(json.loads(arguments.again.read_text(encoding="utf-8"))))
+        _write_all(arguments.write, json.loads(arguments.again.read_text(encoding="utf-8")))
         return
-    splits, releases = (2, 160) if arguments.quick else (arguments.splits, arguments.releases)
+    splits, releases = arguments.splits, 160 if arguments.quick else arguments.releases
     names = [case.name for case in _cases(arguments.data) if arguments.only in case.name]
     jobs = [(name, splits, releases, arguments.data) for name in names]
     started, results = time.monotonic(), list[dict[str, Any]]()
@@ -155,9 +156,16 @@ def main() -> None:
             }
             # after every case, so that a run that is stopped leaves what it has
             _write(arguments.out / "results.json", json.dumps(told, ensure_ascii=False, indent=1) + "\n")
-            _write(arguments.out / "league.md", write_page(told))
+            _write_all(arguments.out / "league.md", told)
     if arguments.write is not None:
-        _write(arguments.write, write_page(told))
+        _write_all(arguments.write, told)
+
+
+def _write_all(page: Path, told: dict[str, Any]) -> None:
+    """The page, and tables beside it."""
+    tables = page.parent / "tables"
+    write_tables(told, tables)
+    _write(page, write_page(told, tables / "league_classifiers.csv"))
 
 
 def _write(path: Path, text: str) -> None:

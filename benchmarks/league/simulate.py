@@ -15,12 +15,12 @@ import numpy as np
 
 from benchmarks.league.cases import Task, shorten
 from dpmanifolds import Ball, Budget, private_mean
-from dpmanifolds.domains import Ellipsoid
 from dpmanifolds.releases.extrinsic import find_extrinsic_mean
 from dpmanifolds.releases.public_sample import read_sample
-from dpmanifolds.releases.refine import decide_rounds, distance_bins, plan_rounds, shrink_ball
+from dpmanifolds.releases.refine import distance_bins, shrink_ball
+from dpmanifolds.releases.refine_plan import decide_rounds, plan_rounds
 from dpmanifolds.releases.statistic import Request, check_request
-from dpmanifolds.sums.steps import StepPlan, move_plan, plan_steps
+from dpmanifolds.sums.steps import StepPlan, move_plan
 from dpmanifolds.sums.total import RecordSums, read_records
 from dpmanifolds.sums.walk import Walk
 from dpmanifolds.sums.wrapped import WrappedGaussianMechanism, WrappedMechanism
@@ -99,18 +99,17 @@ def simulate_sample(task: Task, budget: Budget, count: int, rng: np.random.Gener
     """`private_mean(records, ball, budget, public_sample=…)`, up to `count` times."""
     request = check_request(task.ball, budget)
     sample = read_sample(request, task.public)
-    fit = sample._fit(request, task.n)
-    if request.plan(task.n).expected_error.mean <= fit.predicted:
+    records = read_records(task.manifold, task.records)
+    fit = sample.fit(request, task.n)
+    if sample.error_without(request, task.n, decide_rounds(request, records)) <= fit.predicted:
         return simulate_auto(task, budget, count, rng)
     count = releases_for(task.dim, count, one=False)
-    body = Ellipsoid(task.manifold, sample.center, fit.lengths, fit.basis, "a public sample")
-    plan = plan_steps(body, task.n, budget)
+    body, plan = sample.plan(request, task.n, fit)
     law = plan.laws[0]
-    look = Walk(body).first_look(read_records(task.manifold, task.records), plan)
-    noisy = np.array(look.total.integers) * law.step + _noise(law, count, rng)
+    noisy = np.array(Walk(body).first_look(records, plan).total.integers) * law.step + _noise(law, count, rng)
     reach = Walk(task.ball).reach
     points = [
-        np.asarray(reach(sample.center, sample._correct(task.manifold, fit.guess(row / body.radius)))) for row in noisy
+        np.asarray(reach(sample.center, sample.correct(task.manifold, fit.guess(row / body.radius)))) for row in noisy
     ]
     return Played(task.squares(np.stack(points)), f"{law.name}, {law.dim} directions of a sample")
 

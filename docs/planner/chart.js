@@ -33,7 +33,9 @@ const chart = (() => {
     const found = planner.rows(facts, budget, false), taken = planner.pick(found, wanted);
     // up to the radius, or to the choice where that is beyond it
     let top = Math.max(Math.log10(facts.radius), taken ? Math.log10(taken.mean) : -Infinity) + 0.35;
-    const bottom = Math.min(...heights, top - 1) - 0.1;
+    // down to the radius, where that is not far below everything else
+    const useless = Math.log10(facts.radius), least = Math.min(...heights, top - 1);
+    const bottom = (least - useless < 1 ? Math.min(least, useless) : least) - 0.1;
     top = Math.max(Math.min(top, Math.max(...heights) + 0.2), bottom + 0.5);
     const x = (u) => MARGIN.left + ((u - range[0]) / (range[1] - range[0])) * (width - MARGIN.left - MARGIN.right);
     const y = (v) => MARGIN.top + ((top - v) / (top - bottom)) * (height - MARGIN.top - MARGIN.bottom);
@@ -49,8 +51,7 @@ const chart = (() => {
     }
     parts.push(`<text x="${(width + MARGIN.left) / 2}" y="${height - 4}" text-anchor="middle">${money.LETTER[budget.kind]}</text>`);
     parts.push(`<text transform="translate(13 ${(height - MARGIN.bottom) / 2}) rotate(-90)" text-anchor="middle">expected error (${view.unit})</text>`);
-    const useless = Math.log10(facts.radius);
-    if (useless < top) line("useless", MARGIN.left, y(useless), width - MARGIN.right, y(useless));
+    if (useless < top && useless > bottom) line("useless", MARGIN.left, y(useless), width - MARGIN.right, y(useless));
     parts.push(`<clipPath id="inside"><rect x="${MARGIN.left}" y="${MARGIN.top}" width="${width - MARGIN.left - MARGIN.right}" height="${height - MARGIN.top - MARGIN.bottom}"/></clipPath><g clip-path="url(#inside)">`);
     curves.forEach((points, k) => {
       if (!points.length) return;

@@ -95,7 +95,19 @@ const spaces = (() => {
     return worst;
   }
 
-  return { FAMILIES, METRICS, space };
+  // What an error comes to in the units of those who use the space; empty where none is known. Quadratic forms (all
+  // eigenvalues in the log-Euclidean metric) of matrices at distance d differ by factors of at most exp(d).
+  function describe({ family, sizes, metric }, distance) {
+    const three = (x) => Number(x.toPrecision(3));
+    if (family === "spd" && metric !== "log-cholesky" && distance < 1) {
+      return `no eigenvalue by more than ${three(100 * Math.expm1(distance))}\u00a0%`;
+    }
+    if (family === "shapes") return `${three(200 * Math.sin(Math.min(distance, Math.PI / 2) / 2))}\u00a0% of the size, as Procrustes distance`;
+    const angle = family === "sphere" || family === "grassmann" || (family === "rotations" && sizes[0] <= 3);
+    return angle ? `${three((180 * distance) / Math.PI)} degrees` : "";
+  }
+
+  return { FAMILIES, METRICS, space, describe };
 })();
 
 if (typeof module !== "undefined") module.exports = spaces;

@@ -255,8 +255,9 @@
       const [least, most] = [Math.min(...shared), Math.max(...shared)].map((x) => short(x));
       const several = !shared.length ? "" : ` Cut into ${shared.length} releases, each is off by ` +
         `${least === most ? least : `${least} to ${most}`}.`;
+      const told = spaces.describe(where(), taken.mean);
       $("summary").innerHTML = `With ${inWords(budget())} and ${state.n.toLocaleString("en")} records, the private mean is off by ` +
-        `<strong>${short(taken.mean)}</strong> on average, ${short((100 * taken.mean) / state.radius, 3)}\u00a0% of the radius, with ` +
+        `<strong>${short(taken.mean)}</strong> on average, ${short((100 * taken.mean) / state.radius, 3)}\u00a0% of the radius${told && ` (${told})`}, with ` +
         `${taken.key}.${several}${useless}`;
       if (state.spread !== null) {
         const beside = planner.sampling(state.n, state.spread, taken.mean);

@@ -7,12 +7,14 @@ import pytest
 from audits import decisions
 from audits.decisions import CAUGHT, DECISIONS, weaker_noise
 from dpmanifolds.sums.decision_noise import DecisionNoise
+from tests.selection import thorough
 
 
 @pytest.mark.parametrize("row", DECISIONS, ids=lambda row: f"{row.function} {row.budget!r}")
-def test_no_decision_breaks_its_promise(row):
+@thorough("draws", 100, 200)
+def test_no_decision_breaks_its_promise(row, draws):
     """A false alarm has a probability of at most 1e−6."""
-    assert not row.audit(draws=200, rng=0, confidence=1 - 1e-6).flagged
+    assert not row.audit(draws=draws, rng=0, confidence=1 - 1e-6).flagged
 
 
 def test_far_too_little_noise_is_caught_by_few_draws():

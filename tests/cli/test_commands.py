@@ -266,6 +266,7 @@ def test_the_demonstration_shows_its_commands_and_leaves_a_release_in_the_folder
         assert re.findall(r"^\$ dpmanifolds (\w+)", said, flags=re.MULTILINE) == ["plan", "mean", "info"]
         assert "The promise" in said
     release = load_release(Path("over here", "release"))
+    assert f"The report: {Path('over here', 'release', 'report.html')}, with its figure" in said
     assert release.spent == dpm.PureDP(1.0)
     assert release.n == 898
     assert bool(release.domain.contains(release.value))

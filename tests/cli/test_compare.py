@@ -49,7 +49,7 @@ def test_level_kernel_bandwidths_pvalue_and_persons_are_passed_on(groups, typed)
     found = json.loads(Path("out/decision.json").read_text(encoding="utf-8"))
     assert found["sizes"] == [100, 75]
     assert found["pvalue"] is not None
-    assert found["kernel"].startswith("directions, bandwidth 1, 2")
+    assert found["kernel"].startswith("512 directions, bandwidth 1, 2")
     assert found["guarantee"]["unit"] == "person within class"
     again = typed(f"{line} --permutations 99")
     assert again.exit_code == 2
@@ -77,8 +77,8 @@ def test_a_ledger_is_charged(groups, typed):
         ("a.npy b.npy --kernel geodesic", "must be one of auto"),
         ("a.npy b.npy --group-by files", "one person in each"),
         ("a.npy b.npy --group-by shared.txt", "somebody in both groups"),
-        ("a.npy b.npy --group-by spelled.txt", "somebody in both groups"),
-        ("a.csv b.csv --group-by person", "somebody in both groups"),
+        ("a.npy b.npy --group-by spelled.txt", "a name in two ways"),
+        ("a.csv b.csv --group-by person", "a name in two ways"),
     ],
 )
 def test_wrong_uses_are_told_before_anything_is_spent(groups, typed, line, words):

@@ -13,7 +13,7 @@ import pytest
 
 import dpmanifolds
 from dpmanifolds.ledger import Ledger
-from tests.cli.wrong_uses import PAGE, WRONG_USES, page_text, seen
+from tests.cli.wrong_uses import TABLE, WRONG_USES, seen, table_text
 
 SPHERE = "mean directions.npy --manifold sphere:2 --center 0,0,1 --radius 0.5 --epsilon 1"
 # what only a Python user types
@@ -46,9 +46,9 @@ def test_no_message_speaks_python(messages):
         assert not PYTHON.search(message.replace("dpmanifolds.validate in Python", "")), name
 
 
-def test_the_page_of_errors_shows_what_the_program_says(messages):
-    assert PAGE.read_text(encoding="utf-8") == page_text({name: told for name, (_, told) in messages.items()}), (
-        "write docs/errors.md again: python -m tests.cli.wrong_uses"
+def test_the_table_of_errors_shows_what_the_program_says(messages):
+    assert TABLE.read_text(encoding="utf-8") == table_text({name: told for name, (_, told) in messages.items()}), (
+        "write docs/tables/errors.csv again: python -m tests.cli.wrong_uses"
     )
 
 

@@ -41,12 +41,27 @@ def test_a_wrong_unit_is_told_by_validate_and_by_the_private_share(folder):
     assert dpm.Release.from_json((folder / "release" / "release.json").read_text()).value > 0.8
 
 
-def test_a_look_is_entered_in_the_ledger(folder):
+def test_a_file_that_is_given_twice_is_refused(folder):
+    (folder / "again.csv").symlink_to(folder / "tensors.csv")
+    for second in ("./tensors.csv", "again.csv"):
+        words = ["mean", "tensors.csv", second, *TENSORS, "--eigenvalues", "1e-4", "3e-3", "--epsilon", "1", "--yes"]
+        done = CliRunner().invoke(app, words)
+        assert done.exit_code == 2
+        assert "one file is given twice" in " ".join(done.output.split())
+
+
+@pytest.mark.filterwarnings("always:the records of 'clinic'")
+def test_a_look_is_entered_and_a_release_in_another_ball_is_marked(folder):
     run("ledger", "open", "l", "--dataset", "clinic", "--epsilon", "2")
     account = ["--ledger", "l", "--dataset", "clinic"]
     run("validate", "tensors.csv", *TENSORS, "--eigenvalues", "0.1", "10", *account)
     assert dpm.Ledger("l").entries()[-1].kind == "look"
     assert "look" in run("ledger", "show", "l", "--dataset", "clinic")
+    ball = ["--typical", "diffusion-tensor:mm2/s", "--epsilon", "1"]
+    said = run("mean", "tensors.csv", *TENSORS, *ball, *account, "--yes", "--quiet")
+    assert "warning: the records of 'clinic' were looked at with another domain" in said
+    shown = " ".join(run("ledger", "show", "l", "--dataset", "clinic").split())
+    assert "after a look" in shown
 
 
 @pytest.mark.parametrize("ids", ["sub-{}", "{}"])
@@ -64,6 +79,15 @@ def test_info_tells_a_column_of_ids(folder, ids):
     assert "--columns" in done.output
     kept = run("validate", "with_ids.csv", "--columns", "xx,xy,xz,yy,yz,zz", *TENSORS, "--eigenvalues", "1e-4", "3e-3")
     assert "200 inside" in kept
+
+
+def test_info_tells_missing_cells_from_columns_of_words(folder):
+    head, first, *others = (folder / "tensors.csv").read_text().splitlines()
+    gap = ",".join(["NA", *first.split(",")[1:]])
+    (folder / "gaps.csv").write_text("\n".join([head, gap, *others]))
+    said = run("info", "gaps.csv")
+    assert "missing or no numbers, in: xx" in said
+    assert "--columns" not in said
 
 
 @pytest.mark.parametrize("comma", [False, True], ids=["points", "commas"])

@@ -79,6 +79,19 @@ def test_rounds_against_the_options_of_a_site_are_refused(tables, typed):
     assert not (tables / "north-1.json").exists()
 
 
+@pytest.mark.parametrize(
+    ("more", "said"), [("--out north.csv/north-1.json", "cannot be written"), ("--signing-key short.key", "16 random")]
+)
+def test_what_would_fail_after_the_draw_is_told_before_anything_is_spent(more, said, tables, typed):
+    typed(OPEN)
+    (tables / "short.key").write_text("short")
+    outcome = typed(answer_line("north", more=f"{more} --ledger north.ledger --dataset patients"))
+    assert outcome.exit_code == 2
+    assert said in outcome.stderr
+    assert len(dpm.Ledger(tables / "north.ledger").entries()) == 1
+    assert not list(tables.glob("*.new"))
+
+
 def test_answers_with_another_key_are_refused(tables, typed):
     typed(OPEN)
     typed(answer_line("north", more="--signing-key south.key"))

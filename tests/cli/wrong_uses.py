@@ -1,11 +1,13 @@
-"""Wrong uses of the command line and what the user sees: the table of docs/errors.md.
+"""Wrong uses of the command line and what the user sees: docs/tables/errors.csv.
 
-`python -m tests.cli.wrong_uses` writes the page; a test compares it with what the commands say.
+`python -m tests.cli.wrong_uses` writes the table; a test compares it with what the commands say.
 """
 
 from __future__ import annotations
 
 import contextlib
+import csv
+import io
 import os
 import shlex
 import tempfile
@@ -17,9 +19,9 @@ from typer.testing import CliRunner
 from dpmanifolds.cli import app
 from tests.cli.files import write_files
 
-__all__ = ["PAGE", "WRONG_USES", "WrongUse", "page_text", "seen"]
+__all__ = ["TABLE", "WRONG_USES", "WrongUse", "seen", "table_text"]
 
-PAGE = Path(__file__).parents[2] / "docs" / "errors.md"
+TABLE = Path(__file__).parents[2] / "docs" / "tables" / "errors.csv"
 _SPHERE = "mean directions.npy --manifold sphere:2 --center 0,0,1 --radius 0.5 --yes"
 _SPD = "mean tensors.csv --layout upper --manifold spd:3 --eigenvalues 1e-5 1e-2 --yes"
 
@@ -168,28 +170,13 @@ def seen(use: WrongUse) -> tuple[int, str]:
         return outcome.exit_code, told[-1].replace(os.path.realpath(place) + os.sep, "").replace(place + os.sep, "")
 
 
-def page_text(found: dict[str, str]) -> str:
-    """The page, from the messages by name."""
-    rows = []
-    for use in WRONG_USES:
-        message = found[use.name].removeprefix("error: ").replace("|", "\\|").replace("*", "\\*")
-        rows.append(f"| {use.name} | {message} |")
-    return _HEAD + "\n".join(rows) + "\n"
-
-
-_HEAD = """# Error messages of the command line, and what to do
-
-Every message says what was given, what is allowed and what to do, in one line on the standard error, without a
-traceback. Exit codes: 0 done, 2 wrong use, 3 refused by a ledger, 1 anything else. Messages about records say which
-rule failed, never a value, an index or a count. The Python functions raise such messages as
-`dpmanifolds.DPManifoldsError`.
-
-Written by `python -m tests.cli.wrong_uses`, which has the commands; the tests compare it with the program.
-
-| what was done | what you see |
-|---|---|
-"""
+def table_text(found: dict[str, str]) -> str:
+    """The table, from the messages by name."""
+    text = io.StringIO()
+    rows = ([use.name, found[use.name].removeprefix("error: ")] for use in WRONG_USES)
+    csv.writer(text, lineterminator="\n").writerows([("what was done", "what you see"), *rows])
+    return text.getvalue()
 
 
 if __name__ == "__main__":
-    PAGE.write_text(page_text({use.name: seen(use)[1] for use in WRONG_USES}), encoding="utf-8")
+    TABLE.write_text(table_text({use.name: seen(use)[1] for use in WRONG_USES}), encoding="utf-8")

@@ -15,7 +15,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from dpmanifolds import SPD, PlanarShapes, Product, Sphere
-from dpmanifolds.data import read_nifti, read_points, read_tensors, read_tps
+from dpmanifolds.data import read_labels, read_nifti, read_points, read_tensors, read_tps
 from dpmanifolds.errors import ArgumentError, DPManifoldsError
 
 DATA = Path(__file__).resolve().parents[3] / "shared" / "data"
@@ -320,3 +320,30 @@ def test_damaged_files_end_in_our_errors(tmp_path, name, start, noise, cut, alon
     except DPManifoldsError:
         return
     assert array.dtype.kind in "biufc"
+
+
+class TestNamesOfColumns:
+    """A name that stands one column off makes row numbers persons: each record would be protected, and no person."""
+
+    VISITS = "{}person,x,y\n0,7,1.5,2.5\n1,7,3.5,4.5\n2,8,5.5,6.5\n"
+
+    @pytest.mark.parametrize(("ending", "delimiter"), [("tsv", "\t"), ("csv", "\t"), ("csv", ","), ("csv", ";")])
+    def test_row_numbers_without_a_name_take_a_column(self, tmp_path, ending, delimiter):
+        path = tmp_path / f"visits.{ending}"
+        path.write_text("\n  \n" + self.VISITS.format(",").replace(",", delimiter))
+        assert read_labels(path, "person").tolist() == ["7", "7", "8"]
+        assert read_points(path, columns=["x", "y"]).tolist() == [[1.5, 2.5], [3.5, 4.5], [5.5, 6.5]]
+
+    @pytest.mark.parametrize(("ending", "delimiter"), [("tsv", "\t"), ("csv", ",")])
+    def test_row_numbers_that_the_first_line_leaves_out_are_refused(self, tmp_path, ending, delimiter):
+        path = tmp_path / f"visits.{ending}"
+        path.write_text(self.VISITS.format("").replace(",", delimiter))
+        for read in (lambda: read_labels(path, "person"), lambda: read_points(path, columns=["x", "y"])):
+            with pytest.raises(ArgumentError, match="fewer names in its first line than cells in a row"):
+                read()
+
+    def test_a_delimiter_at_the_end_of_rows_is_no_column(self, tmp_path):
+        path = tmp_path / "visits.csv"
+        path.write_text("person,x,y\n7,1.5,2.5,\n8,3,4,\n")
+        assert read_labels(path, "person").tolist() == ["7", "8"]
+        assert read_points(path, columns=["x", "y"]).tolist() == [[1.5, 2.5], [3.0, 4.0]]

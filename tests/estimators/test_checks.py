@@ -134,6 +134,7 @@ def name_of(check: Any) -> str:
 CASES = [(kind, check) for kind, model in MODELS.items() for _, check in estimator_checks_generator(model, mark=None)]
 
 
+@pytest.mark.grid(at_most=160)
 @pytest.mark.filterwarnings("ignore")
 @pytest.mark.parametrize(
     ("kind", "check"), CASES, ids=[f"{kind}-{number}-{name_of(check)}" for number, (kind, check) in enumerate(CASES)]

@@ -62,6 +62,34 @@ def test_public_weights_are_where_it_starts_and_what_a_penalty_pulls_to():
     assert np.mean(model(budget=small, penalty=1e4, **tight).fit(X, y).predict(X) == y) > 0.95
 
 
+def test_public_weights_are_lost_less_in_noise_where_private_records_are_few():
+    rng = np.random.default_rng(0)
+    weights = rng.standard_normal(36)
+
+    def drawn(count):
+        X = rng.standard_normal((count, 36)) / 6
+        return X, (X @ weights + 0.3 * rng.logistic(size=count) > 0).astype(int)
+
+    public, (X, y), (others, truth) = LogisticRegression().fit(*drawn(400)), drawn(130), drawn(2000)
+    ball = dpm.Ball(dpm.Euclidean(36), np.zeros(36), 1.2)
+    given = {"classes": [0, 1], "initial": (public.coef_, public.intercept_), "budget": dpm.GaussianDP(0.3)}
+    usual = model(ball, classes=[0, 1], budget=given["budget"])._loss(ball, 2, len(X)).penalty
+    models = [model(ball, **given), model(ball, penalty=usual, **given)]
+    mended, plain = (np.mean(each.fit(X, y).predict(others) == truth) for each in models)
+    assert mended > plain + 0.04
+
+
+def test_the_pull_grows_where_public_weights_are_short_and_is_the_usual_one_where_they_are_long():
+    def penalty(coef):
+        initial = None if coef is None else (np.full((1, 4), coef), np.zeros(1))
+        fitted = model(dpm.Ball(dpm.Euclidean(4), np.zeros(4), 2.0), classes=[0, 1], initial=initial)
+        return fitted._loss(fitted.domain, 2, 500).penalty
+
+    assert penalty(0.25) == pytest.approx(4 * penalty(None))
+    assert penalty(7.0) == pytest.approx(penalty(None))
+    assert penalty(0.0) == pytest.approx(16 * penalty(None))
+
+
 def test_curved_records_are_seen_from_the_centre_of_the_ball():
     space = dpm.SPD(2)
     X = np.concatenate([space.random_point(400, rng=0), 4 * space.random_point(400, rng=1)])

@@ -9,9 +9,9 @@ import numpy as np
 import pytest
 from scipy import stats
 
-from dpmanifolds import ArgumentError, Coordinator, RoundRefusedError, Site
+from dpmanifolds import ArgumentError, Coordinator, GaussianDP, Ledger, RoundRefusedError, Site
 from dpmanifolds.federated import SummedAnswers, sum_in_process
-from dpmanifolds.federated.engines import answer_in_plain
+from dpmanifolds.federated.engines import answer_in_plain, answer_over_line
 from dpmanifolds.federated.mpyc_engine import MPYC_MODULUS, _use_once, read_sum, sum_answers, sum_by_mpyc, write_sum
 from tests.federated.parties import FLAT, NAMES, records, split_sites, study
 
@@ -101,11 +101,25 @@ def test_mpyc_needs_its_modulus_and_answers_to_the_round():
 def test_where_answers_are_seen_one_by_one_no_round_of_a_secure_sum_is_answered():
     """A hostile server asks for one share of a sum with sites that it made up, and would see that share alone."""
     hostile = Coordinator(study(sites=("north", *(f"made up {number}" for number in range(99))))).round
-    site = Site("north", records(FLAT, 20))
+    site = Site("north", records(FLAT, 20), rng=0)
     with pytest.raises(RoundRefusedError, match="seen by itself"):
         answer_in_plain(site, hostile)
     asked = Coordinator(study(transport="plain")).round
     assert answer_in_plain(site, asked).round == asked.hash
+
+
+def test_over_a_line_only_a_site_with_a_ledger_answers(tmp_path):
+    """The site of a message is made anew for each: without a ledger a server that repeats itself averages noise out."""
+    asked, points = Coordinator(study(transport="plain")).round, records(FLAT, 20)
+    with pytest.raises(RoundRefusedError, match="no ledger"):
+        answer_in_plain(Site("north", points), asked)
+    ledger = Ledger(tmp_path / "north.ledger")
+    ledger.open_dataset("patients", GaussianDP(1.0))
+    made = answer_over_line(Site("north", points, ledger=ledger, dataset="patients"), asked)
+    assert made.receipt == ledger.entries()[-1].hash
+    for answer in (answer_in_plain, answer_over_line):
+        with pytest.raises(RoundRefusedError, match="answered before"):
+            answer(Site("north", points, ledger=ledger, dataset="patients"), asked)
 
 
 class Listening:
@@ -150,6 +164,17 @@ def test_no_share_leaves_a_party_for_a_sum_that_keeps_less_than_the_promise(name
     with pytest.raises((RoundRefusedError, RuntimeError), match=said):
         asyncio.run(sum_answers(asked, answer, Listening(names, asked), lambda: used.append(1)))
     assert used == [1] * (said == "shared")
+
+
+@pytest.mark.parametrize("threshold", [0, 1])
+def test_no_share_leaves_a_party_where_mpyc_was_told_to_keep_answers_from_fewer(threshold):
+    """With -T 0 each party would see the answers of all."""
+    names = (*NAMES, "centre")
+    asked = Coordinator(study(modulus=MPYC_MODULUS, sites=names)).round
+    answer, runtime = Site("north", records(FLAT, 20), rng=0).answer(asked), Listening(names, asked)
+    runtime.threshold = threshold
+    with pytest.raises(RoundRefusedError, match=f"threshold of {threshold}"):
+        asyncio.run(sum_answers(asked, answer, runtime, pytest.fail))
 
 
 def test_more_colluding_sites_than_sharing_allows_are_told_before_anyone_answers():

@@ -2,10 +2,14 @@
 
 from __future__ import annotations
 
+import logging
 import subprocess
 import sys
 
 import pytest
+
+from dpmanifolds import Coordinator
+from tests.federated.parties import study
 
 
 @pytest.mark.needs("nvflare")
@@ -19,3 +23,26 @@ def test_flare_carries_answers_bit_for_bit(arguments, said, tmp_path):
     command = [sys.executable, "-m", "tests.federated.flare_study", str(tmp_path), *arguments]
     done = subprocess.run(command, capture_output=True, text=True, timeout=500, check=False)
     assert said in done.stdout, done.stderr[-2000:]
+
+
+@pytest.mark.needs("nvflare")
+def test_why_a_site_does_not_answer_stands_in_no_log_that_flare_would_send(caplog, capsys):
+    """Clients of FLARE send their logs to the server by default, and the words of an error may quote records."""
+    pytest.importorskip("nvflare")
+    from nvflare.apis.fl_constant import ReturnCode
+    from nvflare.apis.fl_context import FLContext
+    from nvflare.apis.shareable import Shareable
+
+    from dpmanifolds.federated.flare_engine import SiteExecutor
+
+    class Failing(SiteExecutor):
+        def find_site(self, name):
+            return float("86420 years")
+
+    asked = Shareable()
+    asked["round"] = Coordinator(study(transport="plain")).round.to_json()
+    with caplog.at_level(logging.DEBUG):
+        reply = Failing().execute("answer_round", asked, FLContext(), None)
+    assert reply.get_return_code() == ReturnCode.EXECUTION_EXCEPTION
+    assert "86420" not in caplog.text + repr(dict(reply))
+    assert "86420 years" in capsys.readouterr().err

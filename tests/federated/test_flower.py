@@ -12,7 +12,8 @@ import pytest
 
 from dpmanifolds import ArgumentError, Coordinator, RoundRefusedError, ScaleOutOfRangeError, Site
 from dpmanifolds.federated.flower_engine import client_app, server_app
-from dpmanifolds.federated.secagg_engine import SECAGG_MODULUS, _Sum, secagg_server_app
+from dpmanifolds.federated.mpyc_engine import MPYC_MODULUS
+from dpmanifolds.federated.secagg_engine import _SETTINGS, SECAGG_MODULUS, _Sum, secagg_client_app, secagg_server_app
 from tests.federated.parties import FLAT, records, study
 
 
@@ -53,6 +54,45 @@ def test_secagg_takes_sums_of_31_bits_and_fewer_than_half_of_the_sites_tolerated
         secagg_server_app(study(**options), print)
     with pytest.raises(ScaleOutOfRangeError):
         Coordinator(study(modulus=SECAGG_MODULUS, n=10**7))
+
+
+@pytest.mark.parametrize("statistic", ["tangent PCA", "covariance", "second moment"])
+def test_a_later_sum_that_does_not_fit_is_told_before_any_site_pays(statistic):
+    """The first round, of a mean or of counts, would fit."""
+    with pytest.raises(ScaleOutOfRangeError, match="does not hold"):
+        Coordinator(study(FLAT, statistic, modulus=2**48))
+    assert Coordinator(study(FLAT, statistic)).round.number == 1
+    assert Coordinator(study(FLAT, statistic, modulus=MPYC_MODULUS)).round.number == 1
+
+
+@pytest.mark.needs("flwr")
+@pytest.mark.parametrize(("kind", "asked_for"), [("train.default", 0), ("train", 1)])
+def test_a_message_that_goes_past_the_masks_gets_no_answer(kind, asked_for, monkeypatch):
+    """Flower leads "train.default" to the same function as "train", and masks replies to the latter alone."""
+    pytest.importorskip("flwr")
+    from flwr.app import ConfigRecord, Context, Message, RecordDict
+    from flwr.common import FitIns, ndarrays_to_parameters
+    from flwr.compat.common import recorddict_compat as compat
+    from flwr.supercore.task_identity import TaskIdentity
+
+    for name in ("_task_id", "_run_id", "_node_id"):
+        monkeypatch.setattr(TaskIdentity, name, 1)
+    asked, found = Coordinator(study(modulus=SECAGG_MODULUS)).round, []
+
+    def find_site(context):
+        found.append(Site("north", records(FLAT, 20), rng=0))
+        return found[-1]
+
+    told = {**_SETTINGS, "max_weight": 1.0, "sample_num": 4, "share_num": 4, "threshold": 4}
+    state = RecordDict({"secaggplus_state": ConfigRecord({**told, "current_stage": "share_keys"})})
+    content = compat.fitins_to_recorddict(FitIns(ndarrays_to_parameters([]), {"round": asked.to_json()}), False)
+    stage = {"stage": "collect_masked_vectors", "ctxts": [b""] * 3, "srcs": [2, 3, 4]}
+    content.config_records["secaggplus_configs"] = ConfigRecord(stage)
+    message = Message(content, dst_node_id=1, message_type=kind)
+    # the masks of the other one fail for want of keys
+    with pytest.raises((RoundRefusedError, AttributeError, KeyError)):
+        secagg_client_app(find_site)(message, Context(1, 1, {}, state, {}))
+    assert len(found) == asked_for
 
 
 @pytest.mark.parametrize("seed", range(3))
@@ -105,7 +145,7 @@ def test_a_client_refuses_a_server_that_asks_for_one_share_of_a_sum(monkeypatch)
         return client_app(find_site).answer(SimpleNamespace(content={"round": {"json": text}}), None)
 
     def find_site(context):
-        return Site("north", records(FLAT, 20))
+        return Site("north", records(FLAT, 20), rng=0)
 
     assert ask(find_site, transport="plain")
     with pytest.raises(RoundRefusedError, match="log of the site") as refused:

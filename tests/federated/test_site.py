@@ -326,6 +326,29 @@ def test_of_threads_that_answer_without_a_ledger_one_draws():
     assert len(set(made)) == 1
 
 
+def test_a_summed_round_is_not_answered_again_by_a_thread_that_checked_it_before(monkeypatch):
+    """Its check passed while nothing was answered; then another thread answered."""
+    asked, site = asked_of(), Site("north", records(FLAT, 20))
+    check, first = site._check, []
+
+    def check_and_wait(given):
+        found = check(given)
+        if not first:
+            first.append(True)
+            first.append(site.answer(given))
+        return found
+
+    monkeypatch.setattr(site, "_check", check_and_wait)
+    with pytest.raises(RoundRefusedError, match="answered before"):
+        site.answer(asked)
+    assert first[1].round == asked.hash
+
+
+def test_a_key_that_is_too_short_is_told_before_anything_is_spent():
+    with pytest.raises(ArgumentError, match="16 random bytes"):
+        Site("north", records(FLAT, 5), key=b"short")
+
+
 @pytest.mark.parametrize("labels", [["a", "b"], ["a", "a"], ["c", None]], ids=str)
 def test_records_in_a_list_are_told_apart_by_class_whatever_their_labels_are(labels, silent):
     asked = asked_of(statistic="class means", classes=["a", "b"], secret_labels=True)

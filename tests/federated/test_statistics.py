@@ -29,6 +29,7 @@ from dpmanifolds import (
     run_study,
 )
 from dpmanifolds.descent import plan_descent
+from dpmanifolds.federated import block_test
 from dpmanifolds.federated.block_test import rank_blocks
 from dpmanifolds.federated.gradients import GradientRule, read_loss, write_loss
 from dpmanifolds.federated.rules import body_of, read_rule, write_rule
@@ -195,6 +196,20 @@ def test_rules_of_gradients_that_a_site_cannot_keep_are_refused(spoil):
         read_rule({**write_rule(rule), **spoil})
 
 
+def test_gradients_travel_alone_with_no_count_beside_them():
+    """A site would fail after it has paid."""
+    asked = Coordinator(descent_study()).round
+    with pytest.raises(RoundRefusedError, match="no count beside"):
+        replace(asked, weight=4, claim=2.0)
+
+
+def test_under_the_name_of_a_median_its_own_gradients_are_asked_for_alone():
+    """Policies go by the name."""
+    with pytest.raises(RoundRefusedError, match="another loss"):
+        replace(Coordinator(descent_study()).round, statistic="median")
+    assert Coordinator(study(ROUND, "median")).round.statistic == "median"
+
+
 def test_axes_of_distance_bins_travel():
     body = Ellipsoid(Euclidean(2), [0.0, 0.0], axes=[2.0, 0.5]).body
     bins = DistanceBins(Euclidean(2), np.zeros(2), np.zeros(2), edges=np.array([0.5, 1.0, 4.0]), unit=4, axes=body)
@@ -262,6 +277,13 @@ def test_ranks_are_those_of_all_choices():
     ]
     lengths = [np.linalg.norm(each) for each in others]
     assert rank_blocks(sums, 2) == np.mean([length >= lengths[0] for length in lengths])
+
+
+def test_ranks_are_the_same_in_pieces(monkeypatch):
+    sums = np.random.default_rng(1).normal(size=(10, 40)) + np.arange(10)[:, None] // 5
+    whole = rank_blocks(sums, 5)
+    monkeypatch.setattr(block_test, "_AT_ONCE", 1000)
+    assert rank_blocks(sums, 5) == whole == 2 / 252
 
 
 @pytest.mark.parametrize("shift", [0.0, 1.0])

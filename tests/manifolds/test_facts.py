@@ -244,3 +244,17 @@ def test_polar_roots_are_the_volume_density_in_every_direction(space):
 def test_spaces_whose_directions_differ_have_no_polar_roots():
     spaces = (SPD(2), Grassmann(4, 2), SpecialOrthogonal(4), Stiefel(3, 2), Euclidean(2), Product(Sphere(2), Sphere(2)))
     assert all(space.polar_roots is None for space in spaces)
+
+
+@pytest.mark.parametrize(
+    "space",
+    [*(SPD(k, metric) for k in (2, 3, 20) for metric in METRICS), Correlation(3), Power(SPD(3), 4), Sphere(2)],
+    ids=repr,
+)
+def test_a_distance_that_floating_point_does_not_reach_is_told_in_no_units(space):
+    """A release that was paid for is written down and told whatever came out of it."""
+    point = space.random_point(rng=0)
+    with np.errstate(all="raise"):
+        told = [space.describe_distance(point, distance) for distance in (0.0, 0.1, 300.0, 1e3, 1e10, 1e200)]
+    assert told[1]
+    assert not any(word in text for text in told for word in ("nan", "inf"))

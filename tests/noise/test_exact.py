@@ -119,6 +119,28 @@ def test_floats_claim_no_integer_that_is_not_proven():
         assert proven[:, 3:].mean() > 0.9 if exponent < 46 else proven[:, 3:].mean() < 0.9
 
 
+@pytest.mark.parametrize("radial", [False, True])
+def test_the_scale_that_floats_get_is_as_exact_as_they_are_told(monkeypatch, radial):
+    """Lemma 3 takes the scale as known up to a share: the root of c must be, however small or large c is."""
+    scales = [Fraction(1, 3**power) for power in (1, 4, 7, 20, 60)] + [Fraction(2**40, 3), Fraction(2**52)]
+    told = []
+
+    def noted(u, v, scale, unsure):
+        told.append((scale[0][0], unsure))
+        return enclosed_sizes(u, v, scale, unsure)
+
+    monkeypatch.setattr(exact, "enclosed_sizes", noted)
+    for scale in scales:
+        pairs = exact._Pairs(64, BitStream(np.random.default_rng(0)))
+        low, unit = scale.numerator**2, scale.denominator**2
+        if radial:
+            low, unit = low * (129 << 160), unit << 160
+        pairs.rounded(low, low, unit, 128)
+        root, unsure = told.pop()
+        with mpmath.workprec(200):
+            assert abs(root / mpmath.sqrt(mpmath.mpf(low) / unit) - 1) <= unsure
+
+
 class Fixed:
     """A generator that gives these bytes first."""
 

@@ -13,8 +13,7 @@ from papers._study import Numbers, Result, claim, not_reproducible
 from papers.pages import BEYOND, PAPERS, loose_numbers, main, tables, written
 
 PAGE = Path(__file__).parents[2] / "docs" / "papers.md"
-MARKS = ["counts", "choices"]
-TABLES = ["runs", *(one.lower() for one in PAPERS), *BEYOND]
+TABLES = ["runs", "choices", *(one.lower() for one in PAPERS), *BEYOND]
 
 
 @pytest.fixture
@@ -33,21 +32,18 @@ def folder(tmp_path):
     return tmp_path / "run"
 
 
-def page_of(marks):
-    return "# Title\n\nKept 0.37.\n" + "".join(
-        f"\n<!-- {mark} -->\nstale\n<!-- end of {mark} -->\nand kept\n" for mark in marks
-    )
+TEXT = "# Title\n\nKept 0.37.\n\n<!-- counts -->\nstale\n<!-- end of counts -->\nand kept\n"
 
 
 def test_counts_stand_between_their_markers_and_rows_in_tables(folder):
-    page = written(page_of(MARKS), folder)
+    page = written(TEXT, folder)
     assert "stale" not in page
-    assert page.count("and kept") == len(MARKS)
+    assert page.count("and kept") == 1
     assert f"| {PAPERS['Han']} | {len(names())} | 0 | {len(names())} |" in page
-    assert "| S² | wrapped Laplace, rounded: 0.25 |" in page
     assert written(page, folder) == page
     found = tables(folder)
     assert list(found) == [f"papers-{name}.csv" for name in TABLES]
+    assert found["papers-choices.csv"] == 'manifold and public ball,ε = 1\nS²,"wrapped Laplace, rounded: 0.25"\n'
     assert "\nsection 1,a|b in soto-1,0.37,confirmed,soto-1\n" in found["papers-soto.csv"]
     assert "\nsoto-1,quick,real,0,1.5 s,0 of 1\n" in found["papers-runs.csv"]
 
@@ -55,7 +51,7 @@ def test_counts_stand_between_their_markers_and_rows_in_tables(folder):
 def test_a_study_beyond_the_papers_may_be_missing_and_its_table_stays(folder, tmp_path):
     (folder / "mammals.json").unlink()
     page = tmp_path / "papers.md"
-    page.write_text(page_of(MARKS), encoding="utf-8")
+    page.write_text(TEXT, encoding="utf-8")
     (tmp_path / "tables").mkdir()
     (tmp_path / "tables" / "papers-mammals.csv").write_text("kept", encoding="utf-8")
     main(["--out", str(folder), "--write", str(page)])
@@ -66,24 +62,23 @@ def test_a_study_beyond_the_papers_may_be_missing_and_its_table_stays(folder, tm
 
 
 def test_a_page_without_a_marker_is_refused(folder):
-    with pytest.raises(ArgumentError, match="choices"):
-        written(page_of(["counts"]), folder)
+    with pytest.raises(ArgumentError, match="counts"):
+        written("# Title\n", folder)
 
 
 def test_the_command_writes_page_and_figures_and_refuses_numbers_that_no_row_has(folder, tmp_path):
     page = tmp_path / "papers.md"
-    page.write_text(page_of(MARKS), encoding="utf-8")
+    page.write_text(TEXT, encoding="utf-8")
     main(["--out", str(folder), "--write", str(page)])
     assert (tmp_path / "figures" / "han-1.png").read_bytes() == b"a picture of han-1"
-    page.write_text(page_of(MARKS).replace("Kept 0.37", "Kept 0.38"), encoding="utf-8")
+    page.write_text(TEXT.replace("Kept 0.37", "Kept 0.38"), encoding="utf-8")
     with pytest.raises(SystemExit, match=r"0\.38"):
         main(["--out", str(folder), "--write", str(page)])
 
 
 def test_the_page_of_the_project_has_its_markers_and_tables_and_no_loose_number():
     page = PAGE.read_text(encoding="utf-8")
-    for mark in MARKS:
-        assert page.count(f"<!-- {mark} -->") == page.count(f"<!-- end of {mark} -->") == 1, mark
+    assert page.count("<!-- counts -->") == page.count("<!-- end of counts -->") == 1
     files = [PAGE.parent / "tables" / f"papers-{name}.csv" for name in TABLES]
     assert all(f"tables/{file.name}" in page for file in files)
     assert loose_numbers(page, "".join(file.read_text(encoding="utf-8") for file in files)) == []

@@ -14,6 +14,7 @@ _ANSWER = """
 const planner = require(process.argv[1] + "/planner.js");
 const snippets = require(process.argv[1] + "/snippets.js");
 const special = require(process.argv[1] + "/special.js");
+const spaces = require(process.argv[1] + "/spaces.js");
 const space = planner.space;
 const questions = JSON.parse(require("fs").readFileSync(0, "utf8"));
 const plain = (_, x) => (typeof x === "number" && !Number.isFinite(x) ? String(x) : x);

@@ -11,6 +11,7 @@ from scipy import special
 
 import dpmanifolds as dpm
 from dpmanifolds.intrinsic.direct import of_frechet_mean
+from dpmanifolds.manifolds import manifold_from_name
 from dpmanifolds.planning import plan, split_plan
 from dpmanifolds.planning.inverse import budget_for
 from dpmanifolds.privacy import affordable_epsilon, affordable_mu, affordable_rho, affordable_shift, mu_for
@@ -269,3 +270,25 @@ def test_the_sampling_error_is_told_in_the_words_of_the_plan(n, spread):
     assert told["ratio"] == pytest.approx(useful.over_sampling)
     assert told["equal"] == useful.equal_from
     assert told["words"] in found.remarks
+
+
+def test_an_error_is_told_in_the_units_that_python_tells_it_in():
+    """Degrees and shares of a size are the same numbers; of matrices the page tells a bound that no draw exceeds."""
+    cases = {"sphere:2": "degrees", "rotations:3": "degrees", "grassmann:4,2": "degrees", "shapes:5": "% of the size"}
+    told = ask(
+        *(f"spaces.describe({in_js(place)}, 0.05)" for place in cases), f"spaces.describe({in_js('spd:3')}, 0.05)"
+    )
+    for (place, unit), words in zip(cases.items(), told[:-1], strict=True):
+        space = manifold_from_name(place)
+        theirs = space.describe_distance(space.random_point(rng=0), 0.05)
+        assert unit in words.replace("\xa0", " ")
+        assert float(words.split()[0].replace("\xa0%", "")) == pytest.approx(float(theirs.split()[0]), rel=0.01)
+    bound = float(told[-1].replace("\xa0%", "").split()[-1]) / 100
+    assert bound == pytest.approx(math.expm1(0.05), rel=1e-3)
+    for space in (dpm.SPD(3), dpm.SPD(3, "log-euclidean")):
+        points = space.random_point(200, rng=0)
+        steps = np.random.default_rng(1).standard_normal((200, 6))
+        moved = space.exp(points, space.from_coordinates(points, 0.05 * steps / np.linalg.norm(steps, axis=1)[:, None]))
+        ratio = np.linalg.eigvalsh(moved) / np.linalg.eigvalsh(points)
+        assert np.all(np.abs(np.log(ratio)) <= 0.05 * (1 + 1e-9))
+        assert np.abs(np.log(ratio)).max() > 0.04

@@ -84,6 +84,7 @@ def space_of(case: str) -> dpm.Manifold:
     return manifold_from_name(f"{family}:{sizes}", *metric)
 
 
+@pytest.mark.grid(at_most=8)
 @pytest.mark.parametrize("case", list(CASES))
 @pytest.mark.filterwarnings("ignore:the noise is larger than the ball")
 def test_command_lines_run_as_printed_and_say_what_the_python_lines_say(case, lines, tmp_path, monkeypatch, capsys):

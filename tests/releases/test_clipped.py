@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import warnings
+
 import numpy as np
 import pytest
 from scipy import stats
@@ -9,19 +11,36 @@ from scipy import stats
 import dpmanifolds as dpm
 from audits.doors import DOORS
 from dpmanifolds import Ball, GaussianDP, PureDP
+from dpmanifolds.privacy import Guarantee
+from tests.selection import thorough
 
 BALL = Ball(dpm.SPD(2), np.eye(2), radius=1.0)
 RECORDS = np.exp(np.linspace(-1.4, 1.4, 50))[:, None, None] * np.eye(2)
 OUTSIDE = np.mean(~BALL.contains(RECORDS))
+HALVES = np.repeat([0, 1], 25)
+SMALL = PureDP(0.5)
+LOOKED_AT = {
+    "mean": lambda ball, **account: dpm.private_mean(RECORDS, ball, SMALL, **account),
+    "mean with a public sample": lambda ball, **account: dpm.private_mean(
+        RECORDS, ball, SMALL, public_sample=RECORDS[15:35], **account
+    ),
+    "mean by axes": lambda ball, **account: dpm.private_mean(RECORDS, ball, SMALL, refine="axes", **account),
+    "clipped share": lambda ball, **account: dpm.private_clipped_share(RECORDS, ball, SMALL, **account),
+    "mean and spread": lambda ball, **account: dpm.private_mean_and_spread(RECORDS, ball, SMALL, **account),
+    "median": lambda ball, **account: dpm.private_median(RECORDS, ball, SMALL, steps=2, **account),
+    "logistic regression": lambda ball, **account: dpm.PrivateLogisticRegression(
+        ball, SMALL, classes=[0, 1], steps=2, **account
+    ).fit(RECORDS, HALVES),
+}
 
 
-@pytest.mark.parametrize("factor", [1.0, 0.7])
-def test_noise_on_the_share_is_laplace_of_one_over_n_epsilon(factor):
-    """3,000 draws against the law of one record in n, by Kolmogorov and Smirnov; 0.7 of that noise is found (1e−6)."""
-    wide = [dpm.private_clipped_share(RECORDS, BALL, PureDP(2.0), rng=seed).coordinates[0] for seed in range(3000)]
-    law = stats.laplace(loc=OUTSIDE, scale=factor / (50 * 2.0))
-    pvalue = stats.kstest(wide, law.cdf).pvalue
-    assert (pvalue > 1e-6) == (factor == 1.0)
+@thorough("draws", 2400, 3000)
+def test_noise_on_the_share_is_laplace_of_one_over_n_epsilon(draws):
+    """Draws against the law of one record in n, by Kolmogorov and Smirnov; 0.7 of that noise is found (1e−6)."""
+    wide = [dpm.private_clipped_share(RECORDS, BALL, PureDP(2.0), rng=seed).coordinates[0] for seed in range(draws)]
+    for factor in (1.0, 0.7):
+        law = stats.laplace(loc=OUTSIDE, scale=factor / (50 * 2.0))
+        assert (stats.kstest(wide, law.cdf).pvalue > 1e-6) == (factor == 1.0)
 
 
 def test_with_little_noise_it_is_the_share_of_records_outside():
@@ -80,6 +99,51 @@ class TestLooking:
         with pytest.warns(dpm.PrivacyLeakWarning, match="looked at with another domain"):
             dpm.private_mean(RECORDS, other, PureDP(1.0), ledger=ledger, dataset="study")
         assert ledger.entries("study")[-1].parameters["domain_after_look"] is True
+
+    @pytest.mark.parametrize("door", LOOKED_AT.values(), ids=LOOKED_AT)
+    def test_every_door_marks_another_domain_and_not_the_first(self, ledger, door):
+        dpm.validate(RECORDS, BALL, ledger=ledger, dataset="study")
+        with warnings.catch_warnings():
+            warnings.simplefilter("error", dpm.PrivacyLeakWarning)
+            door(BALL, ledger=ledger, dataset="study")
+        assert "domain_after_look" not in ledger.entries("study")[-1].parameters
+        with pytest.warns(dpm.PrivacyLeakWarning, match="looked at with another domain"):
+            door(Ball(dpm.SPD(2), np.eye(2), 1.5), ledger=ledger, dataset="study")
+        assert ledger.entries("study")[-1].parameters["domain_after_look"] is True
+
+    def test_a_reserved_release_is_marked_too(self, ledger):
+        plan = ledger.reserve("study", [Guarantee.laplace(1.0)], what="a mean")
+        dpm.validate(RECORDS, BALL, ledger=ledger, dataset="study")
+        wide = Ball(dpm.SPD(2), np.eye(2), 1.5)
+        with pytest.warns(dpm.PrivacyLeakWarning, match="looked at with another domain"):
+            dpm.privatize(np.eye(2), wide, 0.1, PureDP(1.0), ledger=plan, dataset="study")
+        assert ledger.entries("study")[-1].parameters["domain_after_look"] is True
+
+    @pytest.mark.parametrize("reserved", [False, True], ids=["ledger", "reservation"])
+    def test_a_descent_in_another_domain_is_marked_and_one_on_the_whole_manifold_is_not(self, ledger, reserved):
+        dpm.validate(RECORDS, BALL, ledger=ledger, dataset="study")
+        wide = Ball(dpm.SPD(2), np.eye(2), 1.5)
+        pays = dpm.private_median(RECORDS, wide, dpm.PureDP(1.0), steps=2).guarantee
+        payer = ledger.reserve("study", [pays], what="one median") if reserved else ledger
+        with pytest.warns(dpm.PrivacyLeakWarning, match="looked at with another domain"):
+            dpm.private_median(RECORDS, wide, dpm.PureDP(1.0), steps=2, ledger=payer, dataset="study")
+        assert ledger.entries("study")[-1].parameters["domain_after_look"] is True
+        if not reserved:
+            loss = dpm.losses.FrechetMedianLoss(dpm.Ball(dpm.SPD(2), np.eye(2), 1.0))
+            options = {"start": np.eye(2), "steps": 2, "step_size": 0.1, "ledger": ledger, "dataset": "study"}
+            dpm.private_descent(loss, RECORDS, dpm.SPD(2), dpm.PureDP(1.0), **options)
+            assert "domain_after_look" not in ledger.entries("study")[-1].parameters
+
+    def test_an_ellipsoid_of_a_public_sample_in_the_ball_that_was_entered_is_not_another_domain(self, ledger):
+        public = BALL.clip(dpm.SPD(2).random_point(60, rng=7))
+        records = 0.02 * np.eye(2) + dpm.SPD(2).exp(np.eye(2), 0.1 * dpm.SPD(2).log(np.eye(2), RECORDS))
+        dpm.validate(records, BALL, ledger=ledger, dataset="study")
+        sample = dpm.SPD(2).exp(np.eye(2), 0.1 * dpm.SPD(2).log(np.eye(2), public))
+        release = dpm.private_mean(records, BALL, PureDP(1.0), public_sample=sample, ledger=ledger, dataset="study")
+        assert isinstance(release.domain, dpm.Ellipsoid)
+        told = ledger.entries("study")[-1].parameters
+        assert told["domain"] == repr(BALL)
+        assert "domain_after_look" not in told
 
     def test_the_domain_is_entered_before_the_look(self, ledger):
         with pytest.raises(dpm.DPManifoldsError):

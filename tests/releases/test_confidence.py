@@ -11,6 +11,7 @@ from scipy import stats
 import dpmanifolds as dpm
 from dpmanifolds import SPD, ApproxDP, Ball, Euclidean, Hyperbolic, PureDP, Sphere
 from dpmanifolds.sums import calibrate, mean_facts
+from tests.selection import thorough
 
 SPACES = [Euclidean(3), SPD(2), SPD(2, "log-euclidean"), Sphere(2), Hyperbolic(2), dpm.SpecialOrthogonal(3)]
 
@@ -57,13 +58,14 @@ def test_a_smaller_level_gives_a_smaller_region():
     assert radii == sorted(radii)
 
 
-def test_a_released_number_has_an_interval():
-    """200 variances at level 0.5 against Binomial(200, 0.5): false alarm below 1e−6."""
+@thorough("draws", 100, 200)
+def test_a_released_number_has_an_interval(draws):
+    """Variances at level 0.5 against Binomial(draws, 0.5): false alarm below 1e−6."""
     ball = Ball(SPD(2), np.eye(2), 2.0)
     records = ball.clip(SPD(2).random_point(400, rng=0))
     truth = np.mean(SPD(2).dist(dpm.frechet_mean(SPD(2), records).point, records) ** 2)
-    hits = covered(lambda: dpm.confidence_region(dpm.private_variance(records, ball, PureDP(1.0)), 0.5), truth, 200)
-    assert stats.binom.ppf(5e-7, 200, 0.5) <= hits <= stats.binom.ppf(1 - 5e-7, 200, 0.5)
+    hits = covered(lambda: dpm.confidence_region(dpm.private_variance(records, ball, PureDP(1.0)), 0.5), truth, draws)
+    assert stats.binom.ppf(5e-7, draws, 0.5) <= hits <= stats.binom.ppf(1 - 5e-7, draws, 0.5)
 
 
 @pytest.mark.grid(at_most=1)

@@ -9,7 +9,7 @@ import dpmanifolds as dpm
 from dpmanifolds import GaussianDP, NotOnManifoldError, PureDP
 from dpmanifolds.auditing.front_door import overheard_noise
 from dpmanifolds.releases.difference import carry_difference, difference_derivatives
-from dpmanifolds.releases.length import SeenErrors, length_interval
+from dpmanifolds.releases.length import SeenErrors, difference_interval, interval_holds, length_interval
 from tests.selection import thorough
 
 PLANE = dpm.Euclidean(2)
@@ -82,6 +82,18 @@ def test_the_interval_of_a_long_vector_is_normal_and_that_of_a_short_one_begins_
     low, high = length_interval(0.02, errors, 0.95)
     assert low == 0.0
     assert 0.1 < high < 0.35
+
+
+def test_a_length_is_asked_about_as_the_interval_answers():
+    difference = dpm.private_difference(*groups(80, 60), BALL, GaussianDP(3.0), rng=3)
+    for vector in (difference.vector, 0.05 * difference.vector):
+        law = difference.law
+        low, high = difference_interval(law, vector, 0.95)
+        asked = np.linspace(0, 1.5 * high, 40)
+        held = [interval_holds(law, vector, 0.95, length, 40_000) for length in asked]
+        assert held == [bool(low <= length <= high) for length in asked]
+        assert any(held)
+        assert not all(held)
 
 
 def test_a_record_of_one_group_moves_no_sum_of_the_other():

@@ -158,6 +158,7 @@ def test_the_planner_says_where_it_stands_in():
         assert ("stands in" in str(dpm.plan(ball, 700, budget, steps="auto"))) == taken
 
 
+@pytest.mark.filterwarnings("ignore:the noise is larger than the ball")
 @pytest.mark.grid(at_most=2)
 @every_space
 def test_any_noise_leads_to_a_point_and_back_from_json(space):
@@ -265,3 +266,15 @@ def test_the_command_line_has_both_kinds(tmp_path):
     released = CliRunner().invoke(app, line)
     assert released.exit_code == 0, released.output
     assert dpm.Release.from_json((tmp_path / "out" / "release.json").read_text()).statistic == "extrinsic mean"
+
+
+def test_noise_beyond_the_ball_is_told_before_anything_is_spent():
+    ball = dpm.Ball(dpm.Sphere(50), np.eye(51)[0], 0.5)
+    records = ball.clip(dpm.Sphere(50).random_point(20, rng=0))
+    dpm.spent(reset=True)
+    with pytest.raises(dpm.NoiseExceedsDomainWarning):
+        dpm.private_mean(records, ball, dpm.PureDP(0.5), kind="extrinsic")
+    assert dpm.spent() == []
+    with pytest.warns(dpm.NoiseExceedsDomainWarning):
+        release = dpm.private_mean(records, ball, dpm.PureDP(0.5), kind="extrinsic")
+    assert release.noise_warning == dpm.NoiseExceedsDomainWarning.words

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from decimal import Decimal
+
 import numpy as np
 import pytest
 
@@ -136,10 +138,11 @@ def test_malformed_records_of_a_person_count_as_the_centre():
         (["ann"] * 59 + ["  "], "at least one name is missing"),
         ([1.0] * 59 + [np.nan], "at least one name is missing"),
         (np.array(["ann"] * 59 + [None], dtype=object), "missing"),
+        (["ann"] * 59 + [Decimal("NaN")], "at least one name is missing"),
         (np.array(["ann"] * 59 + [[7]], dtype=object), "numbers or strings"),
         (np.array(["2020-01-01"] * 59 + ["NaT"], dtype="M8[D]"), "at least one name is missing"),
     ],
-    ids=["too few", "a column", "none", "empty", "blank", "nan", "None", "mixed", "no time"],
+    ids=["too few", "a column", "none", "empty", "blank", "nan", "None", "no decimal", "mixed", "no time"],
 )
 def test_names_that_name_nobody_are_refused_and_not_quoted(tmp_path, names, message):
     ball = BALLS["sphere"]
@@ -158,6 +161,18 @@ def test_names_that_name_nobody_are_refused_and_not_quoted(tmp_path, names, mess
             call()
         assert "ann" not in str(refusal.value)
     assert ledger.spent("clinic") is None
+
+
+@pytest.mark.parametrize(
+    "names",
+    [[7.0] * 59 + ["7"], [*range(58), 58.0, b"058"], np.array(["7"] * 59 + ["7.0"]), ["bob"] * 59 + ["bob\t"]],
+    ids=["number and text", "bytes", "two files", "blank"],
+)
+def test_one_name_in_two_spellings_is_refused(names):
+    """A column of IDs with a gap comes as 7.0, another as 7: one person would be protected by half."""
+    records = np.zeros((60, 1))
+    with pytest.raises(ArgumentError, match="spells a name in two ways"):
+        dpm.private_mean(records, Ball(dpm.Euclidean(1), [0.0], 1.0), PureDP(1.0), group_by=names)
 
 
 class TestClassMeans:

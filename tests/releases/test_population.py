@@ -51,6 +51,21 @@ def test_noise_with_longer_tails_has_its_own_quantile(law, numbers):
     assert found == pytest.approx(np.quantile(np.sum(drawn**2, axis=1), 0.95), rel=0.03)
 
 
+@pytest.mark.parametrize("parts", [1, 2])
+@pytest.mark.parametrize("level", [0.5, 0.95, 0.99])
+def test_the_quantile_beside_sampling_is_that_of_draws(level, parts):
+    facts = SpreadNoise("covariance", 0.1, 0.02, "laplace", 10)
+    part = mean_part(np.diag([1.0, 0.3, 0.1]), n=100, noise=facts)
+    law = region_law([part] * parts)
+    errors = law.draw_errors(200_000)
+    gaussian = law._replace(parts=tuple(each._replace(facts=QUIET) for each in law.parts))
+    drawn = np.mean(np.sum(errors @ law.weight * errors, axis=1) <= law.threshold(level))
+    plain = np.random.default_rng(1).multivariate_normal(np.zeros(3), law.covariance, size=200_000)
+    # both thresholds also allow for an uncertain covariance, alike
+    alike = np.mean(np.sum(plain @ law.weight * plain, axis=1) <= gaussian.threshold(level))
+    assert drawn == pytest.approx(alike, abs=0.004)
+
+
 def test_the_centred_moment_is_unbiased():
     rng, n, count = np.random.default_rng(0), 8, 40_000
     records = rng.standard_normal((count, n, 2)) * [1.0, 0.5] + [0.3, -0.2]

@@ -55,10 +55,11 @@ def test_the_promise_of_all_sums_together_keeps_the_budget(budget):
     ],
     ids=["SPD(3)", "H3", "shapes", "plane", "S2"],
 )
-def test_many_data_sets_at_once_are_released_as_one_by_one(space, center, radius):
+@pytest.mark.parametrize("n", [60, 120])  # it looks at large data sets one by one
+def test_many_data_sets_at_once_are_released_as_one_by_one(space, center, radius, n):
     people = Population.of(space, center, radius)
-    points = people.draw(3, 60, np.random.default_rng(4))
-    simulation = Simulation.of(people.ball, 60, GaussianDP(3.0))
+    points = people.draw(3, n, np.random.default_rng(4))
+    simulation = Simulation.of(people.ball, n, GaussianDP(3.0))
     made, noises = [], []
     for each in points:
         with overheard_noise() as tap:
@@ -69,8 +70,8 @@ def test_many_data_sets_at_once_are_released_as_one_by_one(space, center, radius
     for number, law in enumerate(laws):
         scaled.append(np.stack([noise[number] for noise in noises]) * law.step)
     assert plan.squares is not None
-    scaled.append(np.stack([noise[-1] for noise in noises]) / plan.squares.steps / 60)
-    batch = simulation.release(points, scaled)
+    scaled.append(np.stack([noise[-1] for noise in noises]) / plan.squares.steps / n)
+    batch = simulation.release(points, scaled, space.log_coordinates(people.ball.center, points))
     for row, release in enumerate(made):
         assert release.spread is not None
         assert batch.deviations[1][row] == pytest.approx(release.spread.moment, rel=1e-5)
@@ -86,8 +87,9 @@ def test_regions_hold_the_mean_of_the_population_and_would_not_with_30_per_cent_
     people = Population.of(dpm.Sphere(2), NORTH, 1.0)
     simulation = Simulation.of(people.ball, 60, GaussianDP(0.7))
     rng = np.random.default_rng(0)
-    batch = simulation.release(people.draw(4000, 60, rng), simulation.noises(4000, rng))
-    space = dpm.Sphere(2)
+    space, points = dpm.Sphere(2), people.draw(4000, 60, rng)
+    seen = space.log_coordinates(people.ball.center, points)
+    batch = simulation.release(points, simulation.noises(4000, rng), seen)
     gaps = space.to_coordinates(batch.base, space.log(batch.base, people.center)) - batch.place
 
     def covered(part):
@@ -233,3 +235,17 @@ def test_a_spread_beyond_what_floating_point_holds_is_released_all_the_same():
         points = space.exp_coordinates(np.eye(4), rows * (54 / np.linalg.norm(rows, axis=1))[:, None])
         release = dpm.private_mean_and_spread(points, ball, GaussianDP(3.0), on_invalid="center", rng=seed)
         assert np.all(np.isfinite(release.value))
+
+
+@pytest.mark.parametrize("budget", [PureDP(3.0), GaussianDP(3.0)], ids=repr)  # a trace alone, and a covariance
+def test_persons_with_several_records_count_with_their_means(budget):
+    rows = 0.4 + 0.2 * np.random.default_rng(1).standard_normal((80, 2))
+    ball = dpm.Ball(dpm.Euclidean(2), np.zeros(2), radius=1.5)
+    release = dpm.private_mean_and_spread(rows, ball, budget, group_by=np.arange(80) // 2, rng=0)
+    assert release.n == 40
+    mean, spread = read_spread(release)
+    # six deviations of the noise
+    assert np.linalg.norm(mean - rows.mean(axis=0)) < 6 * release.spread.mean * np.sqrt(2)
+    truth = np.sum(np.var(rows, axis=0))
+    assert abs(float(np.trace(spread)) - truth) < 6 * release.spread.moment * 2
+    assert np.linalg.norm(rows.mean(axis=0)) > 6 * release.spread.mean * np.sqrt(2)

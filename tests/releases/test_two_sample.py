@@ -77,6 +77,15 @@ def test_groups_at_two_places_of_a_ball_are_told_apart_on_every_manifold(manifol
         assert compared(x, y, WholeSpace(manifold, ball.center), budget=PureDP(3.0), bandwidth=0.3).rejected
 
 
+def test_there_are_more_directions_in_high_dimension_and_fewer_for_many_records():
+    ball = Ball(dpm.Euclidean(50), np.zeros(50), 8.5)
+    x, y = np.random.default_rng(1).normal(size=(2, 100, 50))
+    found = [compared(x, y + 1.6 / np.sqrt(50), ball, budget=ONE, rng=seed) for seed in range(4)]
+    assert all(each.rejected for each in found)
+    assert found[0].kernel.startswith("8,192 directions, bandwidth")
+    assert compared(*two(3000, 3000, 1.0)).kernel.startswith("512 directions")
+
+
 def test_a_decision_comes_back_from_json_and_says_what_it_is():
     x, y = two(shift=1.0)
     for options in ({}, {"pvalue": True}, {"budget": dpm.GaussianDP(0.5)}):
@@ -239,6 +248,9 @@ def test_somebody_in_both_groups_is_refused_under_every_spelling_and_from_iterat
     with pytest.raises(ArgumentError, match="somebody in both groups"):
         compared(x, y, group_by=(spell(names), spell(names)))
     assert compared(x, y, group_by=(spell(names), spell(names + 100))).sizes == (30, 30)
+    long = 2_000_000_000_000_000_000 + 4096 * names
+    with pytest.raises(ArgumentError, match="somebody in both groups"):
+        compared(x, y, group_by=(long, spell(long)))
 
 
 @pytest.mark.parametrize("odd", ["abc", b"7", 1j, [1.0, 2.0], [], {}, None, np.zeros((2, 1)), 10**400])

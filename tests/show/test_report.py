@@ -207,3 +207,32 @@ def test_what_is_no_release_is_refused(content, tmp_path):
         load_release(path)
     with pytest.raises(dpm.ArgumentError, match=r"release\.json"):
         load_release(tmp_path / "nowhere")
+
+
+@pytest.mark.parametrize(("low", "high", "told"), [(0.1, 10.0, True), (1e-4, 3e-3, False)])
+def test_a_mean_at_the_edge_of_the_ball_is_told_as_a_wrong_unit(low, high, told, no_figure):
+    """Diffusion tensors in mm²/s, released in the ball of those in µm²/ms: no record is looked at to say so."""
+    records = 5e-4 * dpm.Ball(dpm.SPD(3), np.eye(3), 1.0).clip(dpm.SPD(3).random_point(500, rng=0))
+    release = dpm.private_mean(records, dpm.Ball.from_eigenvalues(dpm.SPD(3), low, high), dpm.PureDP(1.0), rng=1)
+    words = "the released point lies at the edge of the ball"
+    assert bool(release.edge_warning) is told
+    assert dpm.Release.from_json(release.to_json()).edge_warning == release.edge_warning
+    for text in (release.summary(), report_html(release)):
+        assert (words in text) is told
+    assert ("at the edge of the ball" in repr(release)) is told
+
+
+def test_percents_are_of_the_ball_that_noise_was_made_for():
+    """Records in a tenth of a large ball: the radius was paid for, and the percents say of which radius they are."""
+    ball = dpm.Ball(dpm.SPD(3), np.eye(3), 4.0)
+    near = dpm.Ball(dpm.SPD(3), np.eye(3), 0.4).clip(dpm.SPD(3).random_point(2000, rng=0))
+    release = dpm.private_mean(near, ball, dpm.PureDP(1.0), refine=1, rng=1)
+    assert release.domain.radius < ball.radius
+    assert f"{100 * release.expected_error.mean / release.domain.radius:.2g} % of the radius that was paid for" in (
+        release.error_statement
+    )
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_means_well_inside_of_the_ball_are_not_suspected(name):
+    assert not example(name).edge_warning

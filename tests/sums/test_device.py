@@ -14,12 +14,15 @@ import numpy as np
 import pytest
 
 from dpmanifolds import SPD
-from dpmanifolds.manifolds import _logarithms
+from dpmanifolds.domains.axes import Axes
+from dpmanifolds.manifolds import _log_triangle, _logarithms
 from dpmanifolds.statistics.kernels import integers
 from dpmanifolds.statistics.kernels.integers import BallRule, ball_columns, ball_sums
 from dpmanifolds.sums import total
 from dpmanifolds.sums.contribution import DistanceContribution, TangentContribution
-from dpmanifolds.sums.total import integers_of, sum_block
+from dpmanifolds.sums.counts import DistanceBins
+from dpmanifolds.sums.squares import SquaresContribution
+from dpmanifolds.sums.total import integers_of, read_records, sum_block
 from tests.sums.device_cases import breaches, hard_records, ordinary_records
 
 METRICS = ["affine-invariant", "log-euclidean"]
@@ -29,7 +32,7 @@ ROOT = Path(__file__).parents[2]
 @pytest.fixture
 def everywhere(monkeypatch):
     """Whatever is not NumPy's lives on an accelerator, and pieces are short."""
-    for module in (total, integers, _logarithms):
+    for module in (total, integers, _log_triangle):
         monkeypatch.setattr(module, "on_accelerator", lambda array: not isinstance(array, np.ndarray))
     monkeypatch.setattr(integers, "_kernel_works", lambda *_: False)
     monkeypatch.setattr(integers, "_FORMULA_PIECE", 256)
@@ -43,7 +46,7 @@ def pull_at(k, metric, *, substitute=None, exponent=26, offset=None, radius=6.0)
 
 
 def on_library(pull, put):
-    return lambda records: integers_of(pull, put(records))
+    return lambda records: integers_of(pull, put(records), fixed_rows=True)
 
 
 def small_cases(backend):
@@ -143,15 +146,82 @@ def _limit(pull):
 
 @pytest.mark.parametrize("backend", ["torch"], indirect=True)
 @pytest.mark.usefixtures("everywhere")
-def test_what_has_no_kernel_takes_the_general_path(backend):
+def test_what_has_no_kernel_takes_the_general_path_where_no_place_can_change(backend):
     records = ordinary_records(2, 40)
     for pull in (pull_at(2, "log-cholesky"), pull_at(2, "log-euclidean", exponent=31)):
         assert pull.sum_on_device(backend.array(records)) is None
-        assert sum_block(pull, backend.array(records)).rows == 40
+        assert sum_block(pull, backend.array(records), fixed_rows=True).rows == 40
     away = DistanceContribution(SPD(2), np.eye(2), radius=5.0)
-    assert np.abs(integers_of(away, backend.array(records))[0] - integers_of(away, records)[0]).max() <= 2
+    found, _ = integers_of(away, backend.array(records), fixed_rows=True)
+    assert np.abs(found - integers_of(away, records)[0]).max() <= 2
     empty = sum_block(pull_at(2, "log-euclidean"), backend.array(records[:0]))
     assert (empty.rows, empty.integers) == (0, [0, 0, 0])
+
+
+FRAME = np.linalg.qr(np.random.default_rng(0).standard_normal((21, 21)))[0]
+WIDE = Axes(np.geomspace(0.01, 1.0, 21), FRAME)
+
+
+@pytest.mark.parametrize("backend", ["torch", "jax"], indirect=True)
+@pytest.mark.parametrize(
+    "rule",
+    [
+        pull_at(2, "log-cholesky"),
+        pull_at(7, "affine-invariant"),
+        TangentContribution(SPD(6), np.eye(6), radius=1.0, exponent=28, axes=WIDE),
+        DistanceBins(SPD(6), np.eye(6), edges=np.geomspace(0.1, 9.0, 8), axes=WIDE),
+        SquaresContribution(SPD(6), np.eye(6), radius=2.0, basis=FRAME),
+    ],
+    ids=["log-cholesky", "affine-invariant", "ellipsoid", "sizes", "squares"],
+)
+@pytest.mark.usefixtures("everywhere")
+def test_elsewhere_the_host_does_it_as_other_libraries_round_a_record_by_its_place(rule, backend):
+    """A stack of products is one large product there; the last few numbers are worked on by other code."""
+    records = ordinary_records(rule.manifold.k, 400)
+    whole, broken = integers_of(rule, backend.array(records))
+    assert np.array_equal(whole, integers_of(rule, records)[0])
+    assert not broken.any()
+
+
+@pytest.mark.needs("torch")
+@pytest.mark.usefixtures("everywhere")
+def test_sums_say_whether_places_can_change(monkeypatch):
+    """One record more, persons and groups may move every record; the same number of records may not."""
+    torch = pytest.importorskip("torch")
+    seen = []
+
+    def noted(contribution, block, parts, terms, fixed_rows):
+        seen.append(fixed_rows)
+        return iter(())
+
+    monkeypatch.setattr(total, "_tiles", noted)
+    points = torch.asarray(ordinary_records(4, 12))
+    rule = pull_at(4, "log-euclidean")
+    usual, guessed = read_records(SPD(4), points), read_records(SPD(4), points, guess=12)
+    usual.total(rule)
+    usual.total(rule, np.arange(3))
+    guessed.total(rule)
+    assert seen == [True, False, False]
+
+
+@pytest.mark.parametrize("backend", ["torch", "jax"], indirect=True)
+@pytest.mark.parametrize("metric", METRICS)
+@pytest.mark.usefixtures("everywhere")
+def test_distances_are_counted_on_the_device_and_each_record_by_itself_alone(metric, backend):
+    for k in small_cases(backend):
+        for substitute in (None, 2 * np.eye(k)):
+            base, edges = ordinary_records(k, 1, 3.0, seed=5)[0], 8.0 * 2.0 ** (-np.arange(8)[::-1] / 2)
+            rule = DistanceBins(SPD(k, metric), base, substitute, edges=edges)
+            named = hard_records(k)
+            names = [name for name in named if not has_no_clear_rule(name)]
+            records = np.concatenate([np.stack([named[name] for name in names]), ordinary_records(k, 500, 50.0)])
+            whole, broken = integers_of(rule, backend.array(records))
+            expected, rules = integers_of(rule, records)
+            assert broken.tolist() == rules.tolist()
+            assert (whole.sum(axis=0) == 1).all()
+            assert np.array_equal(whole[:, len(names) :], expected[:, len(names) :])
+            order = np.random.default_rng(0).permutation(len(records))
+            assert np.array_equal(integers_of(rule, backend.array(records[order]))[0], whole[:, order])
 
 
 @pytest.mark.parametrize("backend", ["torch", "jax"], indirect=True)
@@ -166,7 +236,7 @@ def test_larger_matrices_by_products_and_hard_ones_by_roots_on_the_device(k, met
     names = [name for name in named if not has_no_clear_rule(name) and name != "stretched"]
     records = np.concatenate([np.stack([named[name] for name in names]), ordinary_records(k, 300, 20.0)])
     expected, rules = integers_of(pull, records)
-    found, broken = integers_of(pull, backend.array(records))
+    found, broken = integers_of(pull, backend.array(records), fixed_rows=True)
     # which rule it is, a maximum over numbers that are not numbers may miss
     assert (broken > 0).tolist() == (rules > 0).tolist()
     assert np.abs(found - expected)[:, len(names) :].max() <= 2
@@ -232,7 +302,7 @@ import numpy as np
 import torch
 import triton.language as tl
 from triton.runtime.interpreter import TensorHandle
-from dpmanifolds.statistics.kernels import device, triton
+from dpmanifolds.statistics.kernels import device, triton, triton_matrices
 from dpmanifolds.statistics.kernels.integers import BallRule, _by_triton, ball_columns
 from tests.sums.device_cases import breaches, hard_records, ordinary_records
 
@@ -245,7 +315,7 @@ class Functions:
     log, log1p, sqrt, floor = map(lifted, (np.log, np.log1p, np.sqrt, np.floor))
     rsqrt = lifted(lambda x: 1 / np.sqrt(x))
 
-triton.libdevice = Functions
+triton.libdevice = triton_matrices.libdevice = Functions
 for k in (1, 2, 3):
     records = np.concatenate([np.stack(list(hard_records(k).values())), ordinary_records(k, 300)])
     matrix = np.linalg.inv(np.linalg.cholesky(ordinary_records(k, 1, 3.0, seed=5)[0]))

@@ -13,6 +13,7 @@ from dpmanifolds.sums.contribution import TangentContribution
 from dpmanifolds.sums.joint_moment import TangentJointContribution
 from dpmanifolds.sums.lengths import LengthContribution, length_deviation
 from dpmanifolds.sums.outer import sum_outer
+from dpmanifolds.sums.total import divide_towards_zero, read_records
 
 SPHERE = dpm.Sphere(2)
 NORTH = np.array([0.0, 0.0, 1.0])
@@ -25,6 +26,9 @@ def test_all_pairs_on_a_line_are_at_most_2r_apart(exponent):
     whole = np.arange(-radius, radius + 1, dtype=np.int64)
     lengths = (13 * whole * whole) >> (exponent + 3)
     apart = (whole[:, None] - whole) ** 2 + (lengths[:, None] - lengths) ** 2
+    assert int(apart.max()) == (2 * radius) ** 2
+    # t of a person may be as large as 13R/8
+    apart = (whole[:, None] - whole) ** 2 + (13 * radius // 8 - lengths) ** 2
     assert int(apart.max()) == (2 * radius) ** 2
 
 
@@ -91,9 +95,30 @@ def test_what_is_read_is_the_mean_and_the_mean_square():
 def test_a_wrong_length_does_not_fit():
     rule = LengthContribution(SPHERE, NORTH, radius=2.0, exponent=24)
     whole, _ = rule(SPHERE.random_point(5, rng=1))
-    whole[-1, 2] += 1
+    whole[-1, 2] -= 1
     whole[0, 3] = 1 << 25
-    assert rule.fits(whole).tolist() == [True, True, False, False, True]
+    whole[-1, 4] = 1
+    assert rule.fits(whole).tolist() == [True, True, False, False, False]
+
+
+@pytest.mark.parametrize("exponent", [8, 24])
+def test_the_mean_over_the_records_of_a_person_never_leaves_the_body(exponent):
+    rng = np.random.default_rng(0)
+    rule = LengthContribution(SPHERE, NORTH, radius=1.0, exponent=exponent)
+    for many, spread in ((2, 1.0), (3, 1e-7), (7, 0.01), (50, 1.0), (1, 1.0)):
+        middles = rng.normal(size=(200, 1, 2)) * rng.choice([0.0, 0.1, 1.0], size=(200, 1, 1))
+        points = SPHERE.move(NORTH, (middles + spread * rng.normal(size=(200, many, 2))).reshape(-1, 2))
+        whole, _ = rule(points)
+        means = divide_towards_zero(whole.reshape(3, 200, many).sum(axis=2), np.array([many]))
+        assert rule.fits(means).all()
+
+
+def test_a_person_s_records_count_with_their_mean_and_mean_square():
+    points = SPHERE.move(NORTH, 0.4 + 0.2 * np.random.default_rng(1).normal(size=(80, 2)))
+    rule = LengthContribution(SPHERE, NORTH, radius=1.0, exponent=24)
+    total = read_records(SPHERE, points, group_by=np.arange(80) // 2).total(rule)
+    alone = read_records(SPHERE, points).total(rule)
+    assert np.allclose(np.array(total.integers) * 2, alone.integers, atol=80)
 
 
 def test_squares_of_tangent_vectors_are_those_of_numpy():

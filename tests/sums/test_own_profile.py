@@ -9,7 +9,7 @@ import dpmanifolds as dpm
 from dpmanifolds import ApproxDP, Ball, Euclidean, GaussianDP, PureDP, RenyiDP, ZeroConcentratedDP
 from dpmanifolds.auditing import audit_release
 from dpmanifolds.privacy import Guarantee, compose
-from dpmanifolds.sums import calibrate, choose, mean_facts
+from dpmanifolds.sums import calibrate, choose, mean_facts, offered
 from tests.selection import thorough
 
 
@@ -32,6 +32,25 @@ def test_in_21_dimensions_it_errs_less_than_pure_laplace_and_than_the_analytic_g
     assert chosen.name == "wrapped-laplace"
     least = min(other.expected_error.mean for other in others)
     assert least / chosen.expected_error.mean == pytest.approx(gain, abs=0.001)
+
+
+def test_most_of_the_time_it_is_plain_that_it_errs_more():
+    facts, budget = mean_facts(ball(21), 1000), GaussianDP(1.0)
+    other = calibrate("wrapped-gaussian", facts, budget, "rounded")
+    assert type(laplace(21, budget)).errs_more(facts, budget, "rounded", other.expected_error.mean)
+
+
+@pytest.mark.parametrize("mu", [0.01, 0.3, 1.0, 1.6, 2.0, 3.0, 30.0])
+@pytest.mark.parametrize("dim", [1, 2, 21, 300])
+@pytest.mark.grid
+def test_what_is_not_calibrated_as_it_plainly_errs_more_does(dim, mu):
+    facts, budget = mean_facts(ball(dim), 1000), GaussianDP(mu)
+    laws = offered(facts, budget)
+    least = min(laws, key=lambda law: law.expected_error.mean)
+    assert choose(facts, budget).mechanism == least
+    for law in laws:
+        if type(law).errs_more(facts, budget, law.numerics, least.expected_error.mean):
+            assert law.expected_error.mean > least.expected_error.mean
 
 
 @pytest.mark.parametrize(

@@ -46,7 +46,7 @@ def compare(
     dpmanifolds compare female.tps male.tps --center template.csv --radius 0.2 --epsilon 1 --level 0.01
     """
     from dpmanifolds.cli.records import names_of_persons
-    from dpmanifolds.cli.spend import confirm, prepare
+    from dpmanifolds.cli.spend import confirm, prepare, print_if_unwritten
     from dpmanifolds.errors import ArgumentError
     from dpmanifolds.releases import private_two_sample_test
     from dpmanifolds.releases.decision import check_settings
@@ -84,15 +84,8 @@ def compare(
             on_invalid=job.on_invalid,
             **job.terms,
         )
-        # it has been paid for: if it cannot be written, it is printed
-        try:
+        with print_if_unwritten(decision, "decision"):
             target.write_text(decision.to_json(indent=1), encoding="utf-8")
-        except OSError as problem:
-            typer.echo(decision.to_json())
-            raise ArgumentError(
-                f"the decision was drawn and paid for, but could not be written ({problem}). It stands on the standard "
-                "output: keep it."
-            ) from None
     if saving.quiet:
         typer.echo(str(target))
         return

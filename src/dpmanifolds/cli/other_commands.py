@@ -31,6 +31,8 @@ def demo(
 
     Each image becomes a 9×9 covariance matrix. Half of them play the private records, the others a public collection.
     """
+    from importlib.util import find_spec
+
     import numpy as np
     from sklearn.datasets import load_digits
 
@@ -51,6 +53,8 @@ def demo(
         typer.secho(f"\n$ dpmanifolds {line}", bold=True)
         if code := app(split(line), standalone_mode=False):
             raise typer.Exit(code)
+    figure = "with its figure" if find_spec("matplotlib") else 'without its figure: pip install "dpmanifolds[plot]"'
+    typer.echo(f"\nThe report: {made / 'report.html'}, {figure}")
 
 
 @app.command(rich_help_panel="Release")

@@ -274,11 +274,15 @@ def show(
     if dataset is None:
         return
     entries = [
-        (str(entry.number), entry.when, entry.kind, entry.what or "", _charged(entry))
-        for entry in ledger.entries(dataset)
+        (str(entry.number), entry.when, entry.kind, _what(entry), _charged(entry)) for entry in ledger.entries(dataset)
     ]
     typer.echo()
     _print_table(("entry", "when", "kind", "what", "charged"), entries)
+
+
+def _what(entry: Any) -> str:
+    marked = ", its domain chosen after a look at the records" if entry.parameters.get("domain_after_look") else ""
+    return f"{entry.what or ''}{marked}"
 
 
 def _charged(entry: Any) -> str:

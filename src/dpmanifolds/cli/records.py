@@ -72,6 +72,11 @@ def load(records: Records, place: Place, manifold: Manifold | None = None) -> Lo
     for path in records.files:
         if not path.is_file() and not is_store(path):
             raise ArgumentError(f"there is no file {str(path)!r}. Check the spelling and the folder.")
+    if len({path.resolve() for path in records.files}) < len(records.files):
+        raise ArgumentError(
+            "one file is given twice: each of its records would count twice, and be protected by half. Give every file "
+            "once."
+        )
     names = [path.name.lower() for path in records.files]
     scale = positive_number("--unit-scale", records.unit_scale)
     _refuse_idle_options(records, names)

@@ -53,7 +53,7 @@ def regress(
     dpmanifolds regress visits.csv --columns x,y --covariates age --covariate-bounds 20:80 --manifold euclidean:2
     --radius 5 --epsilon 1
     """
-    from dpmanifolds.cli.spend import confirm, finish, prepare
+    from dpmanifolds.cli.spend import confirm, finish, prepare, print_if_unwritten
     from dpmanifolds.errors import ArgumentError
     from dpmanifolds.releases import private_geodesic_regression
     from dpmanifolds.show.tables import facts, result, say, working
@@ -80,14 +80,8 @@ def regress(
             on_invalid=job.on_invalid,
             **job.terms,
         )
-    try:
+    with print_if_unwritten(fit, "regression"):
         target.write_text(fit.to_json(indent=1), encoding="utf-8")
-    except OSError as problem:
-        typer.echo(fit.to_json())
-        raise ArgumentError(
-            f"the regression was drawn and paid for, but could not be written ({problem}). It stands on the standard "
-            "output: keep it."
-        ) from None
     rows = _told(fit, names)
     finish(job, _base(fit), remarks=[": ".join(row) for row in rows])
     if not saving.quiet:

@@ -42,11 +42,23 @@ def _write(path: Path, text: str, *, overwrite: bool = False) -> None:
 
     if path.exists() and not overwrite:
         raise ArgumentError(f"{str(path)!r} exists. Name another file.")
-    path.parent.mkdir(parents=True, exist_ok=True)
+    new = _room_for(path)
     # as a whole or not at all, whenever the process ends
-    new = path.with_name(path.name + ".new")
     new.write_text(text, encoding="utf-8")
     new.replace(path)
+
+
+def _room_for(path: Path) -> Path:
+    """Where a file is written before it takes its place, after trying whether it can be."""
+    from dpmanifolds.errors import ArgumentError
+
+    new = path.with_name(path.name + ".new")
+    try:
+        path.parent.mkdir(parents=True, exist_ok=True)
+        new.touch()
+    except OSError as problem:
+        raise ArgumentError(f"{str(path)!r} cannot be written ({problem.strerror}). Name another place.") from None
+    return new
 
 
 def _key(path: Path | None) -> bytes | None:
@@ -169,8 +181,12 @@ def answer(
         dataset=terms["dataset"],
         key=_key(signing_key),
     )
-    out.parent.mkdir(parents=True, exist_ok=True)
-    _write(out, site.answer(round_).to_json())
+    # what cannot be written must not be paid for
+    room = _room_for(out)
+    try:
+        _write(out, site.answer(round_).to_json())
+    finally:
+        room.unlink(missing_ok=True)
     typer.echo(f"{out}: {round_.statistic}, round {round_.number}, μ = {round_.mu:.6g}")
     if round_.transport != "plain":
         typer.echo("It holds one share of the noise alone: it stays here. Send nobody but the engine's sum.")

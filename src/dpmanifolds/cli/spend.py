@@ -186,21 +186,27 @@ def _too_noisy(job: Job, plan: Plan | None) -> bool:
     return error is not None and error.exceeds(job.ball)
 
 
+@contextmanager
+def print_if_unwritten(answer: Any, word: str) -> Iterator[None]:
+    """Print an answer that cannot be written, as it has been paid for; `word`: what it is called."""
+    try:
+        yield
+    except (OSError, DPManifoldsError) as problem:
+        typer.echo(answer.to_json())
+        raise ArgumentError(
+            f"the {word} was drawn and paid for, but could not be written ({problem}). It stands on the standard "
+            "output: keep it."
+        ) from None
+
+
 def finish(job: Job, release: Release, *, remarks: Sequence[str] = ()) -> None:
     """Write the release into its folder and say where; if that fails, print it, as it has been paid for."""
     notes = (*job.loaded.notes, *remarks)
-    try:
-        with working("Writing the report"):
-            paths = save_release(release, job.saving.out, notes=notes, overwrite=job.saving.overwrite)
-            written = list(paths.values())
-            if job.loaded.volume is not None and not isinstance(release.value, float):
-                written.append(_written_map(job, release))
-    except (OSError, DPManifoldsError) as problem:
-        typer.echo(release.to_json())
-        raise ArgumentError(
-            f"the release was drawn and paid for, but could not be written ({problem}). It stands on the standard "
-            "output: keep it."
-        ) from None
+    with print_if_unwritten(release, "release"), working("Writing the report"):
+        paths = save_release(release, job.saving.out, notes=notes, overwrite=job.saving.overwrite)
+        written = list(paths.values())
+        if job.loaded.volume is not None and not isinstance(release.value, float):
+            written.append(_written_map(job, release))
     if job.saving.quiet:
         typer.echo(str(paths["json"]))
         return
@@ -208,8 +214,7 @@ def finish(job: Job, release: Release, *, remarks: Sequence[str] = ()) -> None:
     say(console, f"Released: the private {release.statistic} of {job.counted}", style="bold green")
     rows = [("spent", release.spent.in_words()), ("mechanism", f"{release.mechanism} ({release.numerics})")]
     rows.append(("error", release.error_statement))
-    if release.noise_warning:
-        rows.append(("warning", release.noise_warning))
+    rows += [("warning", text) for text in (release.noise_warning, release.edge_warning) if text]
     value = _short(release.value)
     if value:
         rows.append(("value", value))

@@ -19,7 +19,7 @@ import io
 import math
 import re
 import warnings
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from itertools import pairwise
 from pathlib import Path
 from typing import Any
@@ -31,6 +31,7 @@ from dpmanifolds.data._files import check_size, decoding, need, read_all
 from dpmanifolds.errors import ArgumentError
 
 _ID = re.compile(r"(?i)(.*[_ -])?(id|nr|no|index|subject|person|patient|participant|record|case|unnamed: 0)|")
+_BLANK_LINES = re.compile(r"\A(?:[ \t]*\r?\n)+")
 _TABLE = "a table of numbers, the same number in every row and none missing"
 
 
@@ -71,7 +72,8 @@ def read_text_labels(path: Path, column: str, limit: int) -> np.ndarray:
     with decoding(path, "a table"):
         text = _text(path, limit)
         (place,) = chosen_columns(path, text_columns(path, limit), [column])
-        rows = list(csv.reader(io.StringIO(text), delimiter=_delimiter(path, text)))[1:]
+        heading, *rows = csv.reader(io.StringIO(text), delimiter=_delimiter(path, text))
+        _refuse_shift(path, heading, rows)
         return np.array([row[place].strip() if place < len(row) else "" for row in rows if row], dtype=np.str_)
 
 
@@ -89,7 +91,8 @@ def chosen_columns(path: Path, names: list[str], columns: Sequence[str]) -> list
 
 
 def _text(path: Path, limit: int) -> str:
-    return read_all(path, limit).decode("utf-8-sig").lstrip()
+    """From the first line on that is not blank; a tab before it is an empty cell, and belongs to it."""
+    return _BLANK_LINES.sub("", read_all(path, limit).decode("utf-8-sig"))
 
 
 def _delimiter(path: Path, text: str) -> str:
@@ -118,7 +121,10 @@ def _heading(path: Path, text: str) -> list[str]:
 def _refuse_text(path: Path, text: str, has_names: bool, places: Sequence[int] | None) -> None:
     """A column of names or IDs among the numbers: say how to leave it out."""
     rows = _cells(path, text, 2)
-    if not has_names or len(rows) < 2 or len(rows[0]) != len(rows[1]):
+    if not has_names or len(rows) < 2:
+        return
+    _refuse_shift(path, rows[0], rows[1:])
+    if len(rows[0]) != len(rows[1]):
         return
     read = range(len(rows[0])) if places is None else places
     words = [rows[0][place] for place in read if rows[1][place] and not _is_number(rows[1][place])]
@@ -126,6 +132,15 @@ def _refuse_text(path: Path, text: str, has_names: bool, places: Sequence[int] |
         raise ArgumentError(
             f"{path.name} has words in {'column' if len(words) == 1 else 'columns'} {', '.join(map(repr, words))}, and "
             "every cell must be a number. Name those to read in columns=[…]; names of persons go to group_by."
+        )
+
+
+def _refuse_shift(path: Path, names: Sequence[str], rows: Iterable[Sequence[str]]) -> None:
+    """Rows with numbers of their own before them, and no name for these, would be read one column off."""
+    if any(any(cell.strip() for cell in row[len(names) :]) for row in rows):
+        raise ArgumentError(
+            f"{path.name} has fewer names in its first line than cells in a row, so that names would stand over other "
+            "columns. Give every column a name, that of row numbers too."
         )
 
 
@@ -138,12 +153,17 @@ def describe_table(path: Path, limit: int) -> list[str]:
     width = len(names or rows[0])
     labels = names or [str(place + 1) for place in range(width)]
     columns = {label: [row[place] if place < len(row) else "" for row in rows] for place, label in enumerate(labels)}
-    words = [label for label, cells in columns.items() if not all(map(_is_number, filter(None, cells)))]
+    others = {label: sum(not _is_number(cell) for cell in cells) for label, cells in columns.items()}
+    words = [label for label, count in others.items() if 2 * count > len(rows)]
+    gaps = [label for label, count in others.items() if count and label not in words]
     numbers = [label for label in labels if label not in words]
     ids = [label for label in numbers if _looks_like_ids(label, columns[label])]
     found = [f"columns: {', '.join(labels)}" if names else f"no line of names, {width} columns"]
     if words:
         found.append(f"words, not numbers, in: {', '.join(words)}")
+    if gaps:
+        told = "rows with such cells are read by no command: leave them out, or fill them by a public rule"
+        found.append(f"cells that are missing or no numbers, in: {', '.join(gaps)} ({told})")
     if ids:
         found.append(f"looks like IDs: {', '.join(ids)}")
     if (words or ids) and names:

@@ -35,8 +35,10 @@ import numpy as np
 from dpmanifolds._arrays import to_numpy
 from dpmanifolds._points import has_parts
 from dpmanifolds.descent.records import HeldRecords
+from dpmanifolds.domains import Domain
 from dpmanifolds.errors import ArgumentError, BudgetExceededError
 from dpmanifolds.ledger import Ledger, Reservation
+from dpmanifolds.ledger.account import mark_domain
 from dpmanifolds.ledger.records import canonical
 from dpmanifolds.ledger.runs import NewRun, PaidRun, find_run
 from dpmanifolds.privacy import Guarantee
@@ -161,15 +163,18 @@ class Charge:
     objects: tuple[Any, ...] = ()
     """Loss, domain, step sizes: what else must be the same."""
     reproducible: bool = False
+    domain: Domain | None = None
+    """Where records live."""
 
     def spend(self, **options: Any) -> None:
         """Enter it, before anything is drawn."""
         if self.ledger is not None:
+            looked = mark_domain(self.ledger, self.dataset, self.domain)
             self.ledger.spend(
                 self.dataset,
                 self.guarantee,
                 what=self.what,
-                parameters=self.settings,
+                parameters=self.settings | looked,
                 reproducible=self.reproducible,
                 **options,
             )

@@ -32,7 +32,7 @@ from dpmanifolds.descent.noise_plan import DescentPlan
 from dpmanifolds.descent.records import HeldRecords
 from dpmanifolds.errors import ScaleOutOfRangeError
 from dpmanifolds.privacy.rounding import float_above
-from dpmanifolds.sums.contribution import Contribution, ball_integers, finest_exponent, length_fits
+from dpmanifolds.sums.contribution import Contribution, ball_integers, finest_exponent
 from dpmanifolds.sums.noisy import NoiseSource
 from dpmanifolds.sums.outer import OuterContribution, finest_factor_exponent
 from dpmanifolds.sums.total import ExactSum
@@ -55,6 +55,10 @@ class _OfLoss:
         return self.loss.filler if self.moving else None
 
     @property
+    def fixed_rows(self) -> bool:
+        return not self.moving
+
+    @property
     def tile_bytes(self) -> int:
         """Tiles of one shape are filled up and cost as much as full ones: smaller ones where that is needed."""
         return 1 << (18 if self.moving else 20)
@@ -75,13 +79,6 @@ class GradientContribution(_OfLoss, Contribution):  # type: ignore[override]
     @property
     def dim(self) -> int:  # type: ignore[override]
         return self.loss.manifold.dim
-
-    @property
-    def bound(self) -> int:  # type: ignore[override]
-        return 1 << self.exponent
-
-    def fits(self, whole: Array) -> Array:
-        return length_fits(whole, self.exponent)
 
     def __call__(self, block: Array) -> tuple[Array, Array]:
         with np.errstate(all="ignore"):

@@ -203,7 +203,15 @@ def private_svrg(
     }
     objects = (loss, region)
     charge = Charge(
-        ledger, dataset, guarantee, anchors * (1 + inner), "svrg", settings, objects, reproducible=rng is not None
+        ledger,
+        dataset,
+        guarantee,
+        anchors * (1 + inner),
+        "svrg",
+        settings,
+        objects,
+        reproducible=rng is not None,
+        domain=loss.domain,
     )
 
     def noisy(which: Loss, plan: DescentPlan, at: Any, length: float) -> np.ndarray:

@@ -4,30 +4,25 @@
 from __future__ import annotations
 
 import re
-import sys
 import warnings
-from collections.abc import Iterator, Mapping
-from types import FrameType
 from typing import Any
 
 import numpy as np
-from scipy.sparse import issparse
 from sklearn.base import BaseEstimator, ClassifierMixin, ClassNamePrefixFeaturesOutMixin, TransformerMixin
-from sklearn.exceptions import DataConversionWarning
-from sklearn.pipeline import Pipeline
-from sklearn.utils import _safe_indexing, get_tags
+from sklearn.utils import get_tags
 from sklearn.utils.validation import _check_feature_names, check_is_fitted
 
 from dpmanifolds._arrays import Array, to_numpy
 from dpmanifolds._points import host
-from dpmanifolds._validate import hide_records, numeric_array, real_numbers
 from dpmanifolds.domains import Domain
 from dpmanifolds.errors import ArgumentError, NotOnManifoldError, PrivacyLeakWarning, warn_user
-from dpmanifolds.manifolds import SPD, Manifold
+from dpmanifolds.estimators._arguments import in_words_of_tables
+from dpmanifolds.estimators._callers import is_followed_by_private_steps, refitting_tool
+from dpmanifolds.manifolds import Manifold
 from dpmanifolds.privacy import Budget, Guarantee
+from dpmanifolds.privacy.budget import refuse_as_domain
 from dpmanifolds.records.blocks import check_block, record_array
 
-_REFITTING = ("model_selection", "calibration", "ensemble", "feature_selection", "multiclass", "semi_supervised")
 _PARAMETERS = {
     "domain": """Domain
         The public promise about where records live, usually a `Ball`; never made from the records.""",
@@ -121,22 +116,18 @@ class Asked(BaseEstimator):  # type: ignore[misc]
 
     def _begin(self, X: Any, group_by: Any, groups: Any) -> Any:
         """What a fit does first: note the columns, say what refitting costs; the names of persons, by either name."""
-        if isinstance(getattr(self, "domain", None), Budget):
-            raise ArgumentError(
-                f"is missing: the ball where records live comes before the budget; got {self.domain!r} in its place.",
-                argument="domain",
-            )
+        refuse_as_domain(getattr(self, "domain", None))
         if group_by is not None and groups is not None and not np.array_equal(group_by, groups):
             raise ArgumentError("groups= is group_by= under the name that scikit-learn's splitters have: give one.")
         if get_tags(self).input_tags.two_d_array:
             in_words_of_tables(self, X)
         _check_feature_names(self, X, reset=True)
-        tool = next((name for name in map(_module_of, _callers()) if name.startswith(_refitting_modules())), None)
+        tool = refitting_tool()
         if tool is not None and self.random_state is None:
             warn_user(
-                f"{tool.rpartition('.')[0]} fits {type(self).__name__} several times, and each fit spends its budget "
-                "again: what they spend adds up. dpm.spent() tells what this process has spent; choose models on "
-                "public records, with a random_state.",
+                f"{tool} fits {type(self).__name__} several times, and each fit spends its budget again: what they "
+                "spend adds up, and predictions and scores of left-out records have no noise. dpm.spent() tells what "
+                "this process has spent; choose models on public records, with a random_state.",
                 RefitSpendsWarning,
             )
         return groups if group_by is None else group_by
@@ -213,7 +204,7 @@ class HandingOn(ClassNamePrefixFeaturesOutMixin, TransformerMixin):  # type: ign
         What is learned is private; what comes out of `transform` is each record in other numbers. In a pipeline all of
         whose later steps are private in their own training nothing is said.
         """
-        if not _is_followed_by_private_steps(self):
+        if not is_followed_by_private_steps(self):
             warn_user(
                 f"what {type(self).__name__} hands on is each record in other numbers, without noise: a model that is "
                 "fitted to it is not private. Use PrivateTangentClassifier or PrivateMDM on the records themselves, "
@@ -260,143 +251,6 @@ class PrivateClassifier(ClassifierMixin, PrivateTransformer):  # type: ignore[mi
         return float(super().score(X, y, sample_weight))
 
 
-def check_target(model: Asked, y: Any) -> None:
-    """Refuse a missing y in scikit-learn's words."""
-    if y is None:
-        raise ArgumentError(
-            f"{type(model).__name__} requires y to be passed, but the target y is None: it has one entry per record."
-        )
-
-
-def row_of_labels(model: Asked, y: Any) -> Any:
-    """Labels, one for each record; a column (n, 1) is a row of n."""
-    check_target(model, y)
-    if hasattr(y, "__array__") and not hasattr(y, "tolist"):
-        y = np.asarray(y)
-    if isinstance(y, np.ndarray) and y.ndim == 2 and y.shape[1] == 1:
-        warn_user("A column-vector y was passed when a 1d array was expected: y.ravel().", DataConversionWarning)
-        return y.ravel()
-    return y
-
-
-def rows_of(X: Any, columns: int) -> np.ndarray:
-    """A table of real numbers with this many columns, or an error that says so."""
-    table = np.asarray(real_numbers("X", numeric_array("X", X)))
-    if table.ndim != 2 or table.shape[1] != columns:
-        raise ArgumentError(f"X must be a table of shape (n, {columns}), as transform returns it; got {table.shape}.")
-    if not np.all(np.isfinite(table)):
-        raise ArgumentError("must hold finite numbers, not NaN or inf.", argument="X")
-    return table
-
-
 def _rows_of_numbers(manifold: Any) -> bool:
     """Whether points of it are rows of real numbers, so that records are a table."""
     return len(getattr(manifold, "point_shape", ())) == 1 and not manifold.is_complex
-
-
-def in_words_of_tables(model: Asked, X: Any, columns: int | None = None) -> None:
-    """What is wrong with the type and the shape of a table, in scikit-learn's words; `columns`: how many were fitted.
-
-    Entries are not looked at, and what is no table of numbers yet (a file, a frame) is left to those who read it.
-    """
-    if issparse(X):
-        raise ArgumentError("Sparse data are not supported: noise fills every entry. Use X.toarray().", argument="X")
-    if not isinstance(X, np.ndarray | list | tuple):
-        return
-    with hide_records():
-        shape, kind = np.shape(X), np.asarray(X).dtype.kind
-    if kind == "c":
-        raise ArgumentError("must hold real numbers. Complex data not supported.", argument="X")
-    if len(shape) != 2:
-        raise ArgumentError(
-            f"must be a table (n, columns); got shape {shape}. Reshape your data either using X.reshape(-1, 1) if they "
-            "have one column or X.reshape(1, -1) if they are one record.",
-            argument="X",
-        )
-    if not shape[1]:
-        raise ArgumentError(f"has 0 feature(s) (shape={shape}) while a minimum of 1 is required.", argument="X")
-    if columns is not None and shape[1] != columns:
-        raise ArgumentError(
-            f"has {shape[1]} features, but {type(model).__name__} is expecting {columns} features as input.",
-            argument="X",
-        )
-
-
-def keep_weighted(sample_weight: Any, *aligned: Any) -> tuple[Any, ...]:
-    """Records, labels and names of those records whose public weight is not 0; other weights must be equal.
-
-    The weights are public. Records of weight 0 are dropped, so that what is left is the ordinary statistic of the
-    others, with its promise; neighbours that differ in a record of weight 0 have the same law. Unequal weights would
-    raise one record's share above the 1/n that the promise of a mean rests on.
-    """
-    if sample_weight is None:
-        return aligned
-    weights = np.asarray(numeric_array("sample_weight", sample_weight), dtype=np.float64)
-    if weights.ndim != 1 or len(weights) != len(aligned[0]):
-        raise ArgumentError(f"must be one number for each record; got shape {weights.shape}.", argument="sample_weight")
-    kept = np.flatnonzero(weights)
-    if not len(kept) or not np.all(weights[kept] == weights[kept[0]]) or not 0 < weights[kept[0]] < np.inf:
-        raise ArgumentError(
-            "must be 0, which drops a record, or one and the same number above 0 for all others: with unequal weights "
-            "one record counts for more than 1/n, which no promise here covers. Weights are taken as public.",
-            argument="sample_weight",
-        )
-    if len(kept) == len(weights):
-        return aligned
-    return tuple(None if each is None else _safe_indexing(each, kept) for each in aligned)
-
-
-def manifold_for(role: str, manifold: Manifold, metric: Any) -> Manifold:
-    """The manifold whose metric is used for the `role` ("distance" or "map"), by pyRiemann's way to ask for it.
-
-    `metric` is None (that of the domain), a name for everything, or a dict of names for "mean" and the role. The mean
-    is that of the domain; whatever is done with it afterwards is free.
-    """
-    if metric is None:
-        return manifold
-    asked = dict(metric) if isinstance(metric, Mapping) else {"mean": metric, role: metric}
-    if set(asked) != {"mean", role} or not hasattr(manifold, "metric"):
-        raise ArgumentError(
-            f'must be None, the name of a metric of SPD matrices, or a dict of names for "mean" and "{role}"; got '
-            f"{metric!r} for {manifold!r}.",
-            argument="metric",
-        )
-    size: int = manifold.point_shape[0]
-    mean = SPD(size, asked["mean"])
-    if mean != manifold:
-        raise ArgumentError(
-            f"asks for a mean in {mean!r}, and the domain is one of {manifold!r}: say the metric there, as in "
-            f'Ball(SPD({size}, "{mean.metric}"), center, radius).',
-            argument="metric",
-        )
-    return SPD(size, asked[role])
-
-
-def _callers() -> Iterator[FrameType]:
-    frame: FrameType | None = sys._getframe(1)
-    while frame is not None:
-        yield frame
-        frame = frame.f_back
-
-
-def _module_of(frame: FrameType) -> str:
-    return str(frame.f_globals.get("__name__", ""))
-
-
-def _refitting_modules() -> tuple[str, ...]:
-    return tuple(f"sklearn.{name}." for name in _REFITTING)
-
-
-def _is_followed_by_private_steps(step: Any) -> bool:
-    """Whether a pipeline is fitting this step, and all those after it are private in their training.
-
-    A pipeline with a memory fits a copy of its step: it is known by its kind then.
-    """
-    for frame in _callers():
-        pipeline = frame.f_locals.get("self")
-        if frame.f_code.co_name == "_fit" and isinstance(pipeline, Pipeline):
-            steps = [each for _, each in pipeline.steps if each not in (None, "passthrough")]
-            own = [number for number, each in enumerate(steps) if each is step or type(each) is type(step)]
-            later = steps[own[0] + 1 :] if own else []
-            return bool(later) and all(getattr(each, "protects_training", False) for each in later)
-    return False

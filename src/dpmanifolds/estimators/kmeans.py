@@ -20,7 +20,8 @@ from sklearn.utils.metadata_routing import UNUSED
 from dpmanifolds._arrays import Array, to_numpy
 from dpmanifolds._points import records_at
 from dpmanifolds.domains import Ball
-from dpmanifolds.estimators._base import PrivateTransformer, keep_weighted
+from dpmanifolds.estimators._arguments import keep_weighted
+from dpmanifolds.estimators._base import PrivateTransformer
 from dpmanifolds.privacy import Budget
 from dpmanifolds.releases.clusters import Clusters, private_kmeans
 

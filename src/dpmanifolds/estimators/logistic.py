@@ -26,7 +26,8 @@ from dpmanifolds._validate import hide_records, positive_integer
 from dpmanifolds.descent.losses import LogisticLoss
 from dpmanifolds.domains import Ball, Domain
 from dpmanifolds.errors import ArgumentError
-from dpmanifolds.estimators._base import PrivateClassifier, keep_weighted, row_of_labels
+from dpmanifolds.estimators._arguments import keep_weighted, row_of_labels
+from dpmanifolds.estimators._base import PrivateClassifier
 from dpmanifolds.privacy import Budget, affordable_epsilon, affordable_mu
 from dpmanifolds.privacy.budget import checked_budget
 from dpmanifolds.records.persons import persons_of
@@ -57,8 +58,9 @@ class PrivateLogisticRegression(PrivateClassifier):
     initial : pair (coef, intercept), default=None
         Public weights w₀ to start from and to be pulled to, as scikit-learn's models have them.
     penalty : float or "auto"
-        λ of (λ/2)|w − w₀|². By default λ = 5ν², ν the deviation of one noisy mean gradient that gets the whole budget:
-        what is best where records fill the ball and each coordinate changes the odds of a class by a factor of e.
+        λ of (λ/2)|w − w₀|². By default λ = 5ν²/t², ν the deviation of one noisy mean gradient that gets the whole
+        budget and t how far a coordinate is expected to change the odds of a class, as a logarithm: 1, or less where
+        public weights are so small that twice their length would not do it.
     steps : int, default=None
         Of 1/L each, L a bound on the curvature of the loss: 12, or 4 under a pure budget.
     <on_invalid, unit, random_state, state, ledger, dataset>
@@ -146,11 +148,11 @@ class PrivateLogisticRegression(PrivateClassifier):
 
     def _loss(self, domain: Domain, classes: int, n: int) -> LogisticLoss:
         """The loss, with public weights to start from in the units of its parameter."""
-        plain = LogisticLoss(domain.manifold.dim, classes, domain.radius)
+        plain = LogisticLoss(domain.manifold.dim, classes, domain.radius, ball=domain)
         given: Any = self.penalty
-        penalty = _default_penalty(plain, self.budget, n) if given == "auto" else given
+        automatic = given == "auto"
         if self.initial is None:
-            return replace(plain, penalty=penalty)
+            return replace(plain, penalty=_default_penalty(plain, self.budget, n) if automatic else given)
         coef, intercept = (np.asarray(part, dtype=np.float64) for part in self.initial)
         wanted = (plain.rows, plain.features)
         if coef.shape != wanted or intercept.shape != wanted[:1]:
@@ -159,6 +161,8 @@ class PrivateLogisticRegression(PrivateClassifier):
                 f"{coef.shape} and {intercept.shape}.",
                 argument="initial",
             )
+        length = float(np.sqrt(np.sum(coef**2) / plain.rows))
+        penalty = _default_penalty(plain, self.budget, n, length) if automatic else given
         start = np.concatenate([coef, intercept[:, None] / plain.constant], axis=1).ravel()
         return replace(plain, penalty=penalty, start=start)
 
@@ -187,12 +191,16 @@ class PrivateLogisticRegression(PrivateClassifier):
         return np.asarray(self.classes_[np.argmax(self.predict_proba(X), axis=1)])
 
 
-def _default_penalty(loss: LogisticLoss, budget: Budget, n: int) -> float:
-    """5ν²: the variance ν² of the noise over that of a weight, (√d/R)², and its Hessian, R²/5d.
+def _default_penalty(loss: LogisticLoss, budget: Budget, n: int, length: float | None = None) -> float:
+    """5ν²/t²: the variance ν² of the noise over that of a weight, (t√d/R)², and its Hessian, R²/5d.
 
-    A coordinate of records that fill a ball of radius R has the variance R²/d, and P(1 − P) is about a fifth.
+    A coordinate of records that fill a ball of radius R has the variance R²/d, and P(1 − P) is about a fifth. Public
+    weights of some `length` |w₀| are expected to be off by 2|w₀| in all: t√d/R = 2|w₀|/√d, where that is less than with
+    t = 1. All of them together may always change the odds by a factor of e at the edge of the ball.
     """
     moved = 2 * loss.bound / n
+    if length is not None:
+        moved *= max(1.0, loss.features / max(2 * loss.radius * length, 1.0))
     if budget.bounded_loss:
         return 5 * (loss.manifold.dim + 1) * (moved / affordable_epsilon(budget)) ** 2
     return 5 * (moved / affordable_mu(budget)) ** 2

@@ -24,7 +24,8 @@ from sklearn.utils.validation import check_is_fitted
 
 from dpmanifolds._arrays import Array
 from dpmanifolds.domains import Domain
-from dpmanifolds.estimators._base import PrivateClassifier, keep_weighted, manifold_for, row_of_labels
+from dpmanifolds.estimators._arguments import keep_weighted, manifold_for, row_of_labels
+from dpmanifolds.estimators._base import PrivateClassifier
 from dpmanifolds.privacy import Budget
 from dpmanifolds.releases import ClassMeans, private_class_means
 from dpmanifolds.releases.statistic import check_domain

@@ -11,7 +11,8 @@ from sklearn.utils.validation import check_is_fitted
 
 from dpmanifolds._arrays import Array
 from dpmanifolds.domains import Ball, Domain
-from dpmanifolds.estimators._base import PrivateEstimator, PrivateTransformer, keep_weighted, manifold_for, rows_of
+from dpmanifolds.estimators._arguments import keep_weighted, manifold_for, rows_of
+from dpmanifolds.estimators._base import PrivateEstimator, PrivateTransformer
 from dpmanifolds.privacy import Budget
 from dpmanifolds.releases import Release, private_mean, private_median
 from dpmanifolds.releases.statistic import check_domain

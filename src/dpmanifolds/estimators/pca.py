@@ -30,7 +30,8 @@ from dpmanifolds.descent import StepRule
 from dpmanifolds.descent.losses import PCALoss
 from dpmanifolds.domains import Ball, Domain
 from dpmanifolds.errors import ArgumentError
-from dpmanifolds.estimators._base import Asked, HandingOn, PrivateTransformer, in_words_of_tables, rows_of
+from dpmanifolds.estimators._arguments import in_words_of_tables, rows_of, width_of_most
+from dpmanifolds.estimators._base import Asked, HandingOn, PrivateTransformer
 from dpmanifolds.manifolds import Euclidean, Grassmann
 from dpmanifolds.privacy import Budget
 from dpmanifolds.privacy.budget import checked_budget
@@ -133,7 +134,7 @@ class PrivatePCA(HandingOn, Asked):
         choice("solver", self.solver, ("auto", "covariance", "descent"))
         choice("on_invalid", self.on_invalid, ON_INVALID)
         radius = positive_number("radius", self.radius)
-        wanted = None if self.center is None else np.shape(self.center)
+        wanted = np.shape(self.center) or width_of_most(X)
         with hide_records():
             table = np.asarray(to_numpy(real_numbers("X", record_numbers("X", X, wanted))), dtype=np.float64)
         if table.ndim != 2 or table.shape[1] < 2:

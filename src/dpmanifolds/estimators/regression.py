@@ -22,13 +22,8 @@ from sklearn.utils.validation import check_is_fitted
 from dpmanifolds._arrays import Array, to_numpy
 from dpmanifolds.domains import Ball
 from dpmanifolds.errors import ArgumentError
-from dpmanifolds.estimators._base import (
-    PrivateEstimator,
-    UnprotectedScoreWarning,
-    check_target,
-    in_words_of_tables,
-    rows_of,
-)
+from dpmanifolds.estimators._arguments import check_target, in_words_of_tables, rows_of
+from dpmanifolds.estimators._base import PrivateEstimator, UnprotectedScoreWarning
 from dpmanifolds.privacy import Budget
 from dpmanifolds.releases import GeodesicRegression, private_geodesic_regression
 from dpmanifolds.statistics import frechet_mean

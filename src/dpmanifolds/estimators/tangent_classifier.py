@@ -22,7 +22,8 @@ from dpmanifolds._arrays import Array
 from dpmanifolds._points import host
 from dpmanifolds.domains import Ball, Domain
 from dpmanifolds.errors import ArgumentError
-from dpmanifolds.estimators._base import PrivateClassifier, row_of_labels
+from dpmanifolds.estimators._arguments import row_of_labels
+from dpmanifolds.estimators._base import PrivateClassifier
 from dpmanifolds.estimators.congruence import Congruence
 from dpmanifolds.manifolds import SPD, Manifold
 from dpmanifolds.manifolds.spd import SPDBase

@@ -37,6 +37,7 @@ from dpmanifolds.releases.written import domain_from_json, domain_to_json
 
 _SCHEMA = 1
 _MOST_WAYS = 50_000
+_AT_ONCE = 1 << 22
 
 
 def check_blocks(blocks: Any, level: Any) -> tuple[int, int]:
@@ -68,8 +69,12 @@ def rank_blocks(sums: np.ndarray, first: int) -> float:
     sums = sums - np.mean(sums, axis=0)
     count, whole = len(sums), np.sum(sums, axis=0)
     chosen = np.array(list(itertools.combinations(range(count), first)))
-    parts = np.sum(sums[chosen], axis=1)
-    lengths = np.linalg.norm(parts / first - (whole - parts) / (count - first), axis=1)
+    pieces = []
+    # so few at a time that many coordinates fit into memory, too: sites have paid already
+    for some in np.array_split(chosen, math.ceil(chosen.size * sums.shape[1] / _AT_ONCE)):
+        parts = np.sum(sums[some], axis=1)
+        pieces.append(np.linalg.norm(parts / first - (whole - parts) / (count - first), axis=1))
+    lengths = np.concatenate(pieces)
     # the first of them is the one that was observed; ties of rounding count against it
     return float(np.mean(lengths >= lengths[0] * (1 - 1e-12)))
 

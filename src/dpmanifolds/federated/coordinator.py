@@ -104,7 +104,7 @@ class Coordinator:
         self.study = study
         self.finished: tuple[FinishedRound, ...] = ()
         self._keys = keys
-        self._next: Round | list[Release] = study.ask(())
+        self._next: Round | list[Release] = study.rehearse()
 
     @property
     def round(self) -> Round | None:

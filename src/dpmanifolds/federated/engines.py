@@ -70,8 +70,22 @@ def sum_in_process(asked: Round, sites: Sequence[Site]) -> SummedAnswers:
     return SummedAnswers(add_residues(asked, answers), names, "one process", seeded)
 
 
+def answer_over_line(site: Site, asked: Round) -> Answer:
+    """The answer of a site to whoever may send the same round as often as he likes: a ledger must remember it.
+
+    The site of a message may be made anew for each message, and then remembers nothing itself. A site with a seed is
+    for tests.
+    """
+    if site.ledger is None and site.rng is None:
+        raise RoundRefusedError(
+            f"site {site.name!r} refuses the round: it has no ledger, and would draw other noise for the same round "
+            "whenever that is sent. Nothing was drawn."
+        )
+    return site.answer(asked)
+
+
 def answer_in_plain(site: Site, asked: Round) -> Answer:
-    """The answer of a site over a line on which whoever asks sees it: a round of a secure sum is refused there.
+    """The same where whoever asks sees the answer: a round of a secure sum is refused there.
 
     Its answer holds one share of the noise alone, whatever the policy of the site allows.
     """
@@ -80,7 +94,7 @@ def answer_in_plain(site: Site, asked: Round) -> Answer:
             f"site {site.name!r} refuses the round: its answer is for a secure sum, and here it would be seen by "
             "itself. Nothing was drawn."
         )
-    return site.answer(asked)
+    return answer_over_line(site, asked)
 
 
 def run_study(study: Study, sites: Sequence[Site], engine: Engine = sum_in_process) -> Outcome:

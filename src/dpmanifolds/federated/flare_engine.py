@@ -7,12 +7,16 @@ client that fails or does not answer in time is a site that is gone.
     job.to_server(StudyController("study.json", "release.json"))
     job.to(MySiteExecutor(), "site-1")  # a SiteExecutor whose find_site gives the Site of its client
 
+Executors may be made anew, so that a ledger must remember what was answered: without one a site refuses. They are
+installed at the sites, which forbid code that comes with jobs ("byoc"): in it nothing here would be checked.
+
 Its homomorphic encryption is not used: CKKS rounds, and digits of exact sums under BFV, added up one by one, show more
 than the sum (docs/proofs/federated.md, section 4).
 """
 
 from __future__ import annotations
 
+import sys
 from abc import abstractmethod
 from pathlib import Path
 from typing import Any
@@ -94,14 +98,18 @@ class SiteExecutor(Executor):  # type: ignore[misc]
         """The site of the client of this name."""
 
     def execute(self, task_name: str, shareable: Any, fl_ctx: Any, abort_signal: Any) -> Any:
-        """The answer, or a code that says that there is none; why is told to the site's own log alone."""
+        """The answer, or a code that says that there is none; why is told to the site's own terminal alone.
+
+        Not to a log of FLARE: clients send that to the server unless their resources forbid it, and the words of an
+        error may quote records.
+        """
         if task_name != _TASK:
             return make_reply(ReturnCode.TASK_UNKNOWN)
         try:
             site = self.find_site(fl_ctx.get_identity_name())
             answer = answer_in_plain(site, Round.from_json(shareable[_ROUND]))
         except Exception as refused:
-            self.log_error(fl_ctx, str(refused))
+            print(f"no answer: {refused}", file=sys.stderr)
             return make_reply(ReturnCode.EXECUTION_EXCEPTION)
         reply = make_reply(ReturnCode.OK)
         reply[_ANSWER] = answer.to_json()

@@ -7,6 +7,10 @@ ledger and the answers are those of `Site`. Clients that are gone are sites that
     app = client_app(lambda context: Site(name, records, policy, ledger=…, dataset=…))    # at each site
     app = server_app(study, lambda release: Path("release.json").write_text(release.to_json()))
 
+Each message may be answered by a new `Site`, so that a ledger must remember what was answered: without one a site
+refuses. Flower hands the code of apps to its clients: a site runs those alone that it has read, signed by whom it
+trusts (`flower-supernode --trusted-entities`); in an app of the server's own making nothing here would be checked.
+
 Flower's own secure aggregation, SecAgg+, is in `secagg_engine`, for sums that fit 31 bits.
 """
 

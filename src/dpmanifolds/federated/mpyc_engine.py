@@ -70,10 +70,17 @@ def read_sum(text: str | bytes, asked: Round) -> SummedAnswers:
 def _check_parties(asked: Round, parties: int, threshold: int) -> None:
     """Refuse a sum of fewer answers than the promise needs, and more colluding sites than sharing keeps secrets from.
 
+    Sharing must keep them from as many as it can: the option -T of MPyC could lower that, to nobody.
+
     Where one share alone keeps the promise, answers may be known.
     """
     if asked.modulus != MPYC_MODULUS:
         raise ArgumentError("MPyC adds modulo 2^89 − 1: make the study with modulus=MPYC_MODULUS.", argument="modulus")
+    if threshold < (parties - 1) // 2:
+        raise RoundRefusedError(
+            f"MPyC was started with a threshold of {threshold}: {threshold + 1} of {parties} parties would see each "
+            "answer. Leave out its option -T."
+        )
     needed = asked.shares.needed
     if parties < needed:
         raise RoundRefusedError(f"{parties} parties are here, and the promise needs the answers of {needed}.")

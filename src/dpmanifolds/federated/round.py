@@ -22,6 +22,7 @@ from functools import cached_property
 from typing import Any, NamedTuple
 
 from dpmanifolds._validate import choice, positive_integer, positive_number, shown
+from dpmanifolds.descent.losses import FrechetMedianLoss
 from dpmanifolds.errors import DPManifoldsError, RoundRefusedError
 from dpmanifolds.federated.gradients import GradientRule
 from dpmanifolds.federated.rules import Body, Rule, Squares, body_of, read_rule, write_rule
@@ -148,14 +149,19 @@ class Round:
         if None not in labels and not self.secret_labels and not self.unit.endswith(WITHIN_CLASS):
             # class counts are told: a record that changes its class is not protected, and no promise may say so
             raise RoundRefusedError(f"where classes are public the unit must end in {WITHIN_CLASS!r}.")
-        if any(isinstance(part.rule, Squares) for part in self.parts) and (len(labels) > 1 or self.weight):
-            raise RoundRefusedError("squares are summed in a round of their own, and count by a constant coordinate.")
+        alone = [part.rule for part in self.parts if isinstance(part.rule, Squares | GradientRule)]
+        if alone and (len(labels) > 1 or self.weight):
+            # squares count by a constant coordinate, gradients not at all
+            raise RoundRefusedError("squares and gradients are summed in a round of their own, with no count beside.")
         # policies go by the name of the statistic
         kinds = RULES.get(self.statistic, ())
         if not all(isinstance(part.rule, kinds) for part in self.parts) or (None in labels) == (
             self.statistic in LABELLED
         ):
             raise RoundRefusedError(f"such sums are not asked for {shown(self.statistic)}.")
+        losses = {type(rule.loss) for rule in alone if isinstance(rule, GradientRule)}
+        if self.statistic == "median" and losses != {FrechetMedianLoss}:
+            raise RoundRefusedError("gradients of another loss are not asked for a median.")
 
     @property
     def counted(self) -> bool:

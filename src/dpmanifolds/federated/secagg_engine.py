@@ -22,7 +22,7 @@ from typing import Any
 
 from dpmanifolds.errors import ArgumentError, RoundRefusedError
 from dpmanifolds.federated.coordinator import Coordinator, Outcome
-from dpmanifolds.federated.engines import SummedAnswers
+from dpmanifolds.federated.engines import SummedAnswers, answer_over_line
 from dpmanifolds.federated.flower_engine import ANSWER_SECONDS, find_nodes, without_reasons
 from dpmanifolds.federated.round import Round
 from dpmanifolds.federated.site import Site
@@ -47,10 +47,11 @@ def _check_round(asked: Round) -> None:
 def secagg_client_app(find_site: Callable[[Any], Site]) -> Any:
     """A Flower `ClientApp` that answers rounds under SecAgg+ with the site of its context.
 
-    It looks at what the server set up before anything is drawn: another modulus, or a threshold below k − t, is
-    refused. The server learns that there is no answer, and not why.
+    It looks at what the server set up before anything is drawn: another modulus, a threshold below k − t, or a message
+    that would not be masked, is refused. The server learns that there is no answer, and not why.
     """
     from flwr.app import Message
+    from flwr.app.message_type import MessageType
     from flwr.client.mod import secaggplus_mod
     from flwr.clientapp import ClientApp
     from flwr.common import Code, FitRes, Status, ndarrays_to_parameters
@@ -63,6 +64,9 @@ def secagg_client_app(find_site: Callable[[Any], Site]) -> Any:
     def answer(message: Any, context: Any) -> Any:
         import numpy as np
 
+        # "train.default" comes here, too, past the masks
+        if message.metadata.message_type != MessageType.TRAIN:
+            raise RoundRefusedError("SecAgg+ masks answers to messages of another type: this one would be seen.")
         asked = Round.from_json(compat.recorddict_to_fitins(message.content, keep_input=True).config["round"])
         _check_round(asked)
         told = context.state.config_records[RECORD_KEY_STATE]
@@ -71,7 +75,7 @@ def secagg_client_app(find_site: Callable[[Any], Site]) -> Any:
             raise RoundRefusedError("the server set SecAgg+ up in another way than this round needs.")
         if 1 + len(message.content.config_records[RECORD_KEY_CONFIGS][Key.SOURCE_LIST]) < told["sample_num"]:
             raise RoundRefusedError("a client has shared no keys: SecAgg+ will be halted, and nothing is drawn for it.")
-        made = find_site(context).answer(asked)
+        made = answer_over_line(find_site(context), asked)
         parameters = ndarrays_to_parameters([np.array(made.residues, dtype=np.float64) - _RANGE / 2])
         metrics = {"site": made.site, "reproducible": made.reproducible}
         reply = FitRes(Status(Code.OK, ""), parameters, num_examples=1, metrics=metrics)

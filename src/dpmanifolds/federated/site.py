@@ -114,8 +114,7 @@ class Answer:
         return canonical(told)
 
     def _mac(self, key: bytes) -> str:
-        if not isinstance(key, bytes) or len(key) < _SHORTEST_KEY:
-            raise ArgumentError(f"must be {_SHORTEST_KEY} random bytes or more.", argument="key")
+        _check_key(key)
         return hmac.new(key, b"dpmanifolds answer " + self._body().encode(), hashlib.sha256).hexdigest()
 
     def sign(self, key: bytes) -> Answer:
@@ -192,15 +191,17 @@ class Site:
     def __post_init__(self) -> None:
         if not isinstance(self.name, str) or not self.name.strip():
             raise ArgumentError(f"must be a text; got {shown(self.name)}.", argument="name")
+        if self.key is not None:
+            _check_key(self.key)
         self._account = open_account(self.ledger, self.dataset, self.rng)
         self._answers: dict[str, Answer] = {}
         self._drawn: dict[str, object] = {}
 
     def answer(self, asked: Round) -> Answer:
         """Check the round, sum, charge the ledger, draw the share of noise: in this order."""
-        self._check(asked)
-        if asked.hash in self._answers:
-            return self._answers[asked.hash]
+        kept = self._check(asked)
+        if kept is not None:
+            return kept
         # who is in which block of a test: of one draw for all parts, which knows nothing of the records
         cut = draw_seed(self._account.rng) if asked.parts[0].block is not None else 0
         whole = [self._sum(asked, part, cut) for part in asked.parts]
@@ -218,7 +219,8 @@ class Site:
     def _refuse(self, why: str) -> RoundRefusedError:
         return RoundRefusedError(f"site {self.name!r} refuses the round: {why}. Nothing was drawn.")
 
-    def _check(self, asked: Round) -> None:
+    def _check(self, asked: Round) -> Answer | None:
+        """Refuse, or give the answer to a plain round that was given before."""
         if not isinstance(asked, Round):
             raise ArgumentError(f"must be a Round; got {shown(asked)}.", argument="asked")
         if self.name not in asked.sites:
@@ -231,11 +233,12 @@ class Site:
         classes = [part.label for part in asked.parts if part.label is not None]
         if classes and (self.labels is None or self.group_by is not None):
             raise self._refuse("it is about classes, and this site has no labels, or names persons")
-        if asked.hash in self._answers:
-            if asked.transport != "plain":
-                raise self._refuse("it was answered before, and a second sum of fewer sites would show an answer")
-        elif self._find_run(asked) is not None:
+        kept = self._answers.get(asked.hash)
+        if kept is not None and asked.transport != "plain":
+            raise self._refuse("it was answered before, and a second sum of fewer sites would show an answer")
+        if kept is None and self._find_run(asked) is not None:
             raise self._refuse("it was answered before; send that answer again")
+        return kept
 
     def _says_unit(self, unit: str) -> bool:
         """Whether this site, and not only whoever asks, says what neighbours differ in."""
@@ -320,6 +323,11 @@ def _block_rows(asked: Round, part: Part, sizes: list[int], rows: np.ndarray, cu
     order = np.random.default_rng([cut, names.index(part.label)]).permutation(rows)
     assert part.block is not None
     return np.sort(order[part.block * size : (part.block + 1) * size])
+
+
+def _check_key(key: Any) -> None:
+    if not isinstance(key, bytes) or len(key) < _SHORTEST_KEY:
+        raise ArgumentError(f"must be {_SHORTEST_KEY} random bytes or more.", argument="key")
 
 
 def _is_number(text: Any) -> bool:

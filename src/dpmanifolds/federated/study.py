@@ -46,7 +46,8 @@ from dpmanifolds.privacy.guarantee import ADJACENCIES
 from dpmanifolds.releases import Release
 from dpmanifolds.releases.covariance import check_ball, plan_covariance, release_covariance
 from dpmanifolds.releases.mean import release_mean
-from dpmanifolds.releases.refine import decide_rounds, refined_mean
+from dpmanifolds.releases.refine import refined_mean
+from dpmanifolds.releases.refine_plan import decide_rounds
 from dpmanifolds.releases.second_moment import plan_tangent_moment, release_tangent_moment
 from dpmanifolds.releases.statistic import Account, check_domain
 from dpmanifolds.releases.variance import release_variance
@@ -241,6 +242,23 @@ class Study:
                 except AskNextError as question:
                     asked.append((question, place, count))
         return self._round(asked, len(before) + 1, last) if asked else made
+
+    def rehearse(self) -> Round:
+        """The first round, after going through all of them with sums of zero where the modulus was given.
+
+        Whether a later sum fits it is told before any site has paid.
+        """
+        first = asked = self.ask(())
+        assert isinstance(first, Round)
+        before: list[tuple[Heard, ...]] = []
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")
+            while self.modulus is not None and isinstance(asked, Round):
+                rows = [None if asked.counted else count for count in self.counts]
+                noisy = [part.body.noisy + (asked.weight > 0) for part in asked.parts]
+                before.append(tuple(Heard([0] * many, each) for many, each in zip(noisy, rows, strict=True)))
+                asked = self.ask(before)
+        return first
 
     def _run(self, script: Script, request: SiteRequest) -> Release:
         records = script.records()

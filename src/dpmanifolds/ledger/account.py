@@ -27,7 +27,8 @@ from dataclasses import asdict, dataclass, replace
 from typing import Any
 
 from dpmanifolds._validate import choice, shown
-from dpmanifolds.errors import ArgumentError, LedgerError, SharedRecordsWarning
+from dpmanifolds.domains import Domain
+from dpmanifolds.errors import ArgumentError, LedgerError, PrivacyLeakWarning, SharedRecordsWarning, warn_user
 from dpmanifolds.ledger import _store
 from dpmanifolds.ledger.filters import Standing, limit_of, pure_epsilon
 from dpmanifolds.ledger.records import (
@@ -274,6 +275,23 @@ class Ledger:
             charged = standing.priced(together, delta, plan=kind == "reserve")
             details["charged"] = WHOLE if charged is None else charged.to_dict()
             return enter_release(connection, log, kind, dataset, details, run)
+
+
+def mark_domain(ledger: Any, dataset: str | None, domain: Any) -> dict[str, Any]:
+    """What the entry of a release must tell of its domain: that it may have been chosen by a look, with a warning.
+
+    Every entry point asks, before it charges a `Ledger` or a `Reservation`; nothing is told where nobody looked.
+    """
+    if not isinstance(ledger, Ledger | Reservation) or not isinstance(domain, Domain) or dataset is None:
+        return {}
+    if not Ledger(ledger.path).chose_after_look(dataset, domain):
+        return {}
+    warn_user(
+        f"the records of {dataset!r} were looked at with another domain before this one was chosen: what the choice "
+        "tells about them is not in the promise. The ledger marks the release.",
+        PrivacyLeakWarning,
+    )
+    return {"domain_after_look": True}
 
 
 def _looked_at(log: list[Entry], dataset: str) -> list[str]:

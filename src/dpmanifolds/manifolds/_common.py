@@ -182,11 +182,17 @@ def capped_exp(value: float) -> float:
 
 
 def step_around(manifold: Manifold, point: Array, distance: float) -> Array:
-    """Points (200, ...) at this distance of each point, in fixed directions that are spread evenly: NumPy."""
+    """Points (200, ...) at this distance of each point, in fixed directions that are spread evenly: NumPy.
+
+    NaN where floating point does not reach so far.
+    """
     batch = np.shape(point)[: np.ndim(point) - len(manifold.point_shape)]
     steps = np.random.default_rng(0).standard_normal((_DIRECTIONS, *batch, manifold.dim))
-    with np.errstate(all="ignore"):
-        return manifold.exp_coordinates(point, distance * steps / np.linalg.norm(steps, axis=-1, keepdims=True))
+    try:
+        with np.errstate(all="ignore"):
+            return manifold.exp_coordinates(point, distance * steps / np.linalg.norm(steps, axis=-1, keepdims=True))
+    except np.linalg.LinAlgError:
+        return np.full((_DIRECTIONS, *np.shape(point)), math.nan)
 
 
 def tell_degrees(angle: float) -> str:

@@ -5,8 +5,7 @@
 >>> bool(np.allclose(logs[0], np.diag(np.log([1.0, 2.0, 3.0, 4.0])), atol=1e-15))
 True
 
-Records get theirs as coordinates, by whatever way their size and place ask for; a matrix that LAPACK refuses costs the
-others nothing.
+A matrix that LAPACK refuses costs the others nothing.
 
 >>> factors = call_each(np.linalg.cholesky, np.stack([4 * np.eye(2), -np.eye(2)]))
 >>> factors[0].tolist(), bool(np.isnan(factors[1]).all())
@@ -19,27 +18,16 @@ import math
 import operator
 from collections.abc import Callable
 from decimal import Context, Decimal, localcontext
-from functools import cache, partial, reduce
+from functools import cache, reduce
 from typing import Any, NamedTuple
 
 import numpy as np
 from array_api_compat import device as device_of
 from array_api_compat import is_jax_array, is_torch_array
 
-from dpmanifolds._arrays import (
-    Array,
-    eye,
-    is_numpy,
-    largest_entry,
-    namespace,
-    on_accelerator,
-    stack_last,
-    to_numpy,
-    transpose,
-)
+from dpmanifolds._arrays import Array, eye, largest_entry, namespace, to_numpy, transpose
 from dpmanifolds._points import leaves, map_parts
-from dpmanifolds.manifolds._derivatives import call_smoothly
-from dpmanifolds.manifolds._symmetric import LARGEST_SMALL, log_entries, matrix_form, summed, upper_triangle
+from dpmanifolds.manifolds._symmetric import LARGEST_SMALL
 
 
 class _Reach(NamedTuple):
@@ -363,81 +351,6 @@ def _twice_artanh_over(square: Decimal) -> Decimal:
     """2·artanh(√z)/√z."""
     root = square.sqrt()
     return ((1 + root) / (1 - root)).ln() / root
-
-
-Entries = dict[tuple[int, int], Array]
-
-
-def log_triangle(points: Array, k: int, whitener: Array | None = None) -> Array:
-    """Coordinates (..., dim) of log(MxMᵀ) for records x (..., k, k) and one M; NaN where x is not positive.
-
-    Row by row: closed forms for k ≤ 3, products or LAPACK on the host, products on an accelerator; elsewhere eigh of
-    the whole block.
-
-    >>> import numpy as np
-    >>> log_triangle(np.stack([np.eye(2), -np.eye(2)]), 2).tolist()
-    [[0.0, 0.0, 0.0], [nan, nan, nan]]
-    """
-    arrays = (points,) if whitener is None else (points, whitener)
-    return call_smoothly(partial(_triangle, k), _smooth_triangle, (2,) * len(arrays), *arrays)
-
-
-def _smooth_triangle(points: Array, whitener: Array | None = None) -> Array:
-    if whitener is not None:
-        points = whitener @ points @ transpose(whitener)
-    return upper_triangle(matrix_form("log", points))
-
-
-def _triangle(k: int, points: Array, whitener: Array | None = None) -> Array:
-    with np.errstate(all="ignore"):
-        if k <= LARGEST_SMALL:
-            return _small(points, k, whitener)
-        device = on_accelerator(points) and points.dtype == namespace(points).float64
-        if whitener is not None:
-            # one small product for each record: a large one for all of them may be cut anywhere
-            each = namespace(points).broadcast_to(whitener, points.shape) if device else whitener
-            points = each @ points @ transpose(each)
-        if is_numpy(points) and points.dtype == np.float64:
-            logs = matrix_logs(points.reshape(-1, k, k))[0].reshape(points.shape)
-        elif device:
-            logs = namespace(points).reshape(device_logs(namespace(points).reshape(points, (-1, k, k))), points.shape)
-        else:
-            logs = _by_eigen_elsewhere(points)
-        return upper_triangle(logs)
-
-
-def _small(points: Array, k: int, whitener: Array | None) -> Array:
-    """One array per entry, so that all records are worked on side by side."""
-    if is_numpy(points):
-        if points.ndim == 2:
-            return _small(points[None], k, whitener)[0]
-        columns = np.ascontiguousarray(np.moveaxis(points.reshape(*points.shape[:-2], k * k), -1, 0))
-        x: Entries = {(i, j): columns[k * i + j] for i in range(k) for j in range(i, k)}
-    else:
-        x = {(i, j): points[..., i, j] for i in range(k) for j in range(i, k)}
-    logs = log_entries(x if whitener is None else _whitened(x, whitener, k), k)
-    root = math.sqrt(2)
-    entries = [logs[(i, i)] for i in range(k)] + [root * logs[(i, j)] for i in range(k) for j in range(i + 1, k)]
-    return np.moveaxis(np.stack(entries), 0, -1) if is_numpy(points) else stack_last(*entries)
-
-
-def _whitened(x: Entries, matrix: Array, k: int) -> Entries:
-    """Entries (i, j), i ≤ j, of MxMᵀ for a lower triangular M, which is what Cholesky factors have."""
-    full = {(i, j): x[min(i, j), max(i, j)] for i in range(k) for j in range(k)}
-    half = {(i, j): summed(matrix[..., i, a] * full[(a, j)] for a in range(i + 1)) for i in range(k) for j in range(k)}
-    return {
-        (i, j): summed(half[(i, a)] * matrix[..., j, a] for a in range(j + 1)) for i in range(k) for j in range(i, k)
-    }
-
-
-def _by_eigen_elsewhere(points: Array) -> Array:
-    """eigh of every record, of those that are not finite of the identity instead."""
-    xp = namespace(points)
-    finite = xp.all(xp.isfinite(points), axis=(-2, -1))
-    values, vectors = xp.linalg.eigh(xp.where(finite[..., None, None], points, eye(points.shape[-1], points)))
-    usable = finite[..., None] & (values > 0)
-    logs = xp.log(xp.where(usable, values, xp.full_like(values, math.nan)))
-    return (vectors * logs[..., None, :]) @ transpose(vectors)
 
 
 def call_each(routine: Callable[[np.ndarray], Any], matrices: np.ndarray) -> Any:

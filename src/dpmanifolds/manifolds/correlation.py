@@ -12,7 +12,7 @@ from dpmanifolds._arrays import Array, eps, eye, is_numpy, is_traced, like, name
 from dpmanifolds._validate import positive_integer
 from dpmanifolds.manifolds._common import default_tolerance, normal_array, step_around
 from dpmanifolds.manifolds._derivatives import call_smoothly, differentiated_by, frozen
-from dpmanifolds.manifolds._logarithms import log_triangle
+from dpmanifolds.manifolds._log_triangle import log_triangle
 from dpmanifolds.manifolds._symmetric import differential, from_upper_triangle, matrix_form, sinhc_quotient
 from dpmanifolds.manifolds.euclidean import FlatManifold
 from dpmanifolds.manifolds.linearization import FlatSums

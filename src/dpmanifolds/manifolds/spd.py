@@ -62,14 +62,18 @@ class SPDBase(Manifold):
     def describe_distance(self, point: Array, distance: float) -> str:
         """On average over directions; the diagonal holds variances, powers of channels."""
         moved = step_around(self, point, distance)
-        if self.k != 3:
-            new, old = (np.diagonal(each, axis1=-2, axis2=-1) for each in (moved, point))
-            return f"{100 * float(np.mean(np.abs(new / old - 1))):.2g} % in a variance (diagonal entry)"
-        (old, old_anisotropy), (new, new_anisotropy) = map(_diffusion, (point, moved))
+        with np.errstate(all="ignore"):
+            if self.k != 3:
+                new, old = (np.diagonal(each, axis1=-2, axis2=-1) for each in (moved, point))
+                share = 100 * float(np.mean(np.abs(new / old - 1)))
+                return f"{share:.2g} % in a variance (diagonal entry)" if math.isfinite(share) else ""
+            (old, old_anisotropy), (new, new_anisotropy) = map(_diffusion, (point, moved))
+            share = 100 * float(np.mean(np.abs(new / old - 1)))
+            bent = float(np.mean(np.abs(new_anisotropy - old_anisotropy)))
+        if not math.isfinite(share + bent):
+            return ""
         return (
-            f"{100 * float(np.mean(np.abs(new / old - 1))):.2g} % in mean diffusivity and "
-            f"{float(np.mean(np.abs(new_anisotropy - old_anisotropy))):.2g} in fractional anisotropy, if these are "
-            "diffusion tensors"
+            f"{share:.2g} % in mean diffusivity and {bent:.2g} in fractional anisotropy, if these are diffusion tensors"
         )
 
     @property

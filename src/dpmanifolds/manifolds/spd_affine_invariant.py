@@ -25,7 +25,7 @@ from dpmanifolds._arrays import (
 )
 from dpmanifolds.manifolds._common import capped_exp
 from dpmanifolds.manifolds._derivatives import differentiated_by
-from dpmanifolds.manifolds._logarithms import log_triangle
+from dpmanifolds.manifolds._log_triangle import log_triangle
 from dpmanifolds.manifolds._symmetric import (
     LARGEST_SMALL,
     apply_function,

@@ -11,7 +11,8 @@ import numpy as np
 from dpmanifolds._arrays import Array, dot, is_numpy, namespace, stack_last
 from dpmanifolds.manifolds._common import capped_exp
 from dpmanifolds.manifolds._derivatives import call_smoothly
-from dpmanifolds.manifolds._logarithms import largest_spread, log_triangle
+from dpmanifolds.manifolds._log_triangle import log_triangle
+from dpmanifolds.manifolds._logarithms import largest_spread
 from dpmanifolds.manifolds._symmetric import (
     LARGEST_SMALL,
     apply_function,

@@ -265,8 +265,9 @@ class _Pairs:
 
     def rounded(self, low: int, high: int, unit: int, whole: int) -> tuple[list[list[int]], dict[int, NormalPair]]:
         """√c times sizes, from `whole` on /√2, rounded, for c in [low, high]/unit; and the pairs that are left open."""
-        # the root of an integer of at least 106 bits, as a float: off by less than 2^-51 of it
-        shift = max(0, 54 - (low // unit).bit_length() // 2)
+        # the root of an integer of at least 2^106, as a float: off by less than 2^-51 of it, unless it is so small that
+        # every size is 0
+        shift = max(0, (108 + unit.bit_length() - low.bit_length()) // 2)
         root = math.ldexp(math.isqrt((low << 2 * shift) // unit), -shift)
         at = np.arange(len(self._halves))
         scales = [np.where(2 * at + part >= whole, root * math.sqrt(0.5), root) for part in (0, 1)]

@@ -45,7 +45,7 @@ from dpmanifolds.planning.useful import Usefulness, check_offset, check_spread, 
 from dpmanifolds.privacy import Budget, PureDP, split
 from dpmanifolds.releases import Release
 from dpmanifolds.releases.extrinsic import find_extrinsic_mean
-from dpmanifolds.releases.refine import rounds_for
+from dpmanifolds.releases.refine_plan import rounds_for
 from dpmanifolds.releases.statistic import check_request
 from dpmanifolds.sums import MECHANISMS, TANGENT, mean_facts
 from dpmanifolds.sums.ambient import body_of

@@ -10,7 +10,7 @@ from dpmanifolds.domains import Domain
 from dpmanifolds.errors import ArgumentError, DPManifoldsError, NoiseExceedsDomainWarning
 from dpmanifolds.privacy import Budget, Sensitivity
 from dpmanifolds.releases.public_sample import expected_of, read_sample
-from dpmanifolds.releases.refine import rounds_for
+from dpmanifolds.releases.refine_plan import rounds_for
 from dpmanifolds.releases.statistic import check_request
 from dpmanifolds.sums import DIRECT, TANGENT, ExpectedError, Facts, Mechanism, calibrate, numerics_of
 from dpmanifolds.sums.ambient import AmbientBody

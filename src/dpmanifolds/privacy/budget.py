@@ -94,6 +94,15 @@ def checked_budget(budget: Any) -> Budget:
     return budget
 
 
+def refuse_as_domain(given: Any) -> None:
+    """A budget where the domain belongs: the domain was forgotten, and not the budget."""
+    if isinstance(given, Budget):
+        raise ArgumentError(
+            f"is missing: the ball where records live comes before the budget; got {given!r} in its place.",
+            argument="domain",
+        )
+
+
 def warn_of_delta(budget: Budget, n: int) -> None:
     """Say that a budget allows to publish records as they are, where its δ is 1/n or more; n is public, or a guess."""
     delta = budget.kept.get("delta", 0.0)

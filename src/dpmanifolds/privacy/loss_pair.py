@@ -228,14 +228,15 @@ class LogIntegrals:
                     break
             ahead = left[:, None] + width[:, None] * self._places
             behind = (whole - right)[:, None] + width[:, None] * self._places_from_end
-            values = log_integrand(ahead, behind) + self._log_weights
-            values = np.where(np.isnan(values), -np.inf, values)
-            top = np.max(values, axis=1)
-            parts = np.exp(values - np.where(np.isfinite(top), top, 0.0)[:, None])
-            total = np.sum(parts, axis=1)
-            result = np.where(np.isfinite(top), top, 0.0) + np.log(total) + np.log(width)
-            error = 8 * np.max(np.abs(parts @ self._last), axis=1) / total
-        empty |= ~np.isfinite(top)
+            values = np.fmax(log_integrand(ahead, behind) + self._log_weights, -np.inf)
+            top = values.max(axis=1)
+            lost = ~np.isfinite(top)
+            highest = np.where(lost, 0.0, top)
+            parts = np.exp(values - highest[:, None])
+            total = parts.sum(axis=1)
+            result = highest + np.log(total) + np.log(width)
+            error = 8 * np.abs(parts @ self._last).max(axis=1) / total
+        empty |= lost
         return np.where(empty, -np.inf, result), np.where(empty, 0.0, error)
 
 
@@ -244,14 +245,14 @@ def shrink(
 ) -> tuple[np.ndarray, np.ndarray]:
     """Per row, the part of [left, right] outside of which a scan finds h more than `depth` below its maximum."""
     points = left[:, None] + (right - left)[:, None] * _SCAN
-    values = log_integrand(points)
-    values = np.where(np.isnan(values), -np.inf, values)
-    kept = values > np.max(values, axis=1, keepdims=True) - depth
+    # NaN counts as −inf
+    values = np.fmax(log_integrand(points), -np.inf)
+    kept = values > values.max(axis=1, keepdims=True) - depth
     last = points.shape[1] - 1
-    first = np.maximum(np.argmax(kept, axis=1) - 1, 0)
-    final = np.minimum(last - np.argmax(kept[:, ::-1], axis=1) + 1, last)
+    first = np.maximum(kept.argmax(axis=1) - 1, 0)
+    final = np.minimum(last - kept[:, ::-1].argmax(axis=1) + 1, last)
     rows = np.arange(len(points))
-    found = np.any(kept, axis=1)
+    found = kept.any(axis=1)
     return np.where(found, points[rows, first], left), np.where(found, points[rows, final], right)
 
 

@@ -26,7 +26,8 @@ class Spending:
 
     >>> import dpmanifolds as dpm
     >>> dpm.Spending("survey", 2, dpm.Guarantee.pure(0.5))
-    Spending(survey: 2 releases, together ε = 0.5, neighbours differ in one record)
+    Spending(survey: 2 releases, together ε = 0.5, replace-one: neighbours differ in one record, replaced by any other;
+    how many there are is public)
     """
 
     dataset: str | None
@@ -40,7 +41,7 @@ class Spending:
         told = promise.as_pure() if promise.total_pure() is not None else promise.as_approx(1e-6)
         return (
             f"Spending({self.dataset or 'no ledger'}: {self.releases} releases, together {told.in_words()}, "
-            f"neighbours differ in one {promise.unit})"
+            f"{promise.neighbours})"
         )
 
 

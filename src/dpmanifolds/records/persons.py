@@ -25,7 +25,9 @@ import numpy as np
 from dpmanifolds.errors import ArgumentError
 
 _KINDS = "biufSUOmM"
-_NUMERAL = re.compile(r"[-+]?[0-9]+(\.[0-9]*)?")
+_MISSING = ("nan", "NaN", "NaT", "<NA>")
+"""How NumPy, decimals and pandas write that there is none."""
+_NUMERAL = re.compile(r"[-+]?([0-9]+\.?[0-9]*|\.[0-9]+)([eE][-+]?[0-9]{1,3})?")
 
 
 @dataclass(frozen=True, eq=False)
@@ -87,12 +89,12 @@ def persons_of(group_by: Any, count: int) -> Persons:
         distinct, numbers = _numbered(names)
     else:
         found, numbers = np.unique(names, return_inverse=True)
-        distinct = list(found)
-    if names.dtype.kind in "SUO" and len({_text(name) for name in distinct}) < len(distinct):
+        distinct = found.tolist()
+    if names.dtype.kind in "SUO" and len({spelled(name) for name in distinct}) < len(distinct):
         raise ArgumentError(
-            "spells a name in two ways that differ in blanks, in the kind of number or text, or in how accents are "
-            "written, such as 'ann' and 'ann ': one person would count as two, and be protected by half. Give each "
-            "person one name, for instance by str.strip().",
+            "spells a name in two ways that differ in blanks, in how a number or an accent is written, such as 'ann' "
+            "and 'ann ', 7 and '7.0': one person would count as two, and be protected by half. Give each person one "
+            "name, for instance by str.strip().",
             argument="group_by",
         )
     order = np.argsort(numbers, kind="stable")
@@ -131,8 +133,12 @@ def _plain(name: Any) -> Any:
 def spelled(name: Any) -> Any:
     """What spellings of one name have in common: 7, 7.0, "7", "007" and b"7 " are one number, other names are text.
 
+    Python writes numbers of 17 digits and more as 1e+16.
+
     >>> spelled(7) == spelled("007") == spelled(b"7 ") == spelled(7.0), spelled("ann ") == spelled("ann")
     (True, True)
+    >>> spelled(20_260_000_000_000_000) == spelled(2.026e16)
+    True
     """
     text = _text(_plain(name))
     return Decimal(text) if _NUMERAL.fullmatch(text) else text
@@ -168,7 +174,7 @@ def _some_missing(names: np.ndarray) -> bool:
     if kind in "SU":
         return bool(np.any(np.strings.str_len(np.strings.strip(names)) == 0))
     if kind == "O":
-        return any(name is None or not str(name).strip() or str(name) in ("nan", "NaT") for name in names)
+        return any(name is None or not str(name).strip() or str(name) in _MISSING for name in names)
     return bool(np.any(np.isnan(names))) if kind == "f" else kind in "mM" and bool(np.any(np.isnat(names)))
 
 

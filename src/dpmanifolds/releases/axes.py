@@ -32,18 +32,14 @@ from dpmanifolds.domains.axes import Axes
 from dpmanifolds.errors import ArgumentError
 from dpmanifolds.privacy import Budget, Guarantee, compose
 from dpmanifolds.releases.refine import (
-    EDGES,
-    HISTOGRAM_SHARE,
-    NO_ACCOUNT,
     Moved,
     add_clipping,
-    better_last_plan,
     distance_bins,
     release_counts,
     shrink_ball,
-    unit_of,
     weighed_at_most,
 )
+from dpmanifolds.releases.refine_plan import EDGES, HISTOGRAM_SHARE, NO_ACCOUNT, better_last_plan, unit_of
 from dpmanifolds.releases.release import Release
 from dpmanifolds.releases.statistic import Request, best_cut, warn_of_noise
 from dpmanifolds.sums.counts import CountsNoise, DistanceBins

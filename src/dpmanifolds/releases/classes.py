@@ -18,7 +18,7 @@ from dpmanifolds.records.persons import Persons, label_array, persons_of
 from dpmanifolds.records.source import ArraySource, record_form
 from dpmanifolds.releases.public_sample import PublicSample, read_sample
 from dpmanifolds.releases.release import Release
-from dpmanifolds.releases.statistic import Request, best_cut, check_request, warn_of_noise
+from dpmanifolds.releases.statistic import Request, best_cut, check_request, domain_first, warn_of_noise
 from dpmanifolds.sums.steps import StepPlan
 from dpmanifolds.sums.total import RecordSums
 
@@ -57,6 +57,7 @@ class ClassMeans:
         return f"ClassMeans({len(self.classes)} classes, {told})"
 
 
+@domain_first
 def private_class_means(
     points: Any,
     labels: Any,

@@ -11,7 +11,7 @@ from dpmanifolds.domains import Ball
 from dpmanifolds.manifolds import Euclidean
 from dpmanifolds.privacy import Budget
 from dpmanifolds.releases.release import Release
-from dpmanifolds.releases.statistic import check_request
+from dpmanifolds.releases.statistic import check_request, domain_first
 from dpmanifolds.sums import Draw, mean_facts
 from dpmanifolds.sums.contribution import OnLine
 from dpmanifolds.sums.total import check_rules
@@ -30,6 +30,7 @@ class BeyondContribution(OnLine):
         return xp.where(inside, -xp.ones_like(length), xp.ones_like(length))
 
 
+@domain_first
 def private_clipped_share(
     points: Any,
     domain: Ball,

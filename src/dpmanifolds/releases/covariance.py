@@ -37,7 +37,7 @@ from dpmanifolds.privacy import Budget, Guarantee, compose
 from dpmanifolds.releases.refine import release_counts
 from dpmanifolds.releases.release import Release
 from dpmanifolds.releases.second_moment import MomentFacts
-from dpmanifolds.releases.statistic import Request, best_cut, check_terms
+from dpmanifolds.releases.statistic import Request, best_cut, check_terms, domain_first
 from dpmanifolds.sums.counts import PERSON_UNIT, CountsNoise, DistanceBins, counts_noise
 from dpmanifolds.sums.joint_moment import JointContribution, JointMoment
 from dpmanifolds.sums.moments import MomentNoise, moment_noise
@@ -60,6 +60,7 @@ _LEAST_SHARE = 1e-9
 """The least eigenvalue of the value, as a share of the squared bound."""
 
 
+@domain_first
 def private_covariance(
     vectors: Any,
     domain: Ball | float,

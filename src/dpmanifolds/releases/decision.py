@@ -14,6 +14,7 @@ from dpmanifolds._validate import choice, positive_integer, shown
 from dpmanifolds.domains import Domain
 from dpmanifolds.errors import ArgumentError, DPManifoldsError
 from dpmanifolds.privacy import Budget, Guarantee, Sensitivity
+from dpmanifolds.releases.release import this_version
 from dpmanifolds.releases.statistic import Terms
 from dpmanifolds.releases.written import domain_from_json, domain_to_json
 from dpmanifolds.sums.decision_noise import DecisionNoise, Statistic, among_largest, decision_noise, rank_of_first
@@ -30,12 +31,6 @@ _QUESTIONS = {
     "two-sample": ("Do the two groups come from one law?", "They differ", "No difference was found"),
     "independence": ("Are records and their covariates independent?", "They depend", "No dependence was found"),
 }
-
-
-def _this_version() -> str:
-    from dpmanifolds import __version__
-
-    return __version__
 
 
 @dataclass(frozen=True, eq=False, kw_only=True)
@@ -81,7 +76,7 @@ class Decision:
     domain: Domain
     reproducible: bool
     """Made with a seed: for tests and teaching, never for real records. A ledger refuses it."""
-    version: str = field(default_factory=_this_version)
+    version: str = field(default_factory=this_version)
 
     @property
     def spent(self) -> Budget:

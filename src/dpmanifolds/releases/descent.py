@@ -42,10 +42,11 @@ from dpmanifolds.privacy import Budget
 from dpmanifolds.privacy.budget import checked_budget, warn_of_delta
 from dpmanifolds.privacy.guarantee import ADJACENCIES
 from dpmanifolds.releases.release import Release
-from dpmanifolds.releases.statistic import open_account
+from dpmanifolds.releases.statistic import domain_first, open_account
 from dpmanifolds.sums.noisy import NoiseSource
 
 
+@domain_first
 def private_descent(
     loss: Loss | Callable[[Any, Any], Any],
     records: Any,
@@ -170,6 +171,7 @@ def private_descent(
         run.public_settings(budget),
         (loss, region, sizes),
         reproducible=rng is not None,
+        domain=loss.domain,
     )
     with paid_draws(charge, {"point": w, "chosen": w}, state=state, records=held) as draws:
         point, details = run.go(draws)
@@ -188,8 +190,6 @@ def release_descent(
     reproducible: bool,
 ) -> Release:
     """Where the steps led, and everything that is promised about it."""
-    from dpmanifolds import __version__
-
     return Release(
         statistic=loss.statistic,
         value=value,
@@ -207,10 +207,10 @@ def release_descent(
         reason=f"{details.steps} steps, {details.law} noise on each mean gradient, output {details.output}",
         reproducible=reproducible,
         descent=details,
-        version=__version__,
     )
 
 
+@domain_first
 def private_median(
     points: Any,
     domain: Ball,

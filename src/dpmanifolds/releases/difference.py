@@ -32,7 +32,7 @@ from dpmanifolds.releases.population import RegionLaw, mean_part, region_law
 from dpmanifolds.releases.release import Release
 from dpmanifolds.releases.spread import SpreadWalk, assumption_of, check_count, estimate_mean, read_spread
 from dpmanifolds.releases.spread_plan import SpreadPlan, plan_spread
-from dpmanifolds.releases.statistic import check_request, names_of_groups, read_named
+from dpmanifolds.releases.statistic import check_request, domain_first, names_of_groups, read_named
 
 __all__ = [
     "Difference",
@@ -210,6 +210,7 @@ class Difference:
         return made
 
 
+@domain_first
 def private_difference(
     x: Any,
     y: Any,
@@ -272,8 +273,8 @@ def private_difference(
     for walk in walks:
         walk.warn()
     promise = plan.guarantee if disjoint else plan.guarantee.k_fold(2)
-    told = {"n_second": walks[1].n, "mechanism": walks[0].mechanism, "disjoint": disjoint, "domain": domain}
-    request.spend("difference", promise, walks[0].n, **told)
+    told = {"n_second": walks[1].n, "mechanism": walks[0].mechanism, "disjoint": disjoint}
+    request.spend("difference", promise, walks[0].n, domain=domain, **told)
     first, second = (walk.draw(look) for walk, look in zip(walks, looks, strict=True))
     return Difference(first, second, promise, budget, level)
 

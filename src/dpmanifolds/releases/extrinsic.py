@@ -46,6 +46,7 @@ def release_extrinsic_mean(request: Request, points: Any, group_by: Any) -> Rele
         chosen, law = chosen_for(n)
         # noise is so many lattice steps, whatever n is
         assert law.exponent == seen.exponent
+    warn_of_noise(request.domain, body.expected_error(law))
     made, noisy = _draw(request, body, law, total, n, chosen.reason)
     try:
         return replace(made, expected_error=body.expected_error(law, noisy))

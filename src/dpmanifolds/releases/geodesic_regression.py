@@ -23,11 +23,12 @@ import numpy as np
 from scipy import optimize, stats
 
 from dpmanifolds._arrays import Array
-from dpmanifolds._validate import number_between, numeric_array
+from dpmanifolds._validate import choice, number_between, numeric_array
 from dpmanifolds.domains import Domain
 from dpmanifolds.errors import ArgumentError, DPManifoldsError
 from dpmanifolds.manifolds import Manifold
 from dpmanifolds.privacy import Budget, Guarantee
+from dpmanifolds.releases.regression_fit import hidden_share
 from dpmanifolds.releases.release import Release
 from dpmanifolds.releases.written import domain_from_json, domain_to_json, point_from_json, point_to_json
 
@@ -127,11 +128,6 @@ class GeodesicRegression:
         """The tangent vector at the base for one unit of each covariate."""
         return self.manifold.from_coordinates(self.base, self.slopes)
 
-    @property
-    def slope_errors(self) -> np.ndarray:
-        """The root mean square length of the noise in each slope, per unit of its covariate."""
-        return np.asarray(np.sqrt(self.manifold.dim * self.noise_variances))
-
     def predict(self, covariates: Any) -> Array:
         """The points of the fit at covariates (m,) or (m, covariates); free of charge.
 
@@ -141,26 +137,35 @@ class GeodesicRegression:
         ahead = (table - self.reference) @ self.slopes
         return self.manifold.exp_coordinates(self.base, ahead)
 
-    def slope_region(self, level: float = 0.95) -> SlopeRegion:
-        """Where the slope of each covariate lies in the population, with this probability for each.
+    def slope_region(self, level: float = 0.95, *, scatter: str = "any") -> SlopeRegion:
+        """Where the slope of each covariate lies in the population, with at least this probability for each.
 
-        Of the geodesic that independent records scatter around, with the same spread in all directions and at all
-        covariates. The law of the noise is known; the spread was paid for, and its own noise is not accounted for.
+        Of the geodesic that independent records scatter around, alike at all covariates. How far they scatter was paid
+        for, but not in which directions: all of it is taken to lie along one of them, where tails are longest. With
+        scatter="even", for records known to scatter alike in all directions, the region is up to 1.5 times smaller.
+        The law of the noise is known to first order, which asks for 100 records, and 100/μ (docs/regression.md).
         """
         level = number_between("level", level, 0.01, 0.9999)
+        even = choice("scatter", scatter, ("any", "even")) == "even"
         pairs = zip(self.noise_variances.tolist(), self.sampling_variances.tolist(), strict=True)
-        radii = np.array([self._radius(noise, sampling, level) for noise, sampling in pairs])
+        radii = np.array([self._radius(noise, sampling, level, even) for noise, sampling in pairs])
         return SlopeRegion(self.raw_slopes, radii, level)
 
-    def _radius(self, noise: float, sampling: float, level: float) -> float:
-        """ℓ2-Laplace noise of D numbers is a Gaussian whose variance is a χ² of D + 1 degrees of freedom."""
-        degrees, tail = self.manifold.dim, self.noise_tail
-        if tail is None:
-            return math.sqrt((noise + sampling) * float(stats.chi2.ppf(level, degrees)))
-        mixed = sampling + noise * stats.chi2.ppf(_NODES, tail + 1) / (tail + 1)
-        most = float(mixed[-1]) * float(stats.chi2.ppf(1 - (1 - level) / 2, degrees)) + 1e-300
-        missed = lambda square: float(np.mean(stats.chi2.cdf(square / mixed, degrees))) - level  # noqa: E731
-        return math.sqrt(float(optimize.brentq(missed, 0.0, 4 * most)))
+    def _radius(self, noise: float, sampling: float, level: float, even: bool) -> float:
+        """Of the sum of both errors; its square is taken for the multiple of χ² with its mean and variance.
+
+        ℓ2-Laplace noise of D numbers is a Gaussian whose variance is a χ² of D + 1 degrees of freedom.
+        """
+        dim, tail = self.manifold.dim, self.noise_tail
+        nodes = np.ones(1) if tail is None else stats.chi2.ppf(_NODES, tail + 1) / (tail + 1)
+        hidden = hidden_share(dim) if len(self.releases) > 1 else 1.0
+        along, across = (sampling, sampling) if even else (dim * hidden * sampling, 0.0)
+        first, others = noise * nodes + along, noise * nodes + across
+        mean, square = first + (dim - 1) * others, first**2 + (dim - 1) * others**2
+        degrees, scale = mean * mean / square, square / mean
+        most = float(np.max(scale * stats.chi2.ppf(1 - (1 - level) / 2, degrees)))
+        missed = lambda edge: float(np.mean(stats.chi2.cdf(edge / scale, degrees))) - level  # noqa: E731
+        return math.sqrt(float(optimize.brentq(missed, 0.0, 4 * most + 1e-300)))
 
     def __repr__(self) -> str:
         seeded = ", reproducible (not for real records)" if self.reproducible else ""

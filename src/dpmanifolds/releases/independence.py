@@ -15,7 +15,7 @@ from dpmanifolds.privacy import Budget
 from dpmanifolds.records.persons import persons_of
 from dpmanifolds.releases.classes import class_names, read_classes
 from dpmanifolds.releases.decision import PERMUTATIONS, Decision, Setting, check_settings
-from dpmanifolds.releases.statistic import Terms, check_domain, check_terms, read_named
+from dpmanifolds.releases.statistic import Terms, check_domain, check_terms, domain_first, read_named
 from dpmanifolds.sums.features import Kernel, kernel_of
 from dpmanifolds.sums.permutation import (
     IndependenceStatistic,
@@ -31,6 +31,7 @@ _PAIRS, _PARTNER_PAIRS = 64, 16
 _STATEMENT = "4(n − 1)/n² for features of diameter √2 each, for every pairing; √6(n − 1)/n² for the given one"
 
 
+@domain_first
 def private_independence_test(
     points: Any,
     covariates: Any,

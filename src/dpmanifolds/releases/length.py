@@ -20,7 +20,7 @@ import numpy as np
 
 from dpmanifolds.releases.population import RegionLaw
 
-__all__ = ["SeenErrors", "difference_interval", "length_interval", "seen_errors"]
+__all__ = ["SeenErrors", "difference_interval", "interval_holds", "length_interval", "seen_errors"]
 
 _HALVINGS = 60
 _FAR = 3.0
@@ -77,38 +77,59 @@ def seen_errors(law: RegionLaw, vector: np.ndarray, count: int | None = None) ->
     return SeenErrors(along, along * along + across)
 
 
-def difference_interval(
-    law: RegionLaw, vector: np.ndarray, level: float, count: int | None = None
-) -> tuple[float, float]:
+def difference_interval(law: RegionLaw, vector: np.ndarray, level: float) -> tuple[float, float]:
     """`length_interval` for a vector with this law, beginning at 0 wherever the vector's own region holds 0.
 
     The spectrum of an estimated covariance is not that of the true one, and a test of the whole length depends on it:
     alone it would reject 0 too often, by up to 2 in 100. The region of the vector allows for that uncertainty.
     """
-    seen = float(np.linalg.norm(vector))
-    low, high = length_interval(seen, seen_errors(law, vector, count), level)
-    excluded = bool(vector @ law.weight @ vector > law.threshold(level))
-    return (low if excluded else 0.0), high
+    low, high = length_interval(float(np.linalg.norm(vector)), seen_errors(law, vector), level)
+    return (low if _excludes_zero(law, vector, level) else 0.0), high
+
+
+def interval_holds(law: RegionLaw, vector: np.ndarray, level: float, length: float, count: int) -> bool:
+    """Whether that interval, from so many draws, holds a length: both of its tests, and no end of it."""
+    seen, errors = float(np.linalg.norm(vector)), seen_errors(law, vector, count)
+    if is_too_long(length, seen, errors, level):
+        return False
+    return not (is_too_short(length, seen, errors, level) and _excludes_zero(law, vector, level))
+
+
+def _excludes_zero(law: RegionLaw, vector: np.ndarray, level: float) -> bool:
+    return bool(vector @ law.weight @ vector > law.threshold(level))
 
 
 def length_interval(seen: float, errors: SeenErrors, level: float) -> tuple[float, float]:
     """Ends of an interval for the length ℓ of a vector that was seen with length `seen` and these errors.
 
-    All ℓ that a test of size 1 − level does not reject. P(|ℓu + error| ≤ seen) falls with ℓ (Anderson 1955); a seen
-    length is too short for ℓ where this is below a share of 1 − level that grows from 0 at ℓ = 0 to a half of it at
-    three root mean square errors, and too long where the rest of it is left above. So the lower end is 0 as often as
-    it may be, and the interval is no longer than need be.
+    All ℓ that a test of size 1 − level does not reject (`is_too_short`, `is_too_long`).
     """
-    miss, size = 1 - level, math.sqrt(float(np.mean(errors.squares)))
-
-    def short(length: float) -> float:
-        return miss / 2 * min(1.0, length / max(_FAR * size, 1e-300))
-
     farthest = seen + float(np.sqrt(np.max(errors.squares)))
-    low = _last(lambda length: errors.share_below(length, seen) > level + short(length), farthest)
-    # a length below half of all errors says no more than that
+    return (
+        _last(lambda length: is_too_short(length, seen, errors, level), farthest),
+        _last(lambda length: not is_too_long(length, seen, errors, level), farthest),
+    )
+
+
+def is_too_short(length: float, seen: float, errors: SeenErrors, level: float) -> bool:
+    """Whether so much was seen that the test rejects this length: P(|ℓu + error| ≤ seen) > level + its other share.
+
+    That probability falls with ℓ (Anderson 1955). A seen length is too short for ℓ where it is below a share of
+    1 − level that grows from 0 at ℓ = 0 to a half of it at three root mean square errors, and too long where the rest
+    of it is left above. So the lower end is 0 as often as it may be, and the interval is no longer than need be.
+    """
+    return errors.share_below(length, seen) > level + _lower_share(length, errors, level)
+
+
+def is_too_long(length: float, seen: float, errors: SeenErrors, level: float) -> bool:
+    """Whether so little was seen that the test rejects this length; below half of all errors it says no more."""
     limit = max(seen, float(np.sqrt(np.median(errors.squares))))
-    return low, _last(lambda length: errors.share_below(length, limit) >= short(length), farthest)
+    return errors.share_below(length, limit) < _lower_share(length, errors, level)
+
+
+def _lower_share(length: float, errors: SeenErrors, level: float) -> float:
+    size = math.sqrt(float(np.mean(errors.squares)))
+    return (1 - level) / 2 * min(1.0, length / max(_FAR * size, 1e-300))
 
 
 def _last(holds: Callable[[float], bool], most: float) -> float:

@@ -11,9 +11,10 @@ from dpmanifolds.errors import ArgumentError
 from dpmanifolds.privacy import Budget
 from dpmanifolds.releases.axes import check_basis, mean_by_axes
 from dpmanifolds.releases.public_sample import read_sample
-from dpmanifolds.releases.refine import decide_rounds, refined_mean
+from dpmanifolds.releases.refine import refined_mean
+from dpmanifolds.releases.refine_plan import decide_rounds
 from dpmanifolds.releases.release import Release
-from dpmanifolds.releases.statistic import Request, check_request, warn_of_noise
+from dpmanifolds.releases.statistic import Request, check_request, domain_first, warn_of_noise
 from dpmanifolds.sums import NUMERICS, TANGENT
 from dpmanifolds.sums.steps import is_wide
 from dpmanifolds.sums.total import RecordSums
@@ -23,6 +24,7 @@ __all__ = ["private_mean", "release_mean"]
 _KINDS = ("frechet", "extrinsic")
 
 
+@domain_first
 def private_mean(
     points: Any,
     domain: Domain,

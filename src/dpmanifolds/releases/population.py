@@ -24,7 +24,7 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass
-from functools import lru_cache
+from functools import lru_cache, reduce
 from typing import NamedTuple
 
 import numpy as np
@@ -53,6 +53,7 @@ noise hides then decide nothing. In simulations over spectra, d, n and noise, 1 
 too little."""
 _LEAST_HESSIAN, _MOST_HESSIAN = 0.2, 20.0
 _DRAWS = 40_000
+_NODES, _NEWTON_STEPS = 21, 8
 _LEAST_DEGREES = 1.0
 _MOST_SCALE = 0.5
 """Beyond it a factor that may be anything is no longer made up for: noise drowns the spread."""
@@ -88,8 +89,19 @@ class SpreadNoise:
         """
         if self.law == "gaussian":
             return np.ones(count)
-        degrees = self.numbers + 1 if self.law == "laplace" else 2 * (dim + 2)
+        degrees = self._degrees(dim)
         return np.asarray(rng.chisquare(degrees, count) / degrees)
+
+    def mixture_at(self, dim: int, places: np.ndarray) -> np.ndarray:
+        """The quantiles of these variances at Φ(place)."""
+        if self.law == "gaussian":
+            return np.ones(len(places))
+        half = self._degrees(dim) / 2
+        low, high = special.gammaincinv(half, special.ndtr(places)), special.gammainccinv(half, special.ndtr(-places))
+        return np.asarray(np.where(places < 0, low, high) / half)
+
+    def _degrees(self, dim: int) -> int:
+        return self.numbers + 1 if self.law == "laplace" else 2 * (dim + 2)
 
 
 def center_moment(moment: np.ndarray, mean: np.ndarray, deviation: np.ndarray | float, n: int) -> np.ndarray:
@@ -275,15 +287,30 @@ class RegionLaw(NamedTuple):
         return factor
 
     def _tail(self, level: float) -> np.ndarray | float:
+        """The quantile of uᵀWu for noise of the true law over that for Gaussian noise, by quadrature.
+
+        Given the variances that the noise is a mixture of, uᵀWu is taken for the multiple of χ² with its mean and
+        variance; what is averaged over them is the probability to lie beyond t, and Newton's steps find t.
+        """
         if all(part.facts.law == "gaussian" for part in self.parts):
             return 1.0
-        flat = [np.asarray(each).reshape(-1, *each.shape[-2:]) for each in (self.weight, self.covariance)]
-        noises = [part.noise.reshape(-1, *part.noise.shape[-2:]) for part in self.parts]
-        found = [
-            _tail_ratio(level, weight, cov, [each[min(row, len(each) - 1)] for each in noises], self.parts)
-            for row, (weight, cov) in enumerate(zip(*flat, strict=True))
-        ]
-        return np.array(found).reshape(self.mean.shape)
+        dim = self.covariance.shape[-1]
+        noises = [self.weight @ part.noise for part in self.parts]
+        terms = [self.weight @ self.covariance - np.sum(noises, axis=0), *noises]
+        nodes, shares = _mixture_nodes(tuple(part.facts for part in self.parts), dim)
+        mean = np.stack([_trace(each) for each in terms], axis=-1) @ nodes.T
+        products = np.stack([np.stack([_trace(a @ b) for a in terms], axis=-1) for b in terms], axis=-1)
+        square = np.einsum("ki,...ij,kj->...k", nodes, products, nodes)
+        half, scale = mean * mean / (2 * square), 2 * square / mean
+        gaussian = self.mean * special.chdtri(self.degrees, 1 - level) / self.degrees
+        found = gaussian
+        for _ in range(_NEWTON_STEPS):
+            places = found[..., None] / scale
+            beyond = special.gammaincc(half, places) @ shares
+            density = np.exp(special.xlogy(half - 1, places) - places - special.gammaln(half)) / scale @ shares
+            step = beyond * np.log(beyond / (1 - level)) / np.maximum(density, 1e-300)
+            found = np.clip(found + step, found / 2, found * 2)
+        return np.asarray(found / gaussian)
 
     def draw_errors(self, count: int = _DRAWS) -> np.ndarray:
         """Errors u (count, d) of one answer as if C were known, by a fixed seed."""
@@ -343,18 +370,11 @@ def _standard_draws(dim: int, count: int, facts: tuple[SpreadNoise, ...]) -> tup
     return normal, [noise.mixture(dim, count, rng) for noise in facts]
 
 
-def _tail_ratio(
-    level: float, weight: np.ndarray, covariance: np.ndarray, noises: list[np.ndarray], parts: tuple[MeanPart, ...]
-) -> float:
-    """The quantile of uᵀWu for noise of the true law over that for Gaussian noise, from the same draws."""
-    dim = weight.shape[-1]
-    count = max(1000, min(_DRAWS, 2_000_000 // dim))
-    normal, mixed = _standard_draws(dim, count, tuple(part.facts for part in parts))
-    sampling = covariance - np.sum(noises, axis=0)
-    plain = normal[0] @ _root(sampling)
-    true = plain
-    for number, noise in enumerate(noises):
-        step = normal[1 + number] @ _root(noise)
-        plain, true = plain + step, true + np.sqrt(mixed[number])[:, None] * step
-    sizes = [np.sum((each @ weight) * each, axis=1) for each in (true, plain)]
-    return float(np.quantile(sizes[0], level) / np.quantile(sizes[1], level))
+@lru_cache(maxsize=8)
+def _mixture_nodes(facts: tuple[SpreadNoise, ...], dim: int) -> tuple[np.ndarray, np.ndarray]:
+    """Points (points, 1 + parts), 1 for what is no noise, and their probabilities: Gauss and Hermite, part by part."""
+    places, shares = np.polynomial.hermite_e.hermegauss(_NODES)
+    columns = [noise.mixture_at(dim, places) for noise in facts]
+    nodes = np.stack(np.meshgrid(*columns, indexing="ij"), axis=-1).reshape(-1, len(facts))
+    weights = reduce(np.multiply.outer, [shares / np.sum(shares)] * len(facts)).reshape(-1)
+    return np.concatenate([np.ones((len(nodes), 1)), nodes], axis=1), np.asarray(weights)

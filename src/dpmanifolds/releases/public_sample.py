@@ -28,7 +28,8 @@ from dpmanifolds.domains import Ball, Ellipsoid
 from dpmanifolds.domains.domain import check_sample, mean_of_sample
 from dpmanifolds.errors import ArgumentError, NotOnManifoldError
 from dpmanifolds.manifolds import Euclidean, Manifold
-from dpmanifolds.releases.refine import best_radius, distance_bins, plan_rounds, unit_of
+from dpmanifolds.releases.refine import best_radius, distance_bins
+from dpmanifolds.releases.refine_plan import plan_rounds, unit_of
 from dpmanifolds.releases.release import Release
 from dpmanifolds.releases.statistic import Request
 from dpmanifolds.statistics.mean import newton_direction
@@ -68,7 +69,8 @@ class PublicSample:
             return None
         shaped = ShapedMean(self, request, fit, *self.plan(request, n, fit))
         look, law = shaped.look(records), shaped.plan.laws[0]
-        request.spend("mean", shaped.plan.guarantee, n, mechanism=law.name, numerics=law.numerics, domain=shaped.body)
+        told = {"mechanism": law.name, "numerics": law.numerics, "body": repr(shaped.body)}
+        request.spend("mean", shaped.plan.guarantee, n, **told, domain=request.domain)
         return shaped.draw(look)
 
     def shape_class(self, request: Request, n: int, labelled: bool) -> ShapedMean:
@@ -102,7 +104,8 @@ class PublicSample:
         counts = read_records(ball.manifold, self.points).total(bins).integers
         assert bins.edges is not None
         share = noise / ball.radius
-        radius, moved = best_radius(np.array(counts, dtype=np.float64), bins.edges, float(len(self.rows)), share)
+        found = np.array(counts, dtype=np.float64)
+        radius, moved = best_radius(found, bins.edges, float(len(self.rows)), share, reach=ball.radius)
         return math.hypot(share * min(radius, ball.radius), moved)
 
     def fit(self, request: Request, n: int, labelled: bool = False) -> SampleFit:

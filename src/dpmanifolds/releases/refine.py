@@ -9,9 +9,7 @@ is left. The promise is the composition of all stages (docs/proofs/sums.md, sect
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
-from dataclasses import dataclass, replace
-from functools import lru_cache
+from dataclasses import replace
 from typing import NamedTuple
 
 import numpy as np
@@ -20,122 +18,23 @@ from scipy import special
 from dpmanifolds._arrays import Array
 from dpmanifolds._points import host
 from dpmanifolds.domains import Ball, Domain
-from dpmanifolds.errors import ArgumentError, NotAvailableError
+from dpmanifolds.errors import ArgumentError
 from dpmanifolds.manifolds import Euclidean
-from dpmanifolds.privacy import ApproxDP, Budget, Guarantee, compose, split
+from dpmanifolds.releases.refine_plan import CLEAR, EDGES, FEW_EDGES, NEARLY, plan_rounds, unit_of
 from dpmanifolds.releases.release import Release
-from dpmanifolds.releases.statistic import Account, Request, best_cut, warn_of_noise
+from dpmanifolds.releases.statistic import Request, warn_of_noise
 from dpmanifolds.sums import ExpectedError, Mechanism
-from dpmanifolds.sums.counts import PERSON_UNIT, CountsNoise, DistanceBins, counts_noise
+from dpmanifolds.sums.counts import CountsNoise, DistanceBins
 from dpmanifolds.sums.shrink_spectrum import fit_total
-from dpmanifolds.sums.steps import StepPlan, move_plan
+from dpmanifolds.sums.steps import move_plan
 from dpmanifolds.sums.total import ExactSum, RecordSums, check_rules
 
-__all__ = [
-    "EDGES",
-    "HISTOGRAM_SHARE",
-    "NO_ACCOUNT",
-    "Moved",
-    "add_clipping",
-    "best_radius",
-    "better_last_plan",
-    "decide_rounds",
-    "distance_bins",
-    "plan_rounds",
-    "refined_mean",
-    "release_counts",
-    "rounds_for",
-    "shrink_ball",
-    "unit_of",
-    "weighed_at_most",
-]
-
-# by whether ε adds up: at most, and at least this part of it
-HISTOGRAM_SHARE, _ROUGH_SHARE = {False: 0.05, True: 0.04}, 0.15
-_LEAST_PART = 0.3
-EDGES, _SOME_EDGES, _FEW_EDGES = 24, 5, 3
 # how often a bound on what clipping moved may fail
 _MISS = 0.05
-# standard deviations of a noisy count that make a histogram of so many bins clear
-_CLEAR = {EDGES: 25.0, _SOME_EDGES: 8.0, _FEW_EDGES: 4.0}
-# by whether ε adds up
-_FINE = {False: 5.0, True: 7.0}
+# of a deviation of counts, and one in so many records: a tail that is not more than both is noise
+_UNSEEN, _FEW_UNSEEN = 0.5, 200
 # how much less a smaller ball must promise to err than the public one
 _GAIN = 1.1
-# how much worse than one shot in the same ball a cut of (ε, δ) must be for a better one to be searched for
-_WORTH = 1.05
-_TRIES, _CLOSE = 7, 0.05
-# times the deviation that is needed
-_NEARLY = 1.15
-NO_ACCOUNT = Account(None, None, None)
-
-
-class Look(NamedTuple):
-    """How many edges a histogram of distances has, and which share of the budget it costs: decided by public facts.
-
-    Many edges, √2 apart, where n is 25 standard deviations of a noisy count; five where it is 8; else the public
-    radius, half and a quarter of it, which 4 standard deviations do for. More records let the share shrink, down to
-    three tenths.
-    """
-
-    edges: int
-    share: float
-    deviation: float
-    """Of a noisy count, at most: what the histogram needs to be of use."""
-
-    @staticmethod
-    def of(request: Request, n: int, rounds: int) -> Look:
-        """That of n records, for so many rounds."""
-        share, least = HISTOGRAM_SHARE[request.budget.bounded_loss], _least_deviation(request.budget, request.adjacency)
-        edges = next((each for each in _CLEAR if rounds > 1 or n >= _CLEAR[each] * least), _FEW_EDGES)
-        as_far = n * request.plan(n).expected_error.mean / request.domain.radius
-        needed = min(n / _CLEAR[edges], _FINE[request.budget.bounded_loss] * as_far)
-        # a deviation grows as one over the share where ε adds up, else as one over its root
-        part = (least / min(needed, n / _CLEAR[_SOME_EDGES])) ** (1 if request.budget.bounded_loss else 2)
-        if rounds == 1:
-            # few digits, so that what is left of a round budget is one
-            share = math.floor(share * min(max(part, _LEAST_PART), 1.0) * 2**12) / 2**12
-        return Look(edges, share, needed)
-
-
-@dataclass(frozen=True)
-class _Rounds:
-    """What each round spends and promises: all of it public."""
-
-    noise: CountsNoise
-    plans: tuple[StepPlan, ...]
-    """A rough mean for every round but the last, and the mean itself."""
-    promise: Guarantee
-    look: Look
-    """What its histograms are."""
-
-
-def decide_rounds(request: Request, records: RecordSums) -> int:
-    """What refine="auto" means: 1 where a paid radius costs at most 6 % whatever the records are, else 0.
-
-    Decided by public facts alone: the kind of domain, the noise on a count, which the budget sets, and the number of
-    records. From n = 4 standard deviations of a noisy count on (`_CLEAR`) the histogram shows where the records are,
-    and what is left to lose is its share of the budget; below, it may mistake noise for records. Nor may a count be
-    uncertain by more than `_FINE` times the records that, all at the edge of the ball and on one side, move the mean as
-    far as its noise does: in few dimensions a pure budget leaves a histogram too coarse for noise so small. Records
-    that can be read only once, or whose number nobody knows before reading them, are released in one shot; so are those
-    of other domains than balls.
-    """
-    n = request.guess or records.known_count
-    return 0 if n is None or records.source.is_single_use else rounds_for(request, n, unit_of(records))
-
-
-def rounds_for(request: Request, n: int, unit: int = 1) -> int:
-    """The same for n records that can be read again; `unit` as of `plan_rounds`."""
-    if not isinstance(request.domain, Ball) or request.numerics == "lattice":
-        return 0
-    if _CLEAR[_FEW_EDGES] * _least_deviation(request.budget, request.adjacency) > n:
-        return 0
-    try:
-        planned = plan_rounds(request, n, 1, unit)
-    except NotAvailableError:
-        return 0
-    return int(planned.noise.deviation <= _NEARLY * planned.look.deviation)
 
 
 def refined_mean(request: Request, records: RecordSums, rounds: int) -> Release:
@@ -194,99 +93,21 @@ def add_clipping(error: ExpectedError, law: Mechanism, moved: Moved) -> Expected
     )
 
 
-def _shares(histogram: float, rounds: int) -> list[float]:
-    """Of each histogram, of each rough mean, and of the last mean. Where ε adds up, a share costs twice as much."""
-    rough = [_ROUGH_SHARE / (rounds - 1)] * (rounds - 1) if rounds > 1 else []
-    shares = [histogram] * rounds + rough
-    return [*shares, 1 - math.fsum(shares)]
-
-
-@lru_cache(maxsize=256)
-def _least_deviation(budget: Budget, adjacency: str) -> float:
-    """Of a noisy count, over all ways to cut the budget."""
-    ways = split(budget, _shares(HISTOGRAM_SHARE[budget.bounded_loss], 1))
-    return min(counts_noise(EDGES, way[0], "record", adjacency=adjacency).deviation for way in ways)
-
-
-def unit_of(records: RecordSums) -> int:
-    """Of counts: 1 for records, more for persons, whose records may lie in several bins."""
-    return 1 if records.persons is None else PERSON_UNIT
-
-
-def plan_rounds(request: Request, n: int, rounds: int, unit: int) -> _Rounds:
-    """Worked out once for the same public facts."""
-    return _best_rounds(replace(request, account=NO_ACCOUNT), n, rounds, unit)
-
-
-@lru_cache(maxsize=32)
-def _best_rounds(request: Request, n: int, rounds: int, unit: int) -> _Rounds:
-    """The cut of the budget whose last mean errs least.
-
-    A point (ε, δ) is also cut so that the histogram gets its share of the Gaussian μ, and the means what is left of the
-    point itself, searched for so that the whole composition keeps it.
-    """
-    look = Look.of(request, n, rounds)
-    shares = _shares(look.share, rounds)
-
-    def plan(*way: Budget) -> _Rounds:
-        noise = request.counts(look.edges, way[0], unit)
-        rough = replace(request, steps=1)
-        last = len(way) - 1
-        plans = tuple((request if number == last else rough).plan(n, way[number]) for number in range(rounds, len(way)))
-        promise = compose(noise.guarantee.k_fold(rounds), *(each.guarantee for each in plans))
-        return _Rounds(noise, plans, promise, look)
-
-    enough = _NEARLY * max(
-        min(look.deviation, n / _CLEAR[_SOME_EDGES]), _least_deviation(request.budget, request.adjacency)
-    )
-
-    def error(found: _Rounds) -> float:
-        return found.plans[-1].expected_error.mean if found.noise.deviation <= enough else math.inf
-
-    best = best_cut(request.budget, [shares], plan, error)
-    last = better_last_plan(request, n, best.noise.guarantee, error(best)) if rounds == 1 else None
-    return best if last is None else replace(best, plans=(last,), promise=compose(best.noise.guarantee, last.guarantee))
-
-
-def better_last_plan(request: Request, n: int, spent: Guarantee, error: float) -> StepPlan | None:
-    """A mean with all that stages which promise `spent` leave of a point (ε, δ), where it errs less than `error`."""
-    if not isinstance(request.budget, ApproxDP) or error <= _WORTH * request.plan(n).expected_error.mean:
-        return None
-    rest = _rest(request.budget, spent, lambda part: request.plan(n, part).guarantee)
-    last = None if rest is None else request.plan(n, rest)
-    return last if last is not None and last.expected_error.mean < error else None
-
-
-def _rest(budget: ApproxDP, spent: Guarantee, promise: Callable[[Budget], Guarantee]) -> ApproxDP | None:
-    """About the largest part (xε, .95δ) whose promise keeps the budget together with what is spent: by secants."""
-    tried: list[tuple[float, float]] = []
-    found, share = None, 0.95
-    for _ in range(_TRIES):
-        part = ApproxDP(share * budget.epsilon, 0.95 * budget.delta)
-        together = compose(spent, promise(part))
-        excess = math.log(max(float(together.delta(budget.epsilon)), 1e-300) / budget.delta)
-        if together.fits(budget, strict=True) and (found is None or part.epsilon > found.epsilon):
-            found = part
-            if excess > -_CLOSE:
-                break
-        tried.append((share, excess + _CLOSE / 2))
-        if len(tried) == 1:
-            share += 0.02 if excess < 0 else -0.05
-            continue
-        (one, first), (two, second) = tried[-2:]
-        slope = (second - first) / (two - one) if two != one else 0.0
-        if slope <= 0:
-            break
-        share = min(max(two - second / slope, 0.3), 0.9999)
-    return found
-
-
 def distance_bins(request: Request, base: Array, unit: int, cells: int = EDGES) -> DistanceBins:
-    """Edges go down from the largest distance in the public ball by factors of √2; few are a factor of 2 apart."""
+    """Edges go down from the largest distance in the public ball by factors of √2; few are a factor of 2 apart.
+
+    Where there are many, one more lies beyond the ball: its bin holds what clipping to the ball moves, too.
+    """
     ball = request.domain
-    reach = ball.radius + float(ball.manifold.dist(host(ball.center), base))
-    edges = reach * 2.0 ** (-np.arange(cells)[::-1] / (1 if cells == _FEW_EDGES else 2))
+    reach = _reach(ball, base)
+    steps = np.arange(cells)[::-1] - (cells == EDGES)
+    edges = reach * 2.0 ** (-steps / (1 if cells == FEW_EDGES else 2))
     return DistanceBins(ball.manifold, base, request.substitute, edges=edges, unit=unit)
+
+
+def _reach(ball: Domain, base: Array) -> float:
+    """The largest distance in the ball."""
+    return ball.radius + float(ball.manifold.dist(host(ball.center), base))
 
 
 class Moved(NamedTuple):
@@ -319,32 +140,56 @@ def shrink_ball(
     ball, edges = request.domain, bins.edges
     assert isinstance(ball, Ball)
     assert edges is not None
+    reach = _reach(ball, bins.base)
     total = float(n) if request.guess is None else max(1.0, float(np.sum(counts)))
-    radius, likely = best_radius(counts, edges, total, error / ball.radius, floor)
+    radius, likely = best_radius(counts, edges, total, error / ball.radius, floor, reach, noise.deviation)
     if radius >= min(ball.radius, ball.manifold.injectivity_radius):
         return ball, Moved(0.0, 0.0)
-    most = moved_at_most(counts, edges, total, radius, noise, miss)
+    most = moved_at_most(counts, np.minimum(edges, reach), total, radius, noise, miss)
     return Ball(ball.manifold, bins.base, radius), Moved(likely, max(most, likely))
 
 
 def best_radius(
-    counts: np.ndarray, edges: np.ndarray, total: float, error: float, floor: float = 0.0
+    counts: np.ndarray,
+    edges: np.ndarray,
+    total: float,
+    error: float,
+    floor: float = 0.0,
+    reach: float = math.inf,
+    deviation: float = 0.0,
 ) -> tuple[float, float]:
     """Where noise and clipping cost least together, and what clipping moves the mean by at most; see `shrink_ball`.
+
+    `reach` is the public radius, if bins go on beyond it; `deviation` is that of a noisy count.
 
     >>> best_radius(np.array([2.0, 98.0, 1.0, -3.0]), np.array([1.0, 2.0, 4.0, 8.0]), 100.0, error=0.1)
     (2.0, 0.009090571073432387)
     """
-    likely = fit_total(counts, total)
-    # of bins that reach from one edge to √2 of it; nearer to the upper edge of wider ones; the last holds all beyond
-    middles = np.append(edges[1:-1] * 2.0**-0.25, edges[-1])
+    likely = np.zeros(len(counts))
+    clear = len(counts) == EDGES and CLEAR[EDGES] * deviation <= NEARLY * total
+    seen = _seen_bins(counts, total, deviation) if clear else len(counts)
+    likely[:seen] = fit_total(counts[:seen], total)
+    # of bins that reach from one edge to √2 of it; nearer to the upper edge of wider ones; the last holds all beyond,
+    # which clipping to the public ball brings to its edge
+    middles = np.append(edges[1:-1] * 2.0**-0.25, min(edges[-1], reach))
     found = []
-    for number, edge in enumerate(edges.tolist()):
+    for number, edge in enumerate(np.minimum(edges, reach).tolist()):
         radius = max(edge, floor)
         moved = float(np.sum(likely[number + 1 :] * np.maximum(middles[number:] - radius, 0.0))) / total
         found.append((math.hypot(error * radius, moved), radius, moved))
     best = min(found)
     return (best if best[0] * _GAIN < found[-1][0] else found[-1])[1:]
+
+
+def _seen_bins(counts: np.ndarray, total: float, deviation: float) -> int:
+    """How many bins, from the nearest on, hold anybody: those beyond have together no more than noise may have.
+
+    What is beyond weighs most, and a few records that are noise would keep the ball large. Noise may have half of a
+    deviation, or less where records are so few that a tail of some of them looks like it.
+    """
+    taken = min(_UNSEEN * deviation, total / _FEW_UNSEEN)
+    beyond = np.append(np.cumsum(counts[::-1])[::-1][1:], 0.0)
+    return int(np.flatnonzero(beyond <= taken * np.sqrt(np.arange(len(counts))[::-1]))[0]) + 1
 
 
 def moved_at_most(

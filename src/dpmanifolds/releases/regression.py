@@ -14,38 +14,42 @@ from functools import partial
 from typing import Any, NamedTuple
 
 import numpy as np
-from scipy import stats
 
-from dpmanifolds._arrays import Array
 from dpmanifolds._points import count_records
 from dpmanifolds._validate import hide_records, numeric_array, record_numbers
 from dpmanifolds.domains import Ball
 from dpmanifolds.errors import ArgumentError, ScaleOutOfRangeError
-from dpmanifolds.manifolds import Euclidean, Manifold, Product
+from dpmanifolds.manifolds import Euclidean, Product
 from dpmanifolds.privacy import Budget, compose
 from dpmanifolds.records.source import record_form
 from dpmanifolds.releases.geodesic_regression import GeodesicRegression
+from dpmanifolds.releases.regression_fit import (
+    EVEN_VARIANCE,
+    FitState,
+    carried,
+    next_view,
+    shrunk,
+    smaller_radius,
+    start_fit,
+    update_fit,
+)
 from dpmanifolds.releases.release import Release
-from dpmanifolds.releases.statistic import Request, best_cut, check_request, warn_of_noise
+from dpmanifolds.releases.statistic import Request, best_cut, check_request, domain_first, warn_of_noise
 from dpmanifolds.sums import Draw, ExpectedError, choose, horizon
-from dpmanifolds.sums.estimate import shrink_length
 from dpmanifolds.sums.regression import Moments, RegressionView, count_moments, regression_facts
 from dpmanifolds.sums.total import RecordSums, check_rules, read_records
 from dpmanifolds.sums.walk import Walk
 from dpmanifolds.sums.wrapped import WrappedGaussianMechanism, WrappedMechanism
 
 _CUTS = ([1.0], [0.2, 0.8], [0.35, 0.65])
-# of records that a ball chosen in good faith holds, over its radius, and of covariates that fill their bounds evenly
-_SPREAD, _VARIANCE = 0.3, 1 / 3
-_KEPT = 0.98
-_LEAST_VARIANCE = 1e-3
-_SURE = 1.5
-_SMALL = 1e-4
+# of records that a ball chosen in good faith holds, over its radius
+_SPREAD = 0.3
 _LARGEST = 1e50
 # what variances to first order leave out, as benchmarks/regression.py finds it
 _MARGIN = 1.02
 
 
+@domain_first
 def private_geodesic_regression(
     points: Any,
     covariates: Any,
@@ -112,11 +116,11 @@ def private_geodesic_regression(
         check_rules(total, Product(domain.manifold, Euclidean(q)).rules, domain.manifold)
     warn_of_noise(domain, plan.error)
     request.spend("geodesic regression", promise, n, covariates=q, steps=len(plan.laws), domain=domain)
-    state, moments, made = _start(view), None, list[Release]()
+    state, moments, made = start_fit(view), None, list[Release]()
     for law in plan.laws:
         assert law.exponent is not None
         if made:
-            view = _next_view(walk, view, state)
+            view = next_view(walk, view, state)
             total = records.total(view.contribution(law.exponent))
         noisy = law.noisy_mean(total.integers, total.rows, request.account.rng)
         made.append(
@@ -124,7 +128,7 @@ def private_geodesic_regression(
         )
         seen, noise = view.read(noisy, law.exponent), view.deviations(law.deviation, law.exponent)
         moments = seen if moments is None else moments
-        state = _update(walk, view, state, seen, noise)
+        state = update_fit(walk, view, state, seen, noise)
     assert moments is not None
     return _finish(request, walk, bounds, state, moments, n, made, plan.laws[-1], promise)
 
@@ -214,9 +218,9 @@ def _plan(request: Request, n: int, q: int, *parts: Budget) -> _Plan:
         assert isinstance(law, WrappedMechanism)
         assert law.exponent is not None
         noise = RegressionView(manifold, domain.center, bounds, radius).deviations(law.deviation, law.exponent)
-        own = (float(noise.products[1, 0]) / _VARIANCE) ** 2
+        own = (float(noise.products[1, 0]) / EVEN_VARIANCE) ** 2
         variance = 1 / (1 / variance + 1 / own)
-        radius = _smaller_radius(spread**2, noise.square, manifold.dim * own, manifold.dim, domain.radius)
+        radius = smaller_radius(spread**2, noise.square, manifold.dim * own, manifold.dim, domain.radius)
         laws.append(law)
     # one look from the centre takes records that scatter off a curve for ones that lie on another
     bend = max(map(abs, manifold.curvature_bounds)) * spread**2 * domain.radius / 6 if len(parts) == 1 else 0.0
@@ -225,138 +229,11 @@ def _plan(request: Request, n: int, q: int, *parts: Budget) -> _Plan:
     return _Plan(tuple(laws), math.hypot(error, bend), ExpectedError(error, 1.7 * error, error), reason)
 
 
-class _State(NamedTuple):
-    """A fit so far: all of it released."""
-
-    base: Array
-    slopes: np.ndarray
-    """(q, dim) at the base, for covariates from −1 to 1."""
-    variances: np.ndarray
-    """Of the noise in each coordinate of the base, and of each slope: (q + 1,)."""
-    gains: np.ndarray
-    """The inverse covariance of the covariates."""
-    middle: np.ndarray
-    """Their mean."""
-    residual: float
-    """The mean squared distance to the fit."""
-    doubt: float
-    """The standard deviation of the noise on it."""
-    covariates: tuple[np.ndarray, np.ndarray] | None
-    """Their moments so far, and the variance of the noise on them."""
-
-
-def _start(view: RegressionView) -> _State:
-    q, nothing = view.count, np.zeros((view.count, view.space.dim))
-    return _State(view.base, nothing, np.full(q + 1, math.inf), np.eye(q), np.zeros(q), math.inf, 0.0, None)
-
-
-def _next_view(walk: Walk, view: RegressionView, state: _State) -> RegressionView:
-    """What is left beyond the released geodesic, in a ball as small as the released spread allows."""
-    domain, dim = walk.domain, view.space.dim
-    radius = _smaller_radius(state.residual, state.doubt, dim * float(np.sum(state.variances)), dim, domain.radius)
-    # so that every point below is one that floating point tells, and none lies beyond the cut locus of another
-    inner = 0.9 * view.space.injectivity_radius
-    longest = min(2 * domain.radius, inner / 2)
-    slopes = state.slopes * min(1.0, longest / max(float(np.sum(np.linalg.norm(state.slopes, axis=1))), 1e-300))
-    away = float(np.linalg.norm(view.space.log_coordinates(walk.center, state.base)))
-    reach = min(domain.radius + away, inner - float(np.sum(np.linalg.norm(slopes, axis=1))))
-    return RegressionView(view.space, state.base, view.bounds, radius, slopes, reach=reach, substitute=view.substitute)
-
-
-def _smaller_radius(residual: float, doubt: float, error: float, dim: int, most: float) -> float:
-    """A radius that holds nearly all of what the first fit leaves of records, in doubt the public one."""
-    square = max(residual, 0.0) + _SURE * doubt + 2 * error
-    return float(min(most, math.sqrt(square * float(stats.chi2.ppf(_KEPT, dim)) / dim)))
-
-
-def _update(walk: Walk, view: RegressionView, state: _State, seen: Moments, noise: Moments) -> _State:
-    """The fit after one more look: least squares from noisy moments, weighted with what was known before."""
-    own = noise.covariates**2
-    known = (seen.covariates, own)
-    if state.covariates is not None:
-        before, variance = state.covariates
-        share = variance / np.maximum(variance + own, 1e-300)
-        known = (before + share * (seen.covariates - before), variance * (1 - share))
-    middle, gains = _inverse(*known)
-    mean = seen.products[0]
-    slopes = gains @ (seen.products[1:] - middle[:, None] * mean)
-    base = mean - middle @ slopes
-    fresh = _variances(gains, middle, noise, slopes)
-    share = state.variances / (state.variances + fresh) if math.isfinite(state.variances[0]) else np.ones_like(fresh)
-    old = np.where(np.isfinite(state.variances), state.variances, 0.0)
-    left = seen.square - float(mean @ mean) - float(np.sum(slopes * (seen.products[1:] - middle[:, None] * mean)))
-    left = max(left, 0.0) if view.slopes is None else _uncut(left, view.radius, view.space.dim)
-    point, moved = _moved(walk, view, state, share[0] * base, share[1:, None] * slopes)
-    variances = np.where(np.isfinite(state.variances), (1 - share) * old, fresh)
-    return _State(point, moved, variances, gains, middle, left, noise.square, known)
-
-
-def _uncut(square: float, radius: float, dim: int) -> float:
-    """The mean squared length of residuals from that of residuals shortened to a radius, if they are Gaussian."""
-    found = square = min(max(square, 0.0), radius * radius)
-    for _ in range(10):
-        most = radius * radius * dim / max(found, 1e-12 * radius * radius)
-        kept = float(stats.chi2.cdf(most, dim + 2)) + most / dim * float(stats.chi2.sf(most, dim))
-        found = min(square / kept, radius * radius)
-    return found
-
-
-def _inverse(moments: np.ndarray, variances: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-    """The mean of covariates, and the inverse of their covariance: eigenvalues below their noise are lifted to it."""
-    middle = np.clip(moments[0, 1:], -1.0, 1.0)
-    covariance = moments[1:, 1:] - np.outer(middle, middle)
-    values, vectors = np.linalg.eigh(covariance)
-    least = max(_LEAST_VARIANCE, 2 * math.sqrt(float(np.max(variances))))
-    return middle, (vectors / np.clip(values, min(least, _VARIANCE), 1.0)) @ vectors.T
-
-
-def _variances(gains: np.ndarray, middle: np.ndarray, noise: Moments, slopes: np.ndarray) -> np.ndarray:
-    """Of the noise in each coordinate of the base and of each slope, to first order."""
-    on_products, dim = noise.products[:, 0] ** 2, slopes.shape[1]
-    inner = np.diag(on_products[1:]) + np.outer(middle, middle) * on_products[0]
-    # noise on the covariates' moments moves the fit along its slopes, by as much as there are beyond noise: in one
-    # direction of dim, which counts more than an even share of it
-    length = max(float(np.sum(slopes**2)) - dim * float(np.trace(gains @ inner @ gains.T)), 0.0)
-    crossed = np.max(noise.covariates[1:, 1:] ** 2, axis=1) * length * min(1.0, 2 / dim)
-    spread = gains @ (inner + np.diag(crossed)) @ gains.T
-    along = gains @ middle
-    base = on_products[0] * (1 + middle @ along) ** 2 + along @ (on_products[1:] * along)
-    return np.append(base, np.diag(spread))
-
-
-def _moved(
-    walk: Walk, view: RegressionView, state: _State, base: np.ndarray, slopes: np.ndarray
-) -> tuple[Array, np.ndarray]:
-    """The fit in tangent coordinates at the base of the view, as a point and slopes there: post-processing."""
-    manifold = view.space
-    if view.slopes is not None:
-        point = walk.reach(view.base, base)
-        return point, carried(manifold, view.base, point, view.slopes + slopes)
-    point = walk.reach(view.base, base)
-    if manifold.is_flat:
-        return point, carried(manifold, view.base, point, slopes)
-    # the curve exp(base + t·slope) is no geodesic: its velocity where it starts
-    start = np.asarray(manifold.log_coordinates(view.base, point))
-    step = _SMALL / max(1.0, float(np.max(np.linalg.norm(slopes, axis=1), initial=0.0)))
-    ends = [
-        manifold.log_coordinates(point, manifold.exp_coordinates(view.base, start + sign * step * slopes))
-        for sign in (1, -1)
-    ]
-    found = np.asarray(ends[0] - ends[1]) / (2 * step)
-    return point, np.where(np.all(np.isfinite(found), axis=-1, keepdims=True), found, 0.0)
-
-
-def carried(manifold: Manifold, start: Array, end: Array, rows: np.ndarray) -> np.ndarray:
-    """Coordinates at one public point, carried along the geodesic to another."""
-    vectors = manifold.transport(start, end, manifold.from_coordinates(start, rows))
-    return np.asarray(manifold.to_coordinates(end, vectors))
-
-
 def _finish(
     request: Request,
     walk: Walk,
     bounds: np.ndarray,
-    state: _State,
+    state: FitState,
     first: Moments,
     n: int,
     made: list[Release],
@@ -366,10 +243,10 @@ def _finish(
     """Shrink the fit by what is known of its noise, and say how far off it is, in the units of the covariates."""
     domain, manifold, dim = request.domain, request.domain.manifold, request.domain.manifold.dim
     seen = np.asarray(manifold.log_coordinates(walk.center, state.base))
-    base = walk.reach(walk.center, _shrunk(seen, float(state.variances[0]), domain.radius))
+    base = walk.reach(walk.center, shrunk(seen, float(state.variances[0]), domain.radius))
     raw = carried(manifold, state.base, base, state.slopes)
     slopes = np.stack(
-        [_shrunk(row, float(own), domain.radius) for row, own in zip(raw, state.variances[1:], strict=True)]
+        [shrunk(row, float(own), domain.radius) for row, own in zip(raw, state.variances[1:], strict=True)]
     )
     half = np.diff(bounds, axis=1) / 2
     spread = first.square - float(first.products[0] @ first.products[0])
@@ -392,11 +269,3 @@ def _finish(
         domain=domain,
         n=n,
     )
-
-
-def _shrunk(coordinates: np.ndarray, variance: float, radius: float) -> np.ndarray:
-    """The best guess of coordinates of at most this length."""
-    length = float(np.linalg.norm(coordinates))
-    sigma = max(math.sqrt(variance), 1e-12 * radius)
-    wanted = shrink_length(length, dim=len(coordinates), radius=radius, sigma=sigma, gaussian=True)
-    return np.asarray(coordinates * (wanted / max(length, 1e-300)))

@@ -36,7 +36,14 @@ __all__ = ["Release", "release_of"]
 
 _SCHEMA = 3
 _POINTS = ("mean", "extrinsic mean", "value", "median", "class mean", "cluster mean", "mean and spread")
+_CENTERS = ("mean", "extrinsic mean", "median", "mean and spread")
 _DIRECTIONS = ("second moment", "covariance", "counts", "squares", "contrast")
+# a mean of records of the ball that lies so far out has hardly any records left that were not clipped
+_EDGE = 0.85
+_AT_THE_EDGE = (
+    "the released point lies at the edge of the ball: most records probably lie outside of it and were clipped. Check "
+    "the unit and the centre: validate looks at the records, the clipped share asks them privately"
+)
 _STANDS_IN = (
     " It stands in for the Fréchet mean, from which it differs where records spread unevenly; the 90 % include by how "
     "much at most, for records within half the injectivity radius."
@@ -51,7 +58,8 @@ _NUMERICS = {
 }
 
 
-def _this_version() -> str:
+def this_version() -> str:
+    """The version of the package, as an answer keeps it."""
     from dpmanifolds import __version__
 
     return __version__
@@ -113,7 +121,7 @@ class Release:
     """What noise is on a spread that was released with the mean, where one was: behind it in `coordinates`."""
     sites: SitesPart | None = None
     """Who took part, where the records were those of several sites."""
-    version: str = field(default_factory=_this_version)
+    version: str = field(default_factory=this_version)
     """Of the package that made it."""
 
     @property
@@ -187,6 +195,20 @@ class Release:
         return NoiseExceedsDomainWarning.words if points and error is not None and error.exceeds(self.domain) else ""
 
     @property
+    def edge_warning(self) -> str:
+        """That the released point lies where only clipped records put a mean: a wrong unit or centre, most likely.
+
+        A function of the release and of public facts, so it costs nothing: at least 0.85 of the radius from the centre
+        after the expected error is taken off. It is told where the release is told, never by an error after spending.
+        A radius that was paid for is as small as most records allow, and says nothing of this kind.
+        """
+        error, ball = self.expected_error, self.domain
+        if self.statistic not in _CENTERS or error is None or error.clipping > 0 or not isinstance(ball, Ball):
+            return ""
+        far = float(ball.manifold.dist(host(ball.center), host(self.value)))
+        return _AT_THE_EDGE if far - error.mean >= _EDGE * ball.radius else ""
+
+    @property
     def error_statement(self) -> str:
         """The expected error as a distance, in percent, and in the units of the records where the manifold has some."""
         error = self.expected_error
@@ -229,6 +251,7 @@ class Release:
     def __repr__(self) -> str:
         error = "" if self.expected_error is None else f", error {self.expected_error.mean:.3g} on average"
         seeded = ", reproducible (not for real records)" if self.reproducible else ""
+        seeded += ", at the edge of the ball" if self.edge_warning else ""
         return (
             f"Release({self.statistic} on {self.manifold!r}, {self.promise}, {self.mechanism} ({self.numerics}), "
             f"n={self.n}{error}{seeded})"

@@ -30,11 +30,9 @@ from dpmanifolds.sums.contribution import TangentContribution
 from dpmanifolds.sums.moments import (
     MomentNoise,
     TangentSquareContribution,
-    frobenius_steps,
     moment_noise,
-    nuclear_steps,
 )
-from dpmanifolds.sums.outer import finest_factor_exponent, sum_outer
+from dpmanifolds.sums.outer import sum_outer
 from dpmanifolds.sums.shrink_spectrum import BulkNoise, shrink_spectrum
 from dpmanifolds.sums.steps import StepPlan
 from dpmanifolds.sums.total import RecordSums
@@ -42,31 +40,6 @@ from dpmanifolds.sums.total import RecordSums
 _UP = 1 + 2.0**-49
 _NUMERICS = ("safe", "rounded")
 _SMALLEST, _LARGEST = 1e-100, 1e100
-
-
-def sensitivity_of_second_moment(clip_norm: float, n: int, dim: int) -> Sensitivity:
-    """How far (1/n)Σ vvᵀ moves in Frobenius norm between neighbours with |v| ≤ C: √2·C²/n, or C²/n for dim 1.
-
-    >>> round(float(sensitivity_of_second_moment(2.0, 1000, 3)), 6)
-    0.005657
-    """
-    trace = 4 ** finest_factor_exponent(dim)
-    return _moved(clip_norm, n, frobenius_steps(dim, trace), trace, "√2·C²/n in Frobenius norm (C²/n in one dimension)")
-
-
-def nuclear_sensitivity_of_second_moment(clip_norm: float, n: int, dim: int) -> Sensitivity:
-    """The same in nuclear norm, the sum of the absolute eigenvalues: 2C²/n, or C²/n for dim 1.
-
-    >>> round(float(nuclear_sensitivity_of_second_moment(2.0, 1000, 3)), 6)
-    0.008
-    """
-    trace = 4 ** finest_factor_exponent(dim)
-    return _moved(clip_norm, n, nuclear_steps(dim, trace), trace, "2·C²/n in nuclear norm (C²/n in one dimension)")
-
-
-def _moved(clip_norm: float, n: int, steps: int, trace: int, bound: str, adjacency: str = "replace-one") -> Sensitivity:
-    value, statement = steps / trace * clip_norm * clip_norm / n * _UP, f"{bound} for a sum of squares of integers"
-    return Sensitivity(value, "second moment of clipped vectors", "P", statement, adjacency)
 
 
 @dataclass(frozen=True)
@@ -98,7 +71,9 @@ class MomentFacts:
         statement = f"{factor}C²/n in {'nuclear' if self.noise.is_nuclear else 'Frobenius'} norm"
         if factor:
             statement += " (C²/n in one dimension)"
-        return _moved(self.radius, self.count, self.noise.moved, self.noise.steps, statement, self.terms.adjacency)
+        value = self.noise.moved / self.noise.steps * self.radius * self.radius / self.count * _UP
+        statement += " for a sum of squares of integers"
+        return Sensitivity(value, "second moment of clipped vectors", "P", statement, self.terms.adjacency)
 
     @property
     def theorem(self) -> str:

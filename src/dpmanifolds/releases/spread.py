@@ -38,7 +38,7 @@ from dpmanifolds.releases.population import (
 from dpmanifolds.releases.release import Release
 from dpmanifolds.releases.second_moment import MomentFacts
 from dpmanifolds.releases.spread_plan import SpreadPlan, law_name, plan_spread, square_noise
-from dpmanifolds.releases.statistic import Request, check_request, warn_of_noise
+from dpmanifolds.releases.statistic import Request, check_request, domain_first, warn_of_noise
 from dpmanifolds.sums import Draw, calibrate
 from dpmanifolds.sums.contribution import TangentContribution
 from dpmanifolds.sums.joint_moment import TangentJointContribution
@@ -66,6 +66,7 @@ TESTED_RECORDS = 50
 """The smallest number of records that coverage was studied for (docs/coverage.md)."""
 
 
+@domain_first
 def private_mean_and_spread(
     points: Any,
     domain: Ball,
@@ -145,8 +146,8 @@ class SpreadWalk:
         """Look, charge, draw."""
         first = self.look()
         self.warn()
-        told = {"mechanism": self.mechanism, "domain": self.domain}
-        self.request.spend("mean and spread", self.plan.guarantee, self.n, **told)
+        told = {"mechanism": self.mechanism}
+        self.request.spend("mean and spread", self.plan.guarantee, self.n, domain=self.domain, **told)
         return self.draw(first)
 
     def warn(self) -> None:

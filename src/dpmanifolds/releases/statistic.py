@@ -9,7 +9,9 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass, replace
-from typing import Any, TypeVar
+from functools import wraps
+from inspect import signature
+from typing import Any, ParamSpec, TypeVar
 
 import numpy as np
 
@@ -21,11 +23,11 @@ from dpmanifolds.errors import (
     ArgumentError,
     NoiseExceedsDomainWarning,
     NotAvailableError,
-    PrivacyLeakWarning,
     warn_user,
 )
+from dpmanifolds.ledger.account import mark_domain
 from dpmanifolds.privacy import Budget, Guarantee, split
-from dpmanifolds.privacy.budget import checked_budget, note_spending, warn_of_delta
+from dpmanifolds.privacy.budget import checked_budget, note_spending, refuse_as_domain, warn_of_delta
 from dpmanifolds.records.persons import names_of, spelled
 from dpmanifolds.releases.release import Release, release_of
 from dpmanifolds.sums import ADJACENCIES, TANGENT, Draw, ExpectedError, Facts, Mechanism, choose
@@ -39,6 +41,8 @@ SAFE = ("safe", "rounded", "lattice")
 """Numerics that hold down to the last bit."""
 
 Way = TypeVar("Way")
+P = ParamSpec("P")
+T = TypeVar("T")
 
 
 @dataclass(frozen=True)
@@ -54,19 +58,10 @@ class Account:
     def reproducible(self) -> bool:
         return self.rng is not None
 
-    def spend(self, what: str, guarantee: Guarantee, **parameters: Any) -> None:
-        """Record the promise before the noise is drawn; a refusal leaves nothing behind. Domains are told in words."""
+    def spend(self, what: str, guarantee: Guarantee, *, domain: Domain, **parameters: Any) -> None:
+        """Record the promise before the noise is drawn; a refusal leaves nothing behind. `domain`: as it was given."""
         if self.ledger is not None:
-            told = {key: repr(each) if isinstance(each, Domain) else each for key, each in parameters.items()}
-            domain = parameters.get("domain")
-            chose = getattr(self.ledger, "chose_after_look", None)
-            if isinstance(domain, Domain) and chose is not None and chose(self.dataset, domain):
-                told["domain_after_look"] = True
-                warn_user(
-                    f"the records of {self.dataset!r} were looked at with another domain before this one was chosen: "
-                    "what the choice tells about them is not in the promise. The ledger marks the release.",
-                    PrivacyLeakWarning,
-                )
+            told = parameters | {"domain": repr(domain)} | mark_domain(self.ledger, self.dataset, domain)
             self.ledger.spend(self.dataset, guarantee, what=what, parameters=told, reproducible=self.reproducible)
         if not self.reproducible:
             note_spending(self.dataset, guarantee)
@@ -109,10 +104,11 @@ class Terms:
         """n as a release tells it: None where it is protected."""
         return n if self.guess is None else None
 
-    def spend(self, what: str, guarantee: Guarantee, n: int, **told: Any) -> None:
+    def spend(self, what: str, guarantee: Guarantee, n: int, *, domain: Domain, **told: Any) -> None:
         """Charge the account; a number of records that is protected is not told."""
         warn_of_delta(self.budget, n)
-        self.account.spend(what, guarantee, **{"n" if self.guess is None else "n_guess": n}, **told)
+        told["n" if self.guess is None else "n_guess"] = n
+        self.account.spend(what, guarantee, domain=domain, **told)
 
     def release(self, law: Mechanism, drawn: Draw, **about: Any) -> Release:
         """What one mechanism let out; `about` it: see `release_of`."""
@@ -179,6 +175,22 @@ class Request(Terms):
             for law, drawn, base, count in stages
         ]
         return (*made[:-1], replace(made[-1], expected_error=plan.expected_error))
+
+
+def domain_first(function: Callable[P, T]) -> Callable[P, T]:
+    """A release that says so where the domain was forgotten and the budget stands in its place.
+
+    Python would call the budget missing.
+    """
+    place = list(signature(function).parameters).index("domain")
+
+    @wraps(function)
+    def checked(*args: P.args, **kwargs: P.kwargs) -> T:
+        if len(args) > place:
+            refuse_as_domain(args[place])
+        return function(*args, **kwargs)
+
+    return checked
 
 
 def check_terms(
@@ -250,6 +262,7 @@ def names_of_groups(x: Any, y: Any, group_by: Any, *, disjoint: bool = True) -> 
 
 def check_domain(domain: Any, *, ball_for: str | None = None) -> Domain:
     """A domain, or the ball that a statistic needs, or an error that says what it is for."""
+    refuse_as_domain(domain)
     if ball_for is not None and not isinstance(domain, Ball):
         raise ArgumentError(f"domain must be a Ball for {ball_for}; got {type(domain).__name__}.")
     if not isinstance(domain, Domain):

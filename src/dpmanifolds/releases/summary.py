@@ -19,7 +19,7 @@ def summarize_release(release: Release) -> str:
         stages += f"  By descent: {release.descent}.\n"
     if release.sites is not None:
         stages += f"  {release.sites}\n"
-    noise = f"  WARNING: {release.noise_warning}.\n" if release.noise_warning else ""
+    noise = "".join(f"  WARNING: {text}.\n" for text in (release.noise_warning, release.edge_warning) if text)
     warning = ""
     if release.reproducible:
         warning = (

@@ -12,7 +12,7 @@ from dpmanifolds.domains import Domain
 from dpmanifolds.errors import ArgumentError
 from dpmanifolds.privacy import Budget
 from dpmanifolds.releases.decision import PERMUTATIONS, Decision, Setting, check_settings
-from dpmanifolds.releases.statistic import check_domain, check_terms, names_of_groups, read_named
+from dpmanifolds.releases.statistic import check_domain, check_terms, domain_first, names_of_groups, read_named
 from dpmanifolds.sums.features import KernelContribution, kernel_of
 from dpmanifolds.sums.permutation import (
     TwoSampleStatistic,
@@ -25,6 +25,7 @@ from dpmanifolds.sums.walk import generator_of
 _STATEMENT = "√2/min(n, m), the diameter of the features over the smaller group, for every permutation"
 
 
+@domain_first
 def private_two_sample_test(
     x: Any,
     y: Any,
@@ -76,12 +77,13 @@ def private_two_sample_test(
         budget, group_by=group_by, on_invalid=on_invalid, unit=unit, ledger=ledger, dataset=dataset, rng=rng
     )
     settings = check_settings(level, permutations, pvalue)
-    chosen = kernel_of(check_domain(domain), kernel, bandwidth)
+    check_domain(domain)
     names = names_of_groups(x, y, group_by)
     groups = read_named("x", domain, x, names[0]), read_named("y", domain, y, names[1])
     sizes = (groups[0].count, groups[1].count)
     if min(sizes) < 2:
         raise ArgumentError("each group must have at least two records, or persons; at least one has fewer.")
+    chosen = kernel_of(domain, kernel, bandwidth, size=(sum(sizes), settings.permutations))
     terms = replace(terms, unit=f"{terms.unit} within class")
     statistic = TwoSampleStatistic(chosen, sizes)
     noise = settings.noise(statistic, budget)

@@ -13,7 +13,7 @@ from dpmanifolds.domains import Ball
 from dpmanifolds.manifolds import Euclidean
 from dpmanifolds.privacy import Budget, compose
 from dpmanifolds.releases.release import Release
-from dpmanifolds.releases.statistic import Request, best_cut, check_request
+from dpmanifolds.releases.statistic import Request, best_cut, check_request, domain_first
 from dpmanifolds.sums import Draw, Mechanism, mean_facts
 from dpmanifolds.sums.contribution import DistanceContribution
 from dpmanifolds.sums.steps import StepPlan
@@ -23,6 +23,7 @@ from dpmanifolds.sums.wrapped import WrappedMechanism
 _SHARES = [[share, 1 - share] for share in (0.05, 0.1, 0.2, 0.35, 0.5)]
 
 
+@domain_first
 def private_variance(
     points: Any,
     domain: Ball,

@@ -70,7 +70,8 @@ def report_html(release: Release, *, notes: Sequence[str] = ()) -> str:
         _header(release, title),
         _seed_warning(release),
         _advisories(release),
-        _noise_warning(release),
+        _warning("Little is told.", release.noise_warning),
+        _warning("Is this the right ball?", release.edge_warning),
         _cards(release),
         section("What was released", _released(release, notes)),
         section("The promise", _promise(release)),
@@ -110,10 +111,8 @@ def _advisories(release: Release) -> str:
     )
 
 
-def _noise_warning(release: Release) -> str:
-    if not release.noise_warning:
-        return ""
-    return f"<p class='warning' role='alert'><strong>Little is told.</strong> {escape(release.noise_warning)}.</p>"
+def _warning(title: str, text: str) -> str:
+    return f"<p class='warning' role='alert'><strong>{title}</strong> {escape(text)}.</p>" if text else ""
 
 
 def _cards(release: Release) -> str:

@@ -33,7 +33,7 @@ from dpmanifolds.domains import Ball, Domain, WholeSpace
 from dpmanifolds.errors import ArgumentError, NotAvailableError, NotOnManifoldError
 from dpmanifolds.manifolds import Euclidean, Manifold
 from dpmanifolds.noise import as_generator
-from dpmanifolds.sums.contribution import AtPoint, ball_integers, length_fits
+from dpmanifolds.sums.contribution import AtPoint, ball_integers
 from dpmanifolds.sums.estimate import shrink_length
 from dpmanifolds.sums.mechanism import ExpectedError, Facts, mean_facts, simulated_error
 from dpmanifolds.sums.projectors import (
@@ -63,13 +63,6 @@ class AmbientContribution(AtPoint):
     @property
     def dim(self) -> int:  # type: ignore[override]
         return self.manifold.ambient_dim
-
-    @property
-    def bound(self) -> int:  # type: ignore[override]
-        return 1 << self.exponent
-
-    def fits(self, whole: Array) -> Array:
-        return length_fits(whole, self.exponent)
 
     def coordinates(self, base: Array, points: Array) -> Array:
         rows = self.manifold.embed(points)

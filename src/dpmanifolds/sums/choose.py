@@ -12,7 +12,10 @@
 from __future__ import annotations
 
 import importlib
+import math
+from collections.abc import Iterator
 from dataclasses import dataclass
+from functools import cached_property
 
 from dpmanifolds._validate import choice as one_of
 from dpmanifolds.errors import ArgumentError, NotAvailableError
@@ -53,7 +56,27 @@ class Choice:
     """
 
     mechanism: Mechanism
-    reason: str
+    budget: Budget
+    asked: str
+    """The mechanism or the set of them that was asked for."""
+    numerics: str
+
+    @cached_property
+    def reason(self) -> str:
+        """Told when it is asked for, as mechanisms that err more have to be calibrated for it."""
+        best = self.mechanism
+        found = offered(best.facts, self.budget, mechanism=self.asked, numerics=self.numerics)
+        if len(found) == 1:
+            return f"the only one with numerics {self.numerics!r} that keeps the budget"
+        own = best.name, best.numerics
+        others = sorted(
+            (one for one in found if (one.name, one.numerics) != own), key=lambda one: one.expected_error.mean
+        )
+        listed = ", ".join(
+            f"{one.name} ({one.numerics}) {one.expected_error.mean / best.expected_error.mean:.3g} times"
+            for one in others
+        )
+        return f"smallest expected error from public facts; the others: {listed}"
 
 
 def _family(name: str) -> type[Mechanism]:
@@ -122,28 +145,7 @@ def offered(facts: Facts, budget: Budget, *, mechanism: str = "auto", numerics: 
     >>> [(one.name, one.numerics) for one in found]
     [('wrapped-laplace', 'rounded'), ('wrapped-laplace', 'lattice')]
     """
-    one_of("numerics", numerics, NUMERICS)
-    sets = {"auto": _OF_SUMS if numerics != "idealized" else (*_OF_SUMS, *_IDEALIZED), "direct": DIRECT}
-    names = sets.get(one_of("mechanism", mechanism, (*sets, *MECHANISMS)), (mechanism,))
-    if mechanism not in sets and not set(_family(mechanism).offered_numerics) & set(_ALLOWED[numerics]):
-        usable = ", ".join(map(repr, _family(mechanism).offered_numerics))
-        raise ArgumentError(
-            f"mechanism {mechanism!r} has no numerics {numerics!r}: its promise holds in real numbers only. Pass "
-            f"numerics={usable} to accept that, or take a wrapped mechanism."
-        )
-    found, reasons = [], []
-    for name in names:
-        for kind in _ALLOWED[numerics]:
-            if kind in _family(name).offered_numerics:
-                try:
-                    found.append(calibrate(name, facts, budget, kind))
-                except NotAvailableError as reason:
-                    reasons.append(f"{name} ({kind}): {reason}")
-    if not found:
-        raise NotAvailableError(
-            f"no mechanism with numerics {numerics!r} keeps {budget!r} here. " + " ".join(dict.fromkeys(reasons))
-        )
-    return found
+    return list(_calibrated(facts, budget, mechanism, numerics))
 
 
 def choose(facts: Facts, budget: Budget, *, mechanism: str = "auto", numerics: str = "safe") -> Choice:
@@ -155,12 +157,43 @@ def choose(facts: Facts, budget: Budget, *, mechanism: str = "auto", numerics: s
     >>> choose(mean_facts(Ball(SPD(2), np.eye(2), radius=1.0), n=500), PureDP(1.0)).mechanism.name
     'wrapped-laplace'
     """
-    found = offered(facts, budget, mechanism=mechanism, numerics=numerics)
-    best = min(found, key=lambda one: one.expected_error.mean)
-    if len(found) == 1:
-        return Choice(best, f"the only one with numerics {numerics!r} that keeps the budget")
-    others = sorted((one for one in found if one is not best), key=lambda one: one.expected_error.mean)
-    listed = ", ".join(
-        f"{one.name} ({one.numerics}) {one.expected_error.mean / best.expected_error.mean:.3g} times" for one in others
-    )
-    return Choice(best, f"smallest expected error from public facts; the others: {listed}")
+    best: Mechanism | None = None
+    for one in _calibrated(facts, budget, mechanism, numerics, better_only=True):
+        if best is None or one.expected_error.mean < best.expected_error.mean:
+            best = one
+    assert best is not None
+    return Choice(best, budget, mechanism, numerics)
+
+
+def _calibrated(
+    facts: Facts, budget: Budget, mechanism: str, numerics: str, *, better_only: bool = False
+) -> Iterator[Mechanism]:
+    """What `offered` lists; with `better_only` not those that plainly err more than one before."""
+    one_of("numerics", numerics, NUMERICS)
+    sets = {"auto": _OF_SUMS if numerics != "idealized" else (*_OF_SUMS, *_IDEALIZED), "direct": DIRECT}
+    names = sets.get(one_of("mechanism", mechanism, (*sets, *MECHANISMS)), (mechanism,))
+    if mechanism not in sets and not set(_family(mechanism).offered_numerics) & set(_ALLOWED[numerics]):
+        usable = ", ".join(map(repr, _family(mechanism).offered_numerics))
+        raise ArgumentError(
+            f"mechanism {mechanism!r} has no numerics {numerics!r}: its promise holds in real numbers only. Pass "
+            f"numerics={usable} to accept that, or take a wrapped mechanism."
+        )
+    least, reasons = math.inf, list[str]()
+    for name in names:
+        for kind in _ALLOWED[numerics]:
+            family = _family(name)
+            if kind not in family.offered_numerics:
+                continue
+            if better_only and least < math.inf and family.errs_more(facts, budget, kind, least):
+                continue
+            try:
+                found = calibrate(name, facts, budget, kind)
+            except NotAvailableError as reason:
+                reasons.append(f"{name} ({kind}): {reason}")
+                continue
+            least = min(least, found.expected_error.mean)
+            yield found
+    if least == math.inf:
+        raise NotAvailableError(
+            f"no mechanism with numerics {numerics!r} keeps {budget!r} here. " + " ".join(dict.fromkeys(reasons))
+        )

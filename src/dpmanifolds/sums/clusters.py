@@ -22,7 +22,7 @@ import numpy as np
 from dpmanifolds._arrays import Array, namespace, norm
 from dpmanifolds._points import like_parts
 from dpmanifolds.noise import as_generator
-from dpmanifolds.sums.contribution import AtPoint, ball_integers, length_fits
+from dpmanifolds.sums.contribution import AtPoint, ball_integers
 
 
 @dataclass(frozen=True, eq=False)
@@ -37,13 +37,6 @@ class ClusterContribution(AtPoint):
     @property
     def dim(self) -> int:  # type: ignore[override]
         return len(self.centers) * (self.manifold.dim + 1)
-
-    @property
-    def bound(self) -> int:  # type: ignore[override]
-        return 1 << self.exponent
-
-    def fits(self, whole: Array) -> Array:
-        return length_fits(whole, self.exponent)
 
     def coordinates(self, base: Array, points: Array) -> Array:
         """Those at all centres, one after the other."""

@@ -44,6 +44,7 @@ __all__ = [
     "box_integers",
     "finest_exponent",
     "length_fits",
+    "like_integers",
     "shortened_length",
 ]
 
@@ -56,10 +57,17 @@ class Contribution(ABC):
 
     dim: int
     """How many integers a record has."""
-    bound: int
-    """No integer is larger than this in size."""
+    exponent: int
+    """Of the size of the body, 2^exponent steps of the lattice, where it is a ball."""
     tile_bytes: int = 1 << 20
     """How many bytes of records are worked on together."""
+    fixed_rows: bool = False
+    """Whether neighbours have as many rows, each in the same place: no persons, no record more or less."""
+
+    @property
+    def bound(self) -> int:
+        """No integer is larger than this in size."""
+        return 1 << self.exponent
 
     @abstractmethod
     def __call__(self, block: Array) -> tuple[Array, Array]:
@@ -68,9 +76,9 @@ class Contribution(ABC):
         `block` comes in double precision, in the form that the manifold gives its points, NumPy or on a device.
         """
 
-    @abstractmethod
     def fits(self, whole: Array) -> Array:
         """Whether each column of integers lies in the body, in exact arithmetic."""
+        return length_fits(whole, self.exponent)
 
     def form(self, block: Any) -> Array:
         """A block as it was read, in that form: shapes are checked, numbers are not."""
@@ -176,13 +184,6 @@ class TangentContribution(AtPoint):
     def dim(self) -> int:  # type: ignore[override]
         return self.manifold.dim if self.axes is None else self.axes.count
 
-    @property
-    def bound(self) -> int:  # type: ignore[override]
-        return 1 << self.exponent
-
-    def fits(self, whole: Array) -> Array:
-        return length_fits(whole, self.exponent)
-
     def __call__(self, block: Array) -> tuple[Array, Array]:
         rows, broken = self.look_at(block)
         with np.errstate(all="ignore"):
@@ -241,10 +242,6 @@ class OnLine(AtPoint):
     exponent: int = 30
     dim = 1
 
-    @property
-    def bound(self) -> int:  # type: ignore[override]
-        return 1 << self.exponent
-
     def fits(self, whole: Array) -> Array:
         return box_fits(whole, self.exponent)
 
@@ -280,13 +277,6 @@ class ScoreContribution(AtPoint):
     radius: float = 1.0
     exponent: int = 29
     dim = 2
-
-    @property
-    def bound(self) -> int:  # type: ignore[override]
-        return 1 << self.exponent
-
-    def fits(self, whole: Array) -> Array:
-        return length_fits(whole, self.exponent)
 
     def __call__(self, block: Array) -> tuple[Array, Array]:
         rows, broken = self.seen(block)

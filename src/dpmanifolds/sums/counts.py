@@ -28,7 +28,7 @@ from dpmanifolds.domains.axes import Axes
 from dpmanifolds.errors import NotAvailableError
 from dpmanifolds.noise import LatticeLaplace, RoundedGaussian
 from dpmanifolds.privacy import Budget, Guarantee, Sensitivity, affordable_epsilon, affordable_mu
-from dpmanifolds.sums.contribution import AtPoint
+from dpmanifolds.sums.contribution import AtPoint, TangentContribution, finest_exponent, like_integers
 
 _UP = 1 + 2.0**-49
 _LARGEST = 1 << 62
@@ -57,7 +57,7 @@ class DistanceBins(AtPoint):
         return len(self._edges)
 
     @property
-    def bound(self) -> int:  # type: ignore[override]
+    def bound(self) -> int:
         return self.unit
 
     @property
@@ -73,11 +73,32 @@ class DistanceBins(AtPoint):
         with np.errstate(all="ignore"):
             distance = xp.sqrt(xp.sum(rows * rows, axis=-1)) if self.axes is None else self.axes.gauge(rows)
             below = distance[None, :] <= like(self._edges, rows)[:, None]
+        return self._cells(below), broken
+
+    def _cells(self, below: Array) -> Array:
+        """One-hot columns (edges, n) for whether a record is within each edge."""
+        xp = namespace(below)
         whole = xp.astype(below, xp.int64)
         # 1 from the bin of the record on; the last bin holds whatever is left
         whole = xp.concat([whole[:-1, :], xp.ones_like(whole[-1:, :])], axis=0)
         first = xp.concat([whole[:1, :], whole[1:, :] - whole[:-1, :]], axis=0) * self.unit
-        return first * xp.astype(self.fits(first), xp.int64), broken
+        return first * xp.astype(self.fits(first), xp.int64)
+
+    def integers_on_device(self, block: Array) -> tuple[Array, Array] | None:
+        """By the kernel of tangent coordinates: squares of their integers, in units of the last edge, are exact."""
+        if self.axes is not None:
+            return None
+        reach, exponent = float(self._edges[-1]), finest_exponent(self.manifold.dim)
+        seen = TangentContribution(self.manifold, self.base, self.substitute, radius=reach, exponent=exponent)
+        found = seen.integers_on_device(block)
+        if found is None:
+            return None
+        whole, broken = found
+        xp = namespace(whole)
+        limits = np.floor((self._edges / reach) ** 2 * 4.0**exponent).astype(np.int64)
+        squares = xp.sum(whole * whole, axis=0)
+        below = squares[None, :] <= like_integers(limits, squares)[:, None]
+        return self._cells(below & (broken == 0)[None, :]), broken
 
 
 @dataclass(frozen=True)

@@ -47,6 +47,9 @@ KERNELS = ("auto", "directions", "gaussian", "exponential", "linear")
 _SHARE, _CUT = 0.58, 1 / 3
 """The usual bandwidth over the radius; for directions over that of one coordinate, r/√d: docs/tests_of_groups.md."""
 _PAIRS = 256
+_FEWEST, _MOST, _PER_DIM = 512, 8192, 256
+_ROOM = 1 << 22
+"""How many numbers the records, or all permutations, may have in directions before fewer of these are taken."""
 _SEED = 20231019
 
 
@@ -95,7 +98,8 @@ class Kernel:
         if not self.bandwidths:
             return f"linear, coordinates {chart}"
         told = ", ".join(f"{width:.4g}" for width in self.bandwidths)
-        return f"{self.name}, bandwidth {told}, coordinates {chart}"
+        number = "" if self.parts[0] is None or not self.is_separate else f"{self.parts[0].shape[1]:,} "
+        return f"{number}{self.name}, bandwidth {told}, coordinates {chart}"
 
     def contribution(self, exponent: int, substitute: Array | None = None) -> KernelContribution:
         """The integers of a record on the lattice of 2^exponent steps to one unit."""
@@ -114,10 +118,6 @@ class KernelContribution(AtPoint):
     @property
     def dim(self) -> int:  # type: ignore[override]
         return sum(self._kernel.sizes)
-
-    @property
-    def bound(self) -> int:  # type: ignore[override]
-        return 1 << self.exponent
 
     @property
     def _kernel(self) -> Kernel:
@@ -191,8 +191,27 @@ def part_fits(whole: Array, exponent: int, *, signed: bool) -> Array:
     return 2 * squares <= most if signed else (squares <= most) & xp.all(whole >= 0, axis=0)
 
 
-def kernel_of(domain: Domain, kernel: Any = "auto", bandwidth: Any = None, *, pairs: int = _PAIRS) -> Kernel:
-    """The kernel of a name on a domain; bandwidths in the metric's units."""
+def count_directions(dim: int, records: int, permutations: int) -> int:
+    """How many directions a test of so many records takes: more find more in high dimension, and cost time; public.
+
+    >>> count_directions(2, 200, 199), count_directions(50, 200, 199), count_directions(50, 10_000, 199)
+    (512, 8192, 512)
+    """
+    return max(_FEWEST, min(_MOST, _PER_DIM * dim, _ROOM // max(records, permutations)) & ~1)
+
+
+def kernel_of(
+    domain: Domain,
+    kernel: Any = "auto",
+    bandwidth: Any = None,
+    *,
+    pairs: int = _PAIRS,
+    size: tuple[int, int] | None = None,
+) -> Kernel:
+    """The kernel of a name on a domain; bandwidths in the metric's units.
+
+    `size`, of how many records and permutations a test is, decides how many directions there are; else 2·pairs.
+    """
     if not isinstance(kernel, str) or kernel not in KERNELS:
         raise ArgumentError(
             f"must be one of {', '.join(KERNELS)}, whose features are proven to be bounded; got "
@@ -225,7 +244,8 @@ def kernel_of(domain: Domain, kernel: Any = "auto", bandwidth: Any = None, *, pa
     separate = kernel == "directions"
     widths = _bandwidths(bandwidth, radius * (_CUT / math.sqrt(dim) if separate else _SHARE))
     # on a line all directions are one
-    made = _unit_directions(dim, 2 * pairs if dim > 1 else 2) if separate else _directions(dim, pairs)
+    count = 2 * pairs if size is None else count_directions(dim, *(len(widths) * each for each in size))
+    made = _unit_directions(dim, count if dim > 1 else 2) if separate else _directions(dim, pairs)
     parts = tuple(made * (radius / width) for width in widths)
     return Kernel(kernel, domain, widths, radius, parts, dim, ambient, offset)
 

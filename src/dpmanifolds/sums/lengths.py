@@ -4,12 +4,13 @@
 >>> from dpmanifolds import Euclidean
 >>> pull = LengthContribution(Euclidean(2), np.zeros(2), radius=5.0, exponent=8)
 >>> whole, _ = pull(np.array([[3.0, 0.0], [0.0, 30.0]]))
->>> whole.tolist()  # 3/5 and 1 of 256 less a hair; and 13/8 of the squares, from −208 to 208
-[[154, 0], [0, 255], [-58, 204]]
+>>> whole.tolist()  # 3/5 and 1 of 256 less a hair; and 13/8 of the squares, from −416 to 0
+[[154, 0], [0, 255], [-266, -4]]
 
-**Theorem** (docs/proofs/regions.md, R1). Let z be integers with |z|² ≤ R², R = 2^m ≥ 2⁸, and t = ⌊(13/8)·|z|²/R⌋. Any
-two vectors (z, t) are at most 2R apart in ℓ2: as far as z alone. So noise that protects the mean protects the mean
-squared length beside it.
+**Theorem** (docs/proofs/regions.md, R1). Let z be integers with |z|² ≤ R², R = 2^m ≥ 2⁸, and t an integer from
+⌊(13/8)·|z|²/R⌋ to (13/8)·R. Any two such vectors (z, t) are at most 2R apart in ℓ2: as far as z alone. So noise that
+protects the mean protects the mean squared length beside it. A record has the least t; the mean over the records of a
+person, rounded towards zero, has another, and never leaves that body, as t less its largest value is not positive.
 """
 
 from __future__ import annotations
@@ -44,15 +45,15 @@ class LengthContribution(AtPoint):
         return self.manifold.dim + 1
 
     @property
-    def bound(self) -> int:  # type: ignore[override]
-        return 1 << self.exponent
+    def bound(self) -> int:
+        return 2 << self.exponent
 
     def fits(self, whole: Array) -> Array:
         xp = namespace(whole)
-        vectors = whole[:-1, :]
+        vectors, lengths = whole[:-1, :], whole[-1, :]
         # squares of numbers in range, so that nothing leaves 64 bits
-        inside = xp.all(xp.abs(vectors) <= self.bound, axis=0) & length_fits(vectors, self.exponent)
-        return inside & (whole[-1, :] == self._lengths(vectors))
+        inside = xp.all(xp.abs(vectors) <= 1 << self.exponent, axis=0) & length_fits(vectors, self.exponent)
+        return inside & (self._lengths(vectors) <= lengths) & (lengths <= 0)
 
     def __call__(self, block: Array) -> tuple[Array, Array]:
         rows, broken = self.look_at(block)
@@ -63,13 +64,13 @@ class LengthContribution(AtPoint):
         return namespace(vectors).concat([vectors, self._lengths(vectors)[None, :]], axis=0), broken
 
     def _lengths(self, vectors: Array) -> Array:
-        """t less the middle of its range, from integers alone."""
+        """The least t less the largest, from integers alone."""
         squares = namespace(vectors).sum(vectors * vectors, axis=0)
-        return ((_TIMES * squares) >> (self.exponent + _SHIFT)) - (_TIMES * self.bound >> (_SHIFT + 1))
+        return ((_TIMES * squares) >> (self.exponent + _SHIFT)) - (_TIMES << self.exponent >> _SHIFT)
 
     def read(self, noisy_mean: np.ndarray) -> tuple[np.ndarray, float]:
         """The mean of y, and that of |y|², of coordinates (dim + 1,) in units of the radius over 2^exponent."""
-        share = noisy_mean[-1] / self.radius * 2.0**_SHIFT / _TIMES + 0.5
+        share = noisy_mean[-1] / self.radius * 2.0**_SHIFT / _TIMES + 1
         return noisy_mean[:-1], float(share) * self.radius**2
 
 

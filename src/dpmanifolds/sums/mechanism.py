@@ -271,7 +271,8 @@ class ExpectedError:
         share = 100 * self.mean / domain.radius
         told = f"{share:.2g} %" if share < 100 else f"{share:.0f} %"
         units = "" if self.exceeds(domain) else domain.manifold.describe_distance(point, self.mean)
-        return f"{told} of the radius of the domain{units and ', or '}{units}"
+        which = "of the radius that was paid for" if self.clipping > 0 else "of the radius of the domain"
+        return f"{told} {which}{units and ', or '}{units}"
 
     def __str__(self) -> str:
         edge = ""
@@ -336,6 +337,11 @@ class Mechanism(ABC):
     @abstractmethod
     def calibrate(cls, facts: Facts, budget: Budget, numerics: str) -> Self:
         """The mechanism whose promise is within the budget; `NotAvailableError` where there is none."""
+
+    @classmethod
+    def errs_more(cls, facts: Facts, budget: Budget, numerics: str, error: float) -> bool:
+        """Whether it is plain without calibrating it that its expected error is above this one."""
+        return False
 
     @property
     @abstractmethod

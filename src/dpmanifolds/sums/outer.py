@@ -70,6 +70,8 @@ class OuterContribution(ABC):
     exponents: tuple[int, int]
     tile_bytes: int = 1 << 20
     """How many bytes of records are worked on together."""
+    fixed_rows: bool = False
+    """Whether neighbours have as many rows, each in the same place."""
 
     @property
     def dim(self) -> int:
@@ -154,7 +156,7 @@ def _tiles(
     contribution: OuterContribution, block: Any, sizes: np.ndarray | None
 ) -> Iterator[tuple[Array, Array, np.ndarray]]:
     """Integers (n, shape[0]) and (n, shape[1]) and broken rules, tile by tile."""
-    block = block if _stays(block) else on_host(block)
+    block = block if contribution.fixed_rows and _stays(block) else on_host(block)
     parts = leaves(block)
     count, size = int(parts[0].shape[0]), tile_size(parts, contribution.tile_bytes)
     with np.errstate(all="ignore"):

@@ -69,10 +69,6 @@ class ProjectorContribution(AtPoint):
     def dim(self) -> int:  # type: ignore[override]
         return projector_integers(self.manifold)
 
-    @property
-    def bound(self) -> int:  # type: ignore[override]
-        return 1 << self.exponent
-
     @cached_property
     def most_apart(self) -> int:
         """As `SumShape.diameter` has it."""
@@ -99,9 +95,6 @@ class ProjectorContribution(AtPoint):
         """5·s²·q/m, rounded: the integers on the diagonal of the middle of all projectors."""
         rank, size = self.manifold.projector_shape
         return round(_ON * self.scale**2 * rank / size)
-
-    def fits(self, whole: Array) -> Array:
-        return length_fits(whole, self.exponent)
 
     def coordinates(self, base: Array, points: Array) -> Array:
         """The frame, one number after the other; complex ones as pairs."""

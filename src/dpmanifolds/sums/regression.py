@@ -173,7 +173,7 @@ class RegressionContribution(AtPoint):
         return count_moments(self._view.space.dim, self._view.count)
 
     @property
-    def bound(self) -> int:  # type: ignore[override]
+    def bound(self) -> int:
         return 1 << (self.exponent + 1)
 
     @cached_property

@@ -51,7 +51,7 @@ class SquaresContribution(AtPoint):
         return self.manifold.dim
 
     @property
-    def bound(self) -> int:  # type: ignore[override]
+    def bound(self) -> int:
         return SQUARES_UNIT
 
     def fits(self, whole: Array) -> Array:

@@ -33,7 +33,7 @@ from dpmanifolds._validate import positive_integer
 from dpmanifolds.domains import Domain
 from dpmanifolds.errors import ArgumentError, NotAvailableError
 from dpmanifolds.privacy import Budget, Guarantee, compose, split
-from dpmanifolds.sums.choose import calibrate, choose, offered
+from dpmanifolds.sums.choose import Choice, calibrate, choose
 from dpmanifolds.sums.mechanism import ExpectedError, Facts, Mechanism, mean_facts
 from dpmanifolds.sums.wrapped import WrappedMechanism
 
@@ -74,9 +74,18 @@ class StepPlan:
     """The share of each step that is taken, for each place of the mean (`_PLACES`)."""
     noises: tuple[float, ...]
     """The error from noise alone after each step."""
-    reason: str
+    choice: Choice | None = None
+    """How the mechanism of a single step was chosen."""
+    compared: str = ""
+    """What other numbers of steps come to."""
     whole: bool = False
     """Whether the one step that there is is taken once, as the tangent mean that it is."""
+
+    @property
+    def reason(self) -> str:
+        """Why these steps and mechanisms were taken."""
+        plain = f"{len(self.mechanisms)} steps of {self.last.name}"
+        return (plain if self.choice is None else self.choice.reason) + self.compared
 
     def gain(self, number: int, distance: float) -> float:
         """The share of a step that is taken from a point at this distance from the centre of the domain."""
@@ -154,8 +163,8 @@ def _best_plan(
     best = _fewest(plans)
     if len(plans) == 1:
         return best
-    others = ", ".join(f"{len(plan.mechanisms)}: {plan.predicted:.3g}" for plan in plans)
-    return replace(best, reason=f"{best.reason}; error that public facts predict by the number of steps: {others}")
+    others = ", ".join(f"{len(plan.mechanisms)}: {plan.predicted / best.predicted:.3g}" for plan in plans)
+    return replace(best, compared=f"; predicted error by the number of steps, the chosen as 1: {others}")
 
 
 def _fewest(plans: Sequence[StepPlan]) -> StepPlan:
@@ -327,11 +336,11 @@ def _planned(facts: Facts, budget: Budget, count: int, once: bool, mechanism: st
     if count == 1:
         chosen = choose(facts, budget, mechanism=mechanism, numerics=numerics)
         law = chosen.mechanism
-        return replace(_assembled((law,), (budget,), chosen.reason, once=once), guarantee=law.guarantee)
+        return replace(_assembled((law,), (budget,), once=once), guarantee=law.guarantee, choice=chosen)
     found, refusal = [], NotAvailableError(f"no mechanism keeps {count} parts of {budget!r}.")
     for number, (whole,) in enumerate(split(budget, [1.0])):
         try:
-            best = _least(offered(facts, whole, mechanism=mechanism, numerics=numerics))
+            best = choose(facts, whole, mechanism=mechanism, numerics=numerics).mechanism
             shares = _best_shares(domain, best.expected_error.mean, count, whole.bounded_loss)
             parts = split(budget, shares)[number]
             laws = tuple(calibrate(best.name, facts, part, best.numerics) for part in parts)
@@ -340,12 +349,8 @@ def _planned(facts: Facts, budget: Budget, count: int, once: bool, mechanism: st
             refusal = reason
     if not found:
         raise refusal
-    plans = [_assembled(laws, parts, f"{count} steps of {laws[-1].name}") for laws, parts in found]
+    plans = [_assembled(laws, parts) for laws, parts in found]
     return min(plans, key=lambda plan: plan.predicted)
-
-
-def _least(laws: Sequence[Mechanism]) -> Mechanism:
-    return min(laws, key=lambda law: law.expected_error.mean)
 
 
 def _best_shares(domain: Domain, error: float, count: int, pure: bool) -> tuple[float, ...]:
@@ -359,12 +364,12 @@ def _best_shares(domain: Domain, error: float, count: int, pure: bool) -> tuple[
     return min(ways)[1]
 
 
-def _assembled(laws: tuple[Mechanism, ...], parts: tuple[Budget, ...], reason: str, *, once: bool = False) -> StepPlan:
+def _assembled(laws: tuple[Mechanism, ...], parts: tuple[Budget, ...], *, once: bool = False) -> StepPlan:
     """Calibrated steps with what they come to."""
     course = _course(laws[-1].facts.domain, [law.expected_error.mean for law in laws], once=once)
     error = _scaled(laws[-1].expected_error, course.noises[-1])
     guarantee = compose(*(law.guarantee for law in laws))
-    return StepPlan(laws, parts, guarantee, error, course.bias, course.predicted, *course[:2], reason, once)
+    return StepPlan(laws, parts, guarantee, error, course.bias, course.predicted, *course[:2], whole=once)
 
 
 def _scaled(error: ExpectedError, mean: float) -> ExpectedError:
@@ -382,7 +387,8 @@ def move_plan(plan: StepPlan, domain: Domain) -> StepPlan:
 
 def _recalibrated(plan: StepPlan, domain: Domain, n: int | None) -> StepPlan:
     laws = tuple(_moved(law, part, domain, n) for law, part in zip(plan.mechanisms, plan.parts, strict=True))
-    return replace(_assembled(laws, plan.parts, plan.reason, once=plan.whole), guarantee=plan.guarantee)
+    moved = _assembled(laws, plan.parts, once=plan.whole)
+    return replace(moved, guarantee=plan.guarantee, choice=plan.choice, compared=plan.compared)
 
 
 def _moved(law: Mechanism, part: Budget, domain: Domain, n: int | None) -> Mechanism:

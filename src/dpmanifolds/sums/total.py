@@ -32,7 +32,7 @@ from typing import Any
 
 import numpy as np
 
-from dpmanifolds._arrays import Array, bytes_per_record, has_doubles, is_numpy, namespace, on_accelerator, to_numpy
+from dpmanifolds._arrays import Array, bytes_per_record, has_doubles, namespace, on_accelerator, to_numpy
 from dpmanifolds._points import count_records, cut_tile, has_parts, leaves, on_host, records_at, taken
 from dpmanifolds._validate import hide_records
 from dpmanifolds.errors import ArgumentError, NotOnManifoldError
@@ -127,7 +127,8 @@ class RecordSums:
         """One pass: the exact sum over all terms, or over those of these numbers (ascending)."""
         terms = self.known_count if self.guess is None else self.guess
         if self.persons is None:
-            return sum_records(self.source, contribution, chosen, terms)
+            fixed = self.guess is None and chosen is None
+            return sum_records(self.source, contribution, chosen, terms, fixed_rows=fixed)
         return sum_persons(self.source, contribution, self.persons, chosen, terms)
 
 
@@ -152,15 +153,21 @@ def read_records(
 
 
 def sum_records(
-    source: Source, contribution: Contribution, chosen: np.ndarray | None = None, terms: int | None = None
+    source: Source,
+    contribution: Contribution,
+    chosen: np.ndarray | None = None,
+    terms: int | None = None,
+    *,
+    fixed_rows: bool = False,
 ) -> ExactSum:
     """One pass over the records, or over those of these numbers (ascending); not private until noise is added.
 
-    `terms`, a public number of records, or a guess of it, decides how long tiles are.
+    `terms`, a public number of records, or a guess of it, decides how long tiles are; `fixed_rows`: neighbours have as
+    many records, each in the same place.
     """
     if chosen is not None:
         source.locate()
-    total: ExactSum = source.reduce(_Part(contribution, chosen, terms), operator.add)
+    total: ExactSum = source.reduce(_Part(contribution, chosen, terms, fixed_rows), operator.add)
     return total
 
 
@@ -171,15 +178,18 @@ class _Part:
     contribution: Contribution
     chosen: np.ndarray | None
     terms: int | None
+    fixed_rows: bool
 
     def __call__(self, number: int, first: int, block: Any) -> ExactSum:
         if self.chosen is not None:
             ends = np.searchsorted(self.chosen, [first, first + count_records(block)])
             block = taken(block, self.chosen[slice(*ends)] - first)
-        return sum_block(self.contribution, block, self.terms)
+        return sum_block(self.contribution, block, self.terms, fixed_rows=self.fixed_rows)
 
 
-def sum_block(contribution: Contribution, block: Any, terms: int | None = None) -> ExactSum:
+def sum_block(
+    contribution: Contribution, block: Any, terms: int | None = None, *, fixed_rows: bool = False
+) -> ExactSum:
     """The exact sum of a block of records as it was read."""
     parts = leaves(block)
     if _stay(parts):
@@ -188,33 +198,39 @@ def sum_block(contribution: Contribution, block: Any, terms: int | None = None) 
             return reduce(operator.add, (ExactSum.of_counts(*piece) for piece in pieces))
     zeros = np.zeros(contribution.dim, dtype=np.int64)
     total = ExactSum(zeros, zeros, 0, np.zeros(_MOST_RULES, dtype=np.int64))
-    for whole, broken in _tiles(contribution, block, parts, terms):
+    for whole, broken in _tiles(contribution, block, parts, terms, fixed_rows):
         one = to_numpy(namespace(whole).sum(whole, axis=1))
         total = total + ExactSum.of(one, int(whole.shape[1]), to_numpy(broken))
     return total
 
 
-def integers_of(contribution: Contribution, block: Any, terms: int | None = None) -> tuple[np.ndarray, np.ndarray]:
+def integers_of(
+    contribution: Contribution, block: Any, terms: int | None = None, *, fixed_rows: bool = False
+) -> tuple[np.ndarray, np.ndarray]:
     """The integers (dim, n) of all records of a block, and the rules they break; for persons, and for tests."""
-    parts = [(to_numpy(whole), to_numpy(broken)) for whole, broken in _tiles(contribution, block, leaves(block), terms)]
+    tiles = _tiles(contribution, block, leaves(block), terms, fixed_rows)
+    parts = [(to_numpy(whole), to_numpy(broken)) for whole, broken in tiles]
     if not parts:
         return np.zeros((contribution.dim, 0), dtype=np.int64), np.zeros(0, dtype=np.int64)
     return np.concatenate([part[0] for part in parts], axis=1), np.concatenate([part[1] for part in parts])
 
 
 def _tiles(
-    contribution: Contribution, block: Any, parts: list[Array], terms: int | None
+    contribution: Contribution, block: Any, parts: list[Array], terms: int | None, fixed_rows: bool
 ) -> Iterator[tuple[Array, Array]]:
-    """Integers and broken rules, tile by tile. Arrays that live on an accelerator stay there; all others are NumPy's.
+    """Integers and broken rules, tile by tile: on an accelerator by a fused kernel, all others by NumPy.
 
-    So PyTorch and JAX on a processor, and every other library, give the integers that NumPy gives.
+    Only these are known to make a record's integers of that record alone, bit for bit: other libraries make one large
+    product of a stack of products, and work on the last few numbers by other code, so that a record's place decides.
+    Where no place can change, arrays on an accelerator stay there.
     """
-    if _stay(parts):
+    stays = _stay(parts)
+    if stays:
         fused = _fused(contribution.integers_on_device, block, _DEVICE_TILE)
         if fused:
             yield from fused
             return
-    elif not all(map(is_numpy, parts)):
+    if not (stays and (fixed_rows or contribution.fixed_rows)):
         block = on_host(block)
         parts = leaves(block)
     count, size = int(parts[0].shape[0]), tile_size(parts, contribution.tile_bytes, contribution.dim, terms)

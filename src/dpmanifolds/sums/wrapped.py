@@ -41,7 +41,9 @@ from dpmanifolds.privacy import (
     affordable_mu,
     affordable_shift,
 )
+from dpmanifolds.privacy.l2_laplace import LEAST_SHIFT, MOST_DIMENSIONS, least_mu
 from dpmanifolds.privacy.rounding import float_above
+from dpmanifolds.privacy.terms import LARGEST_INTERVAL
 from dpmanifolds.sums.estimate import shrink_lengths
 from dpmanifolds.sums.frames import point_at
 from dpmanifolds.sums.lattice import Lattice, choose_lattice, enlarge, noisy_dim
@@ -55,6 +57,8 @@ from dpmanifolds.sums.noise_lengths import (
 )
 
 _INT64 = np.iinfo(np.int64)
+# beyond what lattices and rounding may move errors and promises by
+_MORE = 1.001
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -312,6 +316,20 @@ class WrappedLaplaceMechanism(WrappedMechanism):
             sigma, budget, lambda wider: Guarantee.discrete_laplace(shift, wider, **facts.labels)
         )
         return cls._on(lattice, sigma, facts, guarantee, numerics)
+
+    @classmethod
+    def errs_more(cls, facts: Facts, budget: Budget, numerics: str, error: float) -> bool:
+        """Under a Gaussian μ: whether noise that errs a hair more asks for a larger one at the threshold 0 already.
+
+        So does all noise that errs less, as probabilities of the two laws move apart with the distance.
+        """
+        dim = noisy_dim(facts)
+        if budget.spends != "mu" or numerics == "lattice" or not 2 <= dim <= MOST_DIMENSIONS:
+            return False
+        lattice = choose_lattice(facts, 1.0, gaussian=False)
+        unit = cls._on(lattice, lattice.scale_for(1.0), facts, Guarantee.pure(1.0, **facts.labels), numerics)
+        shift = unit.expected_error.mean / (_MORE * error)
+        return LEAST_SHIFT < shift < LARGEST_INTERVAL and least_mu(dim, shift) > _MORE * budget.amount
 
     @cached_property
     def noise(self) -> RoundedLaplace | LatticeLaplace:

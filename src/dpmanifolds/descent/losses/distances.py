@@ -24,7 +24,7 @@ from dpmanifolds._arrays import Array, dot, namespace, norm, safe_divide, sinc, 
 from dpmanifolds._points import as_block, in_double, leaves, like_parts, map_parts, on_host, replace_rows
 from dpmanifolds._validate import shown
 from dpmanifolds.descent.losses.loss import Loss, like_point
-from dpmanifolds.domains import Ball
+from dpmanifolds.domains import Ball, Domain
 from dpmanifolds.errors import ArgumentError, NotAvailableError
 from dpmanifolds.manifolds import Manifold, Power
 from dpmanifolds.sums.contribution import TangentContribution
@@ -45,6 +45,10 @@ class _DistanceLoss(Loss):
             raise ArgumentError(
                 f"ball must be a Ball, the public promise about where records live; got {shown(self.ball)}."
             )
+
+    @property
+    def domain(self) -> Domain:
+        return self.ball
 
     @property
     def manifold(self) -> Manifold:  # type: ignore[override]

@@ -19,6 +19,7 @@ from dpmanifolds._arrays import Array, like, namespace, norm
 from dpmanifolds._points import has_parts
 from dpmanifolds._validate import positive_integer, positive_number, real_numbers
 from dpmanifolds.descent.losses.loss import Loss, clip_factors, like_point, row_product
+from dpmanifolds.domains import Domain
 from dpmanifolds.errors import ArgumentError
 from dpmanifolds.manifolds import Euclidean, Manifold
 
@@ -48,6 +49,8 @@ class LogisticLoss(Loss):
     """λ."""
     start: np.ndarray | None = None
     """w₀, public: 0 if not given."""
+    ball: Domain | None = None
+    """Where the records live whose coordinates the vectors are."""
 
     any_company = True
     statistic = "logistic regression"
@@ -63,6 +66,10 @@ class LogisticLoss(Loss):
             np.shape(self.start) != (self.manifold.dim,) or not np.all(np.isfinite(self.start))
         ):
             raise ArgumentError(f"must be {self.manifold.dim} finite numbers.", argument="start")
+
+    @property
+    def domain(self) -> Domain | None:
+        return self.ball
 
     @property
     def rows(self) -> int:

@@ -26,6 +26,7 @@ import numpy as np
 from dpmanifolds._arrays import Array, like, namespace, to_numpy
 from dpmanifolds._points import has_parts, in_double, leaves, like_parts, map_parts, replace_rows
 from dpmanifolds._validate import record_numbers
+from dpmanifolds.domains import Domain
 from dpmanifolds.errors import ArgumentError, NotOnManifoldError
 from dpmanifolds.manifolds import Manifold
 
@@ -66,6 +67,11 @@ class Loss(ABC):
     any_company: bool = False
     """Whether the row of a record is the same, bit for bit, in any company and place among tiles of one shape. Where
     the number of rows can change (persons, add/remove) the records of other losses are worked on one by one."""
+
+    @property
+    def domain(self) -> Domain | None:
+        """The public promise about where records live; None where there is none."""
+        return None
 
     @property
     def name(self) -> str:

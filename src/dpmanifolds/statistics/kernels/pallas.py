@@ -1,4 +1,4 @@
-"""The formulas of `_device_formulas.py` and `_device_integers.py` as Pallas kernels, for JAX on an accelerator."""
+"""The formulas of `formulas.py` and `integers.py` as Pallas kernels, for JAX on an accelerator."""
 
 from __future__ import annotations
 
