@@ -183,7 +183,8 @@ def draw_growth(curves: list[dict[str, Any]], path: Path) -> None:
     figure, panels = plt.subplots(1, len(variables), figsize=(4.6 * len(variables), 3.9), layout="constrained")
     for axes, variable in zip(np.atleast_1d(panels), variables, strict=True):
         for curve in (one for one in curves if one["variable"] == variable):
-            name = short(curve["growth"]) if curve["growth"].startswith("SPD(3") else curve["growth"].split(", 1.0")[0]
+            name = curve["growth"]
+            name = short(name) if "metric=" in name or ", 1.0" in name else name
             label = f"{name}: exponent {curve['slope']:.2f}" if is_straight(curve) else name
             axes.loglog(curve["sizes"], [1e3 * time for time in curve["times"]], "o-", label=label, markersize=5)
         axes.set_xlabel({"n": "number of records n", "k": "size k of the matrices", "d": "dimension d"}[variable])
