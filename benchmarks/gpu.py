@@ -114,7 +114,7 @@ def measure(library: str, records: int, make: Any, wait: Callable[[], Any], band
             read = 1e3 * points.nbytes / rate
             ball = dpm.Ball(dpm.SPD(k, metric), np.eye(k), 4.0)
             pull = TangentContribution(ball.manifold, ball.center, radius=4.0, exponent=28)
-            kernel = best(lambda: sum_block(pull, points), wait)
+            kernel = best(lambda: sum_block(pull, points, fixed_rows=True), wait)
             private = best(lambda: dpm.private_mean(points, ball, dpm.PureDP(1.0), steps=1, refine=0), wait)
             tell(
                 library=library,

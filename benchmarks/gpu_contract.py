@@ -108,7 +108,7 @@ def measure(library: str, records: int, make: Any, wait: Callable[[], Any], rate
             for case, hard in (("", 0), (", 100 hard", 100)):
                 if hard:
                     points = make.spoil(points, hard)
-                spent = best(lambda points=points: sum_block(pull, points), wait, 2)
+                spent = best(lambda points=points: sum_block(pull, points, fixed_rows=True), wait, 2)
                 tell(
                     library=library,
                     case=f"integers, affine-invariant {k}×{k}{case}",
@@ -215,6 +215,8 @@ def main() -> None:
         try:
             done = subprocess.run(command, check=False, timeout=LIMIT, stdout=subprocess.PIPE, text=True)
             printed = done.stdout
+            if done.returncode:
+                printed += json.dumps({"library": part, "error": f"stopped with {done.returncode}"})
         except subprocess.TimeoutExpired as stopped:
             printed = (stopped.stdout or b"").decode() + json.dumps({"library": part, "case": "stopped", "s": LIMIT})
         print(printed, flush=True)

@@ -16,6 +16,7 @@ import pytest
 from dpmanifolds import SPD
 from dpmanifolds.domains.axes import Axes
 from dpmanifolds.manifolds import _log_triangle, _logarithms
+from dpmanifolds.records import source
 from dpmanifolds.statistics.kernels import integers
 from dpmanifolds.statistics.kernels.integers import BallRule, ball_columns, ball_sums
 from dpmanifolds.sums import total
@@ -32,7 +33,7 @@ ROOT = Path(__file__).parents[2]
 @pytest.fixture
 def everywhere(monkeypatch):
     """Whatever is not NumPy's lives on an accelerator, and pieces are short."""
-    for module in (total, integers, _log_triangle):
+    for module in (total, integers, source, _log_triangle):
         monkeypatch.setattr(module, "on_accelerator", lambda array: not isinstance(array, np.ndarray))
     monkeypatch.setattr(integers, "_kernel_works", lambda *_: False)
     monkeypatch.setattr(integers, "_FORMULA_PIECE", 256)
@@ -391,3 +392,24 @@ def test_an_accelerator_keeps_the_contract(library, k, metric):
         put = module.numpy.asarray
     pull = pull_at(k, metric, exponent=28)
     assert breaches(on_library(pull, put), k, 28) == []
+
+
+@pytest.mark.needs("jax")
+def test_closed_forms_are_the_logarithms_of_gentle_matrices():
+    jax = pytest.importorskip("jax")
+    jax.config.update("jax_enable_x64", True)
+    from dpmanifolds.statistics.kernels.gentle import gentle_logs
+
+    rng = np.random.default_rng(0)
+    for condition, error in ((1.0, 1e-14), (1 + 1e-12, 1e-14), (1.001, 1e-14), (10.0, 1e-14), (1e5, 1e-9)):
+        frames = np.linalg.qr(rng.standard_normal((200, 3, 3)))[0]
+        middle = rng.choice([1.0, condition, condition**0.5, 1 + 1e-9], 200)
+        values = np.stack([np.ones(200), middle, np.full(200, condition)], axis=1)
+        x = (frames * values[:, None, :]) @ frames.swapaxes(1, 2)
+        x = (x + x.swapaxes(1, 2)) / 2
+        values, frames = np.linalg.eigh(x)
+        logs = (frames * np.log(values)[:, None, :]) @ frames.swapaxes(1, 2)
+        found, gentle = gentle_logs({(i, j): jax.numpy.asarray(x[:, i, j]) for i in range(3) for j in range(i, 3)})
+        expected = [logs[:, i, i] for i in range(3)] + [2**0.5 * logs[:, i, j] for i, j in ((0, 1), (0, 2), (1, 2))]
+        assert gentle.all()
+        assert np.abs(np.stack(found) - expected).max() < error

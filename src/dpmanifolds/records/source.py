@@ -13,13 +13,14 @@ import math
 import mmap
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterable, Iterator, Sequence
+from copy import copy
 from functools import partial
 from itertools import chain, islice
 from typing import Any, TypeVar
 
 import numpy as np
 
-from dpmanifolds._arrays import Array, bytes_per_record, is_numpy, namespace
+from dpmanifolds._arrays import Array, bytes_per_record, is_numpy, namespace, on_accelerator
 from dpmanifolds._points import has_parts, leaves, records_at
 from dpmanifolds._validate import hide_records, record_numbers, refuse_empty
 from dpmanifolds.errors import ArgumentError
@@ -73,6 +74,10 @@ class Source(ABC):
         """The records after `prepare`, worked out once and kept by other processes; None where there are none."""
         return None
 
+    def uncut(self) -> Source:
+        """The same records for a part that cuts what lives on a device by itself: all of it in one block."""
+        return self
+
     is_single_use: bool = False
     """Whether the records can be read only once."""
 
@@ -117,6 +122,13 @@ class ArraySource(Source):
         threads = min(len(firsts), cores())
         parts = ordered_map(run, firsts, threads, tiny=is_tiny(rows, self._record_bytes))
         return total_of(self._letting_go(parts), merge)
+
+    def uncut(self) -> Source:
+        if self._is_numpy or not all(map(on_accelerator, leaves(self.array))):
+            return self
+        whole = copy(self)
+        whole._size = max(1, self._rows)
+        return whole
 
     def _letting_go(self, parts: Iterator[State]) -> Iterator[State]:
         """Hand back the pages of a read-only memory map now and then: they would pile up to the size of the file."""

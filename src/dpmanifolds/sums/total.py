@@ -167,7 +167,7 @@ def sum_records(
     """
     if chosen is not None:
         source.locate()
-    total: ExactSum = source.reduce(_Part(contribution, chosen, terms, fixed_rows), operator.add)
+    total: ExactSum = source.uncut().reduce(_Part(contribution, chosen, terms, fixed_rows), operator.add)
     return total
 
 

@@ -32,7 +32,6 @@ from dpmanifolds.manifolds._symmetric import LARGEST_SMALL
 from dpmanifolds.manifolds.spd_affine_invariant import SPDAffineInvariant
 from dpmanifolds.manifolds.spd_log_euclidean import SPDLogEuclidean
 from dpmanifolds.statistics.kernels.formulas import Entries, log_coordinates, rotations, sorted_values, whitened
-from dpmanifolds.statistics.kernels.gentle import gentle_logs
 
 LARGEST_EXPONENT = 30
 """Six squares of integers up to 2³⁰ add up to less than 2⁶³."""
@@ -271,26 +270,6 @@ def ball_terms(xp: Any, k: int, x: Entries, numbers: Any, *, whiten: bool) -> tu
     inverse_radius, limit, scale = (numbers[k * k + dim + at] for at in range(3))
     rows = [(entry - numbers[k * k + at]) * inverse_radius for at, entry in enumerate(coordinates)]
     return _ball_integers(xp, rows, symmetric & seen, limit, scale), broken
-
-
-def gentle_terms(xp: Any, x: Entries, numbers: Any, *, whiten: bool) -> tuple[list[Array], Array]:
-    """Integers of gentle 3×3 records in closed form, and which ones are; those that are not have zeros.
-
-    No gentle record breaks a rule: its entries are as like as half the slack, and no square of them overflows.
-    """
-    size = reduce(xp.maximum, [xp.abs(entry) for entry in x.values()])
-    gentle = sum(x.values()) * 0 == 0
-    gentle = gentle & (size < 2.0**_FAR) & (size > 2.0**-_FAR)
-    for i, j in combinations(range(3), 2):
-        gentle = gentle & (xp.abs(x[(i, j)] - x[(j, i)]) <= _SLACK / 2 * size)
-    full = {(i, j): x[min(i, j), max(i, j)] for i, j in x}
-    matrix = {(i, j): numbers[3 * i + j] for i in range(3) for j in range(3)}
-    upper = {(i, j): full[i, j] for i in range(3) for j in range(i, 3)}
-    coordinates, closed = gentle_logs(xp, whitened(full, matrix, 3) if whiten else upper)
-    gentle = gentle & closed
-    inverse_radius, limit, scale = numbers[15], numbers[16], numbers[17]
-    rows = [(entry - numbers[9 + at]) * inverse_radius for at, entry in enumerate(coordinates)]
-    return _ball_integers(xp, rows, gentle, limit, scale), gentle
 
 
 def _eliminates(a: Entries, floor: Array, k: int) -> Array:

@@ -7,7 +7,8 @@ from typing import Any
 
 from dpmanifolds._arrays import Array
 from dpmanifolds.statistics.kernels.formulas import column_sums, log_terms
-from dpmanifolds.statistics.kernels.integers import RULES, ball_terms, gentle_terms, rule_counts
+from dpmanifolds.statistics.kernels.gentle import gentle_terms
+from dpmanifolds.statistics.kernels.integers import RULES, ball_terms, rule_counts
 
 _ROWS = 128
 _BLOCKS = 8
@@ -94,7 +95,7 @@ def pallas_integers(k: int, *, whiten: bool, each: bool, interpret: bool = False
         x = {at: entry.astype(xp.float64) for at, entry in x.items()}
         if k < 3:
             return *ball_terms(xp, k, x, numbers, whiten=whiten), there
-        closed, gentle = gentle_terms(xp, x, numbers, whiten=whiten)
+        closed, gentle = gentle_terms(x, numbers, whiten=whiten)
         none = xp.zeros(_ROWS, dtype=xp.int64)
 
         def rotated() -> tuple[list[Any], Any]:
