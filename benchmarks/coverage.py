@@ -1,7 +1,7 @@
 """How often 95 % regions hold the population's mean, and those of differences the populations' difference.
 
     python benchmarks/coverage.py [--sets 100000] [--pairs 10000] [--jobs 1] [--only NAME] [--sizes 50 200]
-                                  [--write docs/coverage.md]
+                                  [--write docs/coverage.md] [--merge FOLDER]
 
 Data sets of n = 50, 200, 1000 records of a known population (`coverage_simulation.Population`) on S², SPD(3), planar
 shapes of 8 landmarks and H³; each is released under several budgets, with noise of its own. Pairs of data sets, n and
@@ -9,6 +9,7 @@ n/2 records, for differences whose length is 0, a tenth and four tenths of the r
 blocks that `--jobs` processes share. A cell is kept if it lies in [94.5 %, 97 %], up to three standard errors of its
 own. `--write` puts what was counted into tables/coverage.csv and tables/coverage_differences.csv beside a page, rows of
 other places and sizes stay, and the smallest and the largest share for each place and size between its markers.
+`--merge` takes rows from a folder of such tables, counted on another machine, and counts nothing.
 """
 
 from __future__ import annotations
@@ -19,8 +20,9 @@ import hashlib
 import math
 import re
 import time
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable, Iterator
 from concurrent.futures import ProcessPoolExecutor
+from contextlib import contextmanager
 from dataclasses import replace
 from functools import cache
 from io import StringIO
@@ -45,6 +47,7 @@ _PAIR_SIZES = (100, 400)
 _LEVEL, _LEAST, _MOST = 0.95, 0.945, 0.97
 _ROWS = 60_000
 _DRAWS = 4000
+_TABLES = ("coverage", "coverage_differences")
 _KINDS = (": vector", ": length")
 _START, _END = "<!-- coverage -->", "<!-- end of coverage -->"
 
@@ -163,13 +166,15 @@ def _blocks(name: str, n: int, length: float | None, sets: int) -> Iterable[Bloc
         yield Block(name, n, length, min(size, sets - start), seed)
 
 
-def measure(blocks: Iterable[Block], sets: int, jobs: int) -> dict[Cell, np.ndarray]:
-    """The share of data sets that is covered in every cell."""
+@contextmanager
+def _processes(jobs: int) -> Iterator[Callable[..., Iterable[Any]]]:
+    """What maps blocks to counts."""
     if jobs == 1:
-        return _added(map(run_block, blocks), sets)
+        yield map
+        return
     pool = ProcessPoolExecutor(jobs, mp_context=get_context("spawn"), initializer=threadpool_limits, initargs=(1,))
     with pool:
-        return _added(pool.map(run_block, blocks), sets)
+        yield pool.map
 
 
 def _added(results: Iterable[dict[Cell, tuple[int, ...]]], sets: int) -> dict[Cell, np.ndarray]:
@@ -193,7 +198,7 @@ def _rows(found: dict[Cell, np.ndarray], sets: int) -> list[dict[str, str]]:
     return list(made.values())
 
 
-def _merge(path: Path, rows: list[dict[str, str]]) -> list[dict[str, str]]:
+def _merge(path: Path, rows: list[dict[str, str]]) -> None:
     """A table with these rows in the place of the ones that it had for the same cells."""
     known = {_key(row): row for row in _read(path)} | {_key(row): row for row in rows}
     order = list(_places())
@@ -203,7 +208,6 @@ def _merge(path: Path, rows: list[dict[str, str]]) -> list[dict[str, str]]:
         writer = csv.DictWriter(file, merged[0], lineterminator="\n")
         writer.writeheader()
         writer.writerows(merged)
-    return merged
 
 
 def _read(path: Path) -> list[dict[str, str]]:
@@ -255,7 +259,7 @@ def _summary(rows: list[dict[str, str]], table: str) -> str:
 def _write(page: Path) -> None:
     """Between the markers of a page, what the tables beside it come to."""
     told = []
-    for title, table in (("Means", "coverage"), ("Differences, pairs of data sets", "coverage_differences")):
+    for title, table in zip(("Means", "Differences, pairs of data sets"), _TABLES, strict=True):
         rows = _read(page.parent / "tables" / f"{table}.csv")
         told += [f"**{title}**:", _summary(rows, table)] if rows else []
     before, rest = page.read_text(encoding="utf-8").split(_START)
@@ -272,23 +276,34 @@ def main(options: list[str] | None = None) -> None:
     parser.add_argument("--only", default="", help="one place: S², H³, SPD(3) or shapes(8)")
     parser.add_argument("--sizes", type=int, nargs="*", help="these n alone")
     parser.add_argument("--write", type=Path, help="a page with the markers")
+    parser.add_argument("--merge", type=Path, help="a folder with tables to put into those of the page")
     asked = parser.parse_args(options)
     threadpool_limits(1)
+    if asked.merge is not None:
+        _keep(asked.write, {table: _read(asked.merge / f"{table}.csv") for table in _TABLES})
+        return
     names = [name for name in _places() if asked.only in name]
-    work = [("coverage", name, n, (None,), asked.sets) for n in _SIZES for name in names if asked.sets]
-    work += [
-        ("coverage_differences", name, n, _LENGTHS, asked.pairs) for n in _PAIR_SIZES for name in names if asked.pairs
-    ]
-    for table, name, n, lengths, sets in work:
-        if asked.sizes and n not in asked.sizes:
-            continue
-        start = time.perf_counter()
-        blocks = [block for length in lengths for block in _blocks(name, n, length, sets)]
-        rows = _rows(measure(blocks, sets, asked.jobs), sets)
-        print(*("  ".join(row.values()) for row in rows), f"{time.perf_counter() - start:.0f} s", sep="\n", flush=True)
-        if asked.write is not None:
-            _merge(asked.write.parent / "tables" / f"{table}.csv", rows)
-            _write(asked.write)
+    means, differences = _TABLES
+    work = [(means, name, n, (None,), asked.sets) for n in _SIZES for name in names if asked.sets]
+    work += [(differences, name, n, _LENGTHS, asked.pairs) for n in _PAIR_SIZES for name in names if asked.pairs]
+    with _processes(asked.jobs) as run:
+        for table, name, n, lengths, sets in work:
+            if asked.sizes and n not in asked.sizes:
+                continue
+            start = time.perf_counter()
+            blocks = [block for length in lengths for block in _blocks(name, n, length, sets)]
+            rows = _rows(_added(run(run_block, blocks), sets), sets)
+            print(
+                *("  ".join(row.values()) for row in rows), f"{time.perf_counter() - start:.0f} s", sep="\n", flush=True
+            )
+            if asked.write is not None:
+                _keep(asked.write, {table: rows})
+
+
+def _keep(page: Path, found: dict[str, list[dict[str, str]]]) -> None:
+    for table, rows in found.items():
+        _merge(page.parent / "tables" / f"{table}.csv", rows)
+    _write(page)
 
 
 if __name__ == "__main__":

@@ -2,10 +2,10 @@
 
     python benchmarks/gpu.py [--records 100000000] [--part jax|torch|cpu]
 
-Each library runs in a process of its own, under a time limit, and prints its figures as it gets them. "kernel" is the
-statistic alone, "end to end" is `private_mean`: statistic on the device, noise on the host. The limit is the time that
-reading the records once takes at the bandwidth of a device-to-device copy, as measured here. With a folder in the
-environment variable OUT, the figures are written there as JSON too.
+Each library runs in a process of its own, under a time limit, and prints its figures as it gets them. "sums" are the
+exact sums of integers alone, "private" is `private_mean` of one step: sums on the device, noise on the host. "read" is
+the time that reading the records once takes at the bandwidth of a device-to-device copy, as measured here. With a
+folder in the environment variable OUT, the figures are written there as JSON too.
 """
 
 from __future__ import annotations
@@ -17,6 +17,7 @@ import subprocess
 import sys
 import time
 from collections.abc import Callable
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -24,6 +25,18 @@ import numpy as np
 
 LIMITS = {"cpu": 100, "jax": 110, "torch": 150}
 PIECE = 1 << 22
+RECORDS = 100_000_000
+CASES = (
+    ("log-euclidean", 3, 100_000_000, False, None),
+    ("log-euclidean", 3, 100_000_000, True, None),
+    ("log-euclidean", 3, 1_000_000, False, None),
+    ("affine-invariant", 3, 100_000_000, False, 20.0),
+    ("affine-invariant", 10, 1_000_000, False, 80.0),
+    ("affine-invariant", 30, 100_000, False, 30.0),
+    ("affine-invariant", 64, 20_000, False, 40.0),
+    ("affine-invariant", 100, 10_000, False, 60.0),
+)
+"""Metric, size, records, whether in single precision, limit in milliseconds; None: four reads of the records."""
 
 
 def tell(**figures: Any) -> None:
@@ -78,7 +91,9 @@ def attempt(name: str, run: Callable[[], None]) -> None:
 def measure(library: str, records: int, make: Any, wait: Callable[[], Any], bandwidth: Callable[[], float]) -> None:
     """All sections for one library; make(k, count): random matrices on the device, make.put: a host array there."""
     import dpmanifolds as dpm
-    from dpmanifolds.statistics.kernels.device import _unavailable, log_sums
+    from dpmanifolds.statistics.kernels.device import _unavailable
+    from dpmanifolds.sums.contribution import TangentContribution
+    from dpmanifolds.sums.total import sum_block
 
     rate = bandwidth()
     tell(library=library, case="copy", gigabytes_per_second=round(rate / 1e9))
@@ -93,44 +108,24 @@ def measure(library: str, records: int, make: Any, wait: Callable[[], Any], band
                 library=library, case=f"difference to the host, {metric}", value=float(np.abs(found - host.point).max())
             )
 
-    def log_euclidean() -> None:
-        space = dpm.SPD(3, "log-euclidean")
-        ball = dpm.Ball(space, np.eye(3), 4.0)
-        for count in sorted({min(records, 1_000_000), records}):
-            points = make(3, count)
-            limit = 1e3 * points.nbytes / rate
-            kernel = best(lambda points=points: log_sums(points), wait)
-            mean = best(lambda points=points: dpm.frechet_mean(space, points), wait)
-            private = best(
-                lambda points=points: dpm.private_mean(points, ball, dpm.PureDP(1.0), numerics="rounded", rng=0),
-                wait,
-                3,
-            )
+    def one_pass(metric: str, k: int, count: int, single: bool, bound: float | None) -> Callable[[], None]:
+        def run() -> None:
+            points = make.single(make(k, count)) if single else make(k, count)
+            read = 1e3 * points.nbytes / rate
+            ball = dpm.Ball(dpm.SPD(k, metric), np.eye(k), 4.0)
+            pull = TangentContribution(ball.manifold, ball.center, radius=4.0, exponent=28)
+            kernel = best(lambda: sum_block(pull, points), wait)
+            private = best(lambda: dpm.private_mean(points, ball, dpm.PureDP(1.0), steps=1, refine=0), wait)
             tell(
                 library=library,
-                case="log-Euclidean 3×3",
+                case=f"{metric} {k}×{k}{' float32' * single}",
                 n=count,
-                kernel_ms=kernel,
-                mean_ms=mean,
-                end_to_end_ms=private,
-                limit_ms=limit,
-                kernel_over_limit=kernel / limit,
-                end_to_end_over_limit=private / limit,
+                sums_ms=kernel,
+                private_ms=private,
+                read_ms=read,
+                limit_ms=bound or 4 * read,
+                over_limit=private / (bound or 4 * read),
             )
-            del points
-
-    def affine_invariant(k: int) -> Callable[[], None]:
-        def run() -> None:
-            space = dpm.SPD(k)
-            small = make(k, 50_000)
-            once = best(lambda: dpm.frechet_mean(space, small), wait, 1)
-            tell(library=library, case=f"affine-invariant {k}×{k}", n=50_000, mean_ms=once)
-            if 20 * once > 30_000:
-                return
-            points = make(k, 1_000_000)
-            result = dpm.frechet_mean(space, points)
-            mean = best(lambda: dpm.frechet_mean(space, points), wait, 3)
-            tell(library=library, case=f"affine-invariant {k}×{k}", n=1_000_000, mean_ms=mean, passes=result.passes)
 
         return run
 
@@ -150,9 +145,8 @@ def measure(library: str, records: int, make: Any, wait: Callable[[], Any], band
 
     attempt("right", right)
     attempt("descriptors", descriptors)
-    attempt("log-Euclidean 3×3", log_euclidean)
-    attempt("affine-invariant 3×3", affine_invariant(3))
-    attempt("affine-invariant 10×10", affine_invariant(10))
+    for metric, k, count, single, bound in CASES:
+        attempt(f"{metric} {k}×{k}", one_pass(metric, k, count * records // RECORDS, single, bound))
     tell(library=library, case="fused kernel", value=library not in _unavailable)
 
 
@@ -172,11 +166,16 @@ def part_jax(records: int) -> None:
                 factors = jax.random.normal(jax.random.key(seed), (rows, k, 2 * k), dtype=jnp.float64)
                 return factors @ jnp.swapaxes(factors, 1, 2) / (2 * k)
 
-            parts = [piece(first, min(PIECE, count - first)) for first in range(0, count, PIECE)]
+            size = max(1, PIECE * 9 // (k * k))
+            parts = [piece(first, min(size, count - first)) for first in range(0, count, size)]
             return jax.block_until_ready(jnp.concatenate(parts))
 
         put = staticmethod(jnp.asarray)
         get = staticmethod(np.asarray)
+
+        @staticmethod
+        def single(points: Any) -> Any:
+            return jax.block_until_ready(points.astype(jnp.float32))
 
     def wait() -> None:
         jax.block_until_ready(jnp.zeros(()) + 0)
@@ -201,8 +200,9 @@ def part_torch(records: int) -> None:
     class Make:
         def __call__(self, k: int, count: int) -> Any:
             result = torch.empty((count, k, k), dtype=torch.float64, device=device)
-            for first in range(0, count, PIECE):
-                rows = min(PIECE, count - first)
+            size = max(1, PIECE * 9 // (k * k))
+            for first in range(0, count, size):
+                rows = min(size, count - first)
                 factors = torch.randn((rows, k, 2 * k), dtype=torch.float64, device=device)
                 result[first : first + rows] = factors @ factors.transpose(1, 2) / (2 * k)
             return result
@@ -210,6 +210,10 @@ def part_torch(records: int) -> None:
         @staticmethod
         def put(array: np.ndarray) -> Any:
             return torch.asarray(array, device=device)
+
+        @staticmethod
+        def single(points: Any) -> Any:
+            return points.float()
 
         @staticmethod
         def get(array: Any) -> np.ndarray:
@@ -236,26 +240,17 @@ def part_cpu(records: int) -> None:
     def nothing() -> None:
         return None
 
-    space = dpm.SPD(3, "log-euclidean")
-    points = wishart(3, 1_000_000)
-    tell(
-        library="cpu",
-        case="log-Euclidean 3×3",
-        n=1_000_000,
-        mean_ms=best(lambda: dpm.frechet_mean(space, points), nothing, 3),
-    )
+    for metric, k in (("log-euclidean", 3), ("affine-invariant", 10)):
+        points = wishart(k, 1_000_000)
+        ball = dpm.Ball(dpm.SPD(k, metric), np.eye(k), 4.0)
+        run = partial(dpm.private_mean, points, ball, dpm.PureDP(1.0), steps=1, refine=0)
+        spent = best(run, nothing, 2)
+        tell(library="cpu", case=f"{metric} {k}×{k}", n=len(points), private_ms=spent)
     from dpmanifolds.data import image_descriptors
 
     images = pictures(100_000)
     spent = best(lambda: image_descriptors(images), nothing, 2)
     tell(library="cpu", case="descriptors 28×28", n=len(images), mean_ms=spent)
-    for k in (3, 10):
-        points = wishart(k, 1_000_000)
-        result = dpm.frechet_mean(dpm.SPD(k), points[:50_000])
-        started = time.perf_counter()
-        result = dpm.frechet_mean(dpm.SPD(k), points)
-        spent = 1e3 * (time.perf_counter() - started)
-        tell(library="cpu", case=f"affine-invariant {k}×{k}", n=1_000_000, mean_ms=spent, passes=result.passes)
 
 
 def collect(part: str, records: int) -> list[dict[str, Any]]:
@@ -291,20 +286,24 @@ def main() -> None:
         figures += collect(part, given.records)
         if os.environ.get("OUT"):
             Path(os.environ["OUT"], "gpu.json").write_text(json.dumps(figures, indent=1), encoding="utf-8")
-    host = {(row["case"], row["n"]): row["mean_ms"] for row in figures if row.get("library") == "cpu" and "n" in row}
-    headings = ("kernel", "mean", "private", "limit", "kernel/limit", "2 cores/mean")
-    widths = (10, 10, 10, 9, 14, 14)
-    print(f"{'library':8}{'case':28}{'n':>12}" + "".join(f"{h:>{w}}" for h, w in zip(headings, widths, strict=True)))
+    host = {
+        (row["case"], row["n"]): row.get("private_ms", row.get("mean_ms"))
+        for row in figures
+        if row.get("library") == "cpu" and "n" in row
+    }
+    headings = ("sums", "private", "read", "limit", "private/limit", "2 cores/here")
+    widths = (10, 10, 9, 9, 15, 14)
+    print(f"{'library':8}{'case':30}{'n':>12}" + "".join(f"{h:>{w}}" for h, w in zip(headings, widths, strict=True)))
     for row in figures:
-        if "mean_ms" not in row:
+        if "n" not in row:
             print("  ".join(f"{key}={value}" for key, value in row.items()))
             continue
-        shown = [row.get(key) for key in ("kernel_ms", "mean_ms", "end_to_end_ms", "limit_ms", "kernel_over_limit")]
+        shown = [row.get(key) for key in ("sums_ms", "private_ms", "read_ms", "limit_ms", "over_limit")]
         cells = [f"{value:.2f}" if value is not None else "–" for value in shown]
         compared = host.get((row["case"], row["n"]))
-        cells.append(f"{compared / row['mean_ms']:.1f}" if compared else "–")
+        cells.append(f"{compared / row.get('private_ms', row.get('mean_ms')):.1f}" if compared else "–")
         print(
-            f"{row['library']:8}{row['case']:28}{row['n']:>12,}"
+            f"{row['library']:8}{row['case']:30}{row['n']:>12,}"
             + "".join(f"{c:>{w}}" for c, w in zip(cells, widths, strict=True))
         )
 

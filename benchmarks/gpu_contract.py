@@ -97,40 +97,14 @@ def check(library: str, put: Callable[[np.ndarray], Any]) -> None:
 
 
 def measure(library: str, records: int, make: Any, wait: Callable[[], Any], rate: float) -> None:
-    """Times of sums, beside the read limit and today's float sums."""
-    from dpmanifolds.statistics.kernels.device import log_sums
+    """Times of sums beside the read limit, and what a hundred hard records add."""
     from dpmanifolds.sums.total import sum_block
-
-    def small() -> None:
-        points = make(3, records)
-        limit = 1e3 * points.nbytes / rate
-        flat, curved = pull_at(3, "log-euclidean"), pull_at(3, "affine-invariant")
-        cases = {
-            "float sums, log-Euclidean 3×3": lambda: log_sums(points),
-            "integers, log-Euclidean 3×3": lambda: sum_block(flat, points),
-            "integers, affine-invariant 3×3": lambda: sum_block(curved, points),
-        }
-        for case, run in cases.items():
-            spent = best(run, wait)
-            tell(library=library, case=case, n=records, ms=spent, limit_ms=limit, over_limit=spent / limit)
-        if library == "torch":
-            single = points.float()
-            limit = 1e3 * single.nbytes / rate
-            spent = best(lambda: sum_block(flat, single), wait)
-            tell(
-                library=library,
-                case="integers, log-Euclidean 3×3 float32",
-                n=records,
-                ms=spent,
-                limit_ms=limit,
-                over_limit=spent / limit,
-            )
 
     def larger(k: int, count: int) -> Callable[[], None]:
         def run() -> None:
             points = make(k, count)
             limit, pull = 1e3 * points.nbytes / rate, pull_at(k, "affine-invariant")
-            # the last rows are condition 1e6: these go to the host
+            # the last rows are of condition 1e6 or more
             for case, hard in (("", 0), (", 100 hard", 100)):
                 if hard:
                     points = make.spoil(points, hard)
@@ -146,7 +120,7 @@ def measure(library: str, records: int, make: Any, wait: Callable[[], Any], rate
 
         return run
 
-    attempt("3×3", small)
+    attempt("3×3", larger(3, records))
     attempt("10×10", larger(10, records // 100))
     attempt("30×30", larger(30, records // 1000))
 

@@ -256,7 +256,7 @@ def test_logarithms_on_a_device_come_from_products_or_by_roots(k):
 
 
 @pytest.mark.needs("jax")
-@pytest.mark.parametrize(("k", "whiten"), [(1, False), (2, True)])
+@pytest.mark.parametrize(("k", "whiten"), [(1, False), (2, True), (3, True)])
 def test_the_pallas_kernels_compute_the_formulas(k, whiten):
     """Interpreted here; compiled on an accelerator."""
     jax = pytest.importorskip("jax")
@@ -301,8 +301,9 @@ import sys
 import numpy as np
 import torch
 import triton.language as tl
+from triton.runtime import interpreter
 from triton.runtime.interpreter import TensorHandle
-from dpmanifolds.statistics.kernels import device, triton, triton_matrices
+from dpmanifolds.statistics.kernels import device, triton, triton_gentle, triton_integers, triton_matrices
 from dpmanifolds.statistics.kernels.integers import BallRule, _by_triton, ball_columns
 from tests.sums.device_cases import breaches, hard_records, ordinary_records
 
@@ -313,9 +314,23 @@ def lifted(function):
 
 class Functions:
     log, log1p, sqrt, floor = map(lifted, (np.log, np.log1p, np.sqrt, np.floor))
+    fast_cosf, fast_sinf = map(lifted, (np.cos, np.sin))
     rsqrt = lifted(lambda x: 1 / np.sqrt(x))
 
-triton.libdevice = triton_matrices.libdevice = Functions
+    @staticmethod
+    def atan2(y, x):
+        return tl.core.tensor(TensorHandle(np.arctan2(y.handle.data, x.handle.data), y.handle.dtype), y.type)
+
+usual = interpreter._patch_lang_tensor
+
+def patch(tensor, scope):
+    # NumPy makes numbers of arrays of one entry no longer
+    usual(tensor, scope)
+    scope.set_attr(tensor, "__index__", lambda self: int(self.handle.data.item()))
+
+interpreter._patch_lang_tensor = patch
+for module in (triton, triton_gentle, triton_integers, triton_matrices):
+    module.libdevice = Functions
 for k in (1, 2, 3):
     records = np.concatenate([np.stack(list(hard_records(k).values())), ordinary_records(k, 300)])
     matrix = np.linalg.inv(np.linalg.cholesky(ordinary_records(k, 1, 3.0, seed=5)[0]))

@@ -8,9 +8,10 @@
 
 A record's integers are a function of that record and of public numbers, bit for bit (docs/proofs/sums.md). So there is
 no flag for a block: rotations come in a fixed number, whatever is wrong with a record is found by comparisons within
-that record and masks its integers, and Σz² ≤ 4^exponent is checked for each of them, in 64-bit integers. PyTorch gets a
-Triton kernel, JAX a Pallas one; elsewhere the formulas below run as they are, in pieces of one fixed shape. All
-arithmetic is in double precision; single precision is read exactly.
+that record and masks its integers, and Σz² ≤ 4^exponent is checked for each of them, in 64-bit integers. PyTorch gets
+Triton kernels, JAX a Pallas one: closed forms for 3×3 records that are gentle, each by itself, and rotations for the
+others. Elsewhere the formulas below run as they are, in pieces of one fixed shape. All arithmetic is in double
+precision; single precision is read exactly.
 """
 
 from __future__ import annotations
@@ -31,6 +32,7 @@ from dpmanifolds.manifolds._symmetric import LARGEST_SMALL
 from dpmanifolds.manifolds.spd_affine_invariant import SPDAffineInvariant
 from dpmanifolds.manifolds.spd_log_euclidean import SPDLogEuclidean
 from dpmanifolds.statistics.kernels.formulas import Entries, log_coordinates, rotations, sorted_values, whitened
+from dpmanifolds.statistics.kernels.gentle import gentle_logs
 
 LARGEST_EXPONENT = 30
 """Six squares of integers up to 2³⁰ add up to less than 2⁶³."""
@@ -155,7 +157,7 @@ def _kernel_works(library: str, k: int, precision: str, whiten: bool) -> bool:
 
 
 def _by_triton(points: Array, rule: BallRule, each: bool) -> Array:
-    from dpmanifolds.statistics.kernels.triton import triton_integers
+    from dpmanifolds.statistics.kernels.triton_integers import triton_integers
 
     k = int(points.shape[-1])
     at = {1: [0], 2: [0, 1, 3], 3: [0, 1, 2, 3, 4, 5]}[k]
@@ -269,6 +271,26 @@ def ball_terms(xp: Any, k: int, x: Entries, numbers: Any, *, whiten: bool) -> tu
     inverse_radius, limit, scale = (numbers[k * k + dim + at] for at in range(3))
     rows = [(entry - numbers[k * k + at]) * inverse_radius for at, entry in enumerate(coordinates)]
     return _ball_integers(xp, rows, symmetric & seen, limit, scale), broken
+
+
+def gentle_terms(xp: Any, x: Entries, numbers: Any, *, whiten: bool) -> tuple[list[Array], Array]:
+    """Integers of gentle 3×3 records in closed form, and which ones are; those that are not have zeros.
+
+    No gentle record breaks a rule: its entries are as like as half the slack, and no square of them overflows.
+    """
+    size = reduce(xp.maximum, [xp.abs(entry) for entry in x.values()])
+    gentle = sum(x.values()) * 0 == 0
+    gentle = gentle & (size < 2.0**_FAR) & (size > 2.0**-_FAR)
+    for i, j in combinations(range(3), 2):
+        gentle = gentle & (xp.abs(x[(i, j)] - x[(j, i)]) <= _SLACK / 2 * size)
+    full = {(i, j): x[min(i, j), max(i, j)] for i, j in x}
+    matrix = {(i, j): numbers[3 * i + j] for i in range(3) for j in range(3)}
+    upper = {(i, j): full[i, j] for i in range(3) for j in range(i, 3)}
+    coordinates, closed = gentle_logs(xp, whitened(full, matrix, 3) if whiten else upper)
+    gentle = gentle & closed
+    inverse_radius, limit, scale = numbers[15], numbers[16], numbers[17]
+    rows = [(entry - numbers[9 + at]) * inverse_radius for at, entry in enumerate(coordinates)]
+    return _ball_integers(xp, rows, gentle, limit, scale), gentle
 
 
 def _eliminates(a: Entries, floor: Array, k: int) -> Array:

@@ -7,7 +7,7 @@ from typing import Any
 
 from dpmanifolds._arrays import Array
 from dpmanifolds.statistics.kernels.formulas import column_sums, log_terms
-from dpmanifolds.statistics.kernels.integers import RULES, ball_terms, rule_counts
+from dpmanifolds.statistics.kernels.integers import RULES, ball_terms, gentle_terms, rule_counts
 
 _ROWS = 128
 _BLOCKS = 8
@@ -92,8 +92,18 @@ def pallas_integers(k: int, *, whiten: bool, each: bool, interpret: bool = False
             for j in range(k)
         }
         x = {at: entry.astype(xp.float64) for at, entry in x.items()}
-        integers, broken = ball_terms(xp, k, x, numbers, whiten=whiten)
-        return integers, broken, there
+        if k < 3:
+            return *ball_terms(xp, k, x, numbers, whiten=whiten), there
+        closed, gentle = gentle_terms(xp, x, numbers, whiten=whiten)
+        none = xp.zeros(_ROWS, dtype=xp.int64)
+
+        def rotated() -> tuple[list[Any], Any]:
+            # each record takes what its own entries say; where all are gentle, this is not worked out
+            whole, broken = ball_terms(xp, k, x, numbers, whiten=whiten)
+            return [xp.where(gentle, *pair) for pair in zip(closed, whole, strict=True)], xp.where(gentle, none, broken)
+
+        hard = xp.max(xp.where(gentle, none, none + 1)) > 0
+        return *jax.lax.cond(hard, rotated, lambda: (closed, none)), there
 
     def total_kernel(points: Any, numbers: Any, count: Any, total: Any) -> None:
         program = pallas.program_id(0)
