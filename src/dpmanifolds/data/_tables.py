@@ -6,7 +6,8 @@
 >>> with tempfile.TemporaryDirectory() as folder:
 ...     path = Path(folder) / "visits.csv"
 ...     _ = path.write_text("person,x,y\\nann,1,2\\nbob,3,4\\n")
-...     read_text_table(path, "auto", ["y", "x"], 1000).tolist(), read_text_labels(path, "person", "auto", 1000).tolist()
+...     table, names = read_text_table(path, "auto", ["y", "x"], 1000), read_text_labels(path, "person", "auto", 1000)
+>>> table.tolist(), names.tolist()
 ([[2.0, 1.0], [4.0, 3.0]], ['ann', 'bob'])
 
 Parquet (pyarrow, an extra) may hold lists of numbers, too.
