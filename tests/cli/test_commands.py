@@ -244,6 +244,23 @@ def test_a_release_that_cannot_be_written_is_printed_as_it_has_been_paid_for(fol
     assert dpm.Release.from_json(outcome.stdout).statistic == "mean"
 
 
+def test_principal_components_that_cannot_be_written_are_refused_before_or_printed(folder, typed, monkeypatch):
+    done(typed(f"mean directions.npy {SPHERE} --epsilon 1 --yes --out out/mean"))
+    typed("ledger open privacy.ledger --dataset d --mu 5")
+    line = f"pca directions.npy {SPHERE} --mu 1 -k 1 --yes --ledger privacy.ledger --dataset d --out out"
+    assert typed(line).exit_code == 2
+    assert dpm.Ledger("privacy.ledger").spent("d") is None
+
+    def full(*_args, **_kwargs):
+        raise OSError(28, "No space left on device")
+
+    monkeypatch.setattr("dpmanifolds.show.save_release", full)
+    printed = typed(f"{line} --overwrite")
+    assert printed.exit_code != 0
+    releases = [dpm.Release.from_json(text) for text in printed.stdout.splitlines()]
+    assert [release.statistic for release in releases] == ["mean", "second moment"]
+
+
 def test_report_and_info_explain_a_release(folder, typed):
     done(typed(f"mean directions.npy {SPHERE} --epsilon 1 --yes --out out"))
     assert done(typed("report out --out board.html")).stdout.strip() == "board.html"

@@ -103,3 +103,38 @@ def test_voxels_are_charged_to_an_account_of_persons_only_when_grouped_or_said_t
     np.save("half.npy", np.arange(18) // 9)
     done(typed(f"mean sub-0.nii.gz {place} {account} --group-by half.npy --out c"))
     assert load_release("c").n == 2
+
+
+def test_a_specimen_that_is_dropped_moves_no_name_to_another_record(folder, typed):
+    """One name more than records: the first was taken for a heading, and records counted as other persons'."""
+    specimen = "LM=4\n0 0\n{} 0\n1 1\n0 2\n"
+    specimens = [specimen.format(1 + row / 10) for row in range(8)]
+    Path("dropped.tps").write_text("".join([*specimens[:5], "LM=0\n", *specimens[5:]]))
+    names = [f"p{row // 3}" for row in range(9)]
+    Path("names.txt").write_text("\n".join(names))
+    line = (
+        "mean dropped.tps --missing drop --center 0,0,1,0,1,1,0,2 --radius 0.3 --epsilon 1 --yes --group-by names.txt"
+    )
+    refused = typed(line)
+    assert refused.exit_code == 2
+    assert "must name a person for each of the 8 records" in refused.stderr
+    Path("names.txt").write_text("\n".join(["Person_ID", *names[:5], *names[6:]]))
+    done(typed(line))
+    assert load_release("release").n == 3
+
+
+@pytest.mark.parametrize(("first", "count"), [("-0.5,x", None), ("NA,0.5", None), ("x,y", 3)])
+def test_a_first_record_that_is_malformed_is_not_left_out_silently(folder, typed, first, count):
+    Path("rows.csv").write_text(f"{first}\n1,2\n3,4\n5,6\n")
+    line = "mean rows.csv --manifold euclidean:2 --radius 9 --epsilon 9 --yes --on-invalid center"
+    outcome, told = typed(line), typed("info rows.csv")
+    if count is not None:
+        done(outcome)
+        assert load_release("release").n == count
+        return
+    for refused in (outcome, told):
+        assert refused.exit_code == 2
+        assert "Say which: --header yes or --header no" in refused.stderr
+        assert "0.5" not in refused.stderr + refused.stdout
+    done(typed(f"{line} --header yes"))
+    assert load_release("release").n == 3

@@ -16,6 +16,7 @@ from hypothesis import strategies as st
 
 from dpmanifolds import SPD, PlanarShapes, Product, Sphere
 from dpmanifolds.data import read_labels, read_nifti, read_points, read_tensors, read_tps
+from dpmanifolds.data.readers import table_columns
 from dpmanifolds.errors import ArgumentError, DPManifoldsError
 
 DATA = Path(__file__).resolve().parents[3] / "shared" / "data"
@@ -281,7 +282,7 @@ def test_a_header_that_promises_too_much_allocates_nothing(tmp_path):
 @pytest.mark.parametrize("text", ["", "\n", "a,b\n", "1,2\n3\n", "1,2\n3,secret\n", "1,,2\n", "\xff\xfe1,2"])
 def test_bad_tables_are_refused_without_quoting_them(tmp_path, text):
     (tmp_path / "bad.csv").write_bytes(text.encode("latin-1"))
-    with pytest.raises(ArgumentError, match="cannot be read") as refusal:
+    with pytest.raises(ArgumentError, match=r"cannot be read|names of columns or a record") as refusal:
         read_points(tmp_path / "bad.csv")
     assert "secret" not in str(refusal.value)
 
@@ -347,3 +348,22 @@ class TestNamesOfColumns:
         path.write_text("person,x,y\n7,1.5,2.5,\n8,3,4,\n")
         assert read_labels(path, "person").tolist() == ["7", "8"]
         assert read_points(path, columns=["x", "y"]).tolist() == [[1.5, 2.5], [3.0, 4.0]]
+
+    @pytest.mark.parametrize("first", ["NA,86420", "86420,", "NA,NA", ",", "null,-", "86420,secret"])
+    def test_a_first_record_with_a_cell_that_is_no_number_is_never_left_out(self, tmp_path, first):
+        """It was taken for names of columns: one record less was released, and its cells were told as names."""
+        path = tmp_path / "visits.csv"
+        path.write_text(f"{first}\n1.5,2.5\n3,4\n")
+        ways = (read_points, lambda it: read_labels(it, "x"), lambda it: read_points(it, columns=["x"]), table_columns)
+        for read in ways:
+            with pytest.raises(ArgumentError, match="names of columns or a record") as refusal:
+                read(path)
+            assert "86420" not in str(refusal.value)
+            assert "secret" not in str(refusal.value)
+        assert read_points(path, header="yes").tolist() == [[1.5, 2.5], [3.0, 4.0]]
+
+    def test_numbers_may_be_names_if_that_is_said(self, tmp_path):
+        path = tmp_path / "visits.csv"
+        path.write_text("person,1,2\nann,1.5,2.5\n")
+        assert read_points(path, columns=["2"], header="yes").tolist() == [[2.5]]
+        assert read_labels(path, "person", header="yes").tolist() == ["ann"]

@@ -84,7 +84,7 @@ def compare(
             on_invalid=job.on_invalid,
             **job.terms,
         )
-        with print_if_unwritten(decision, "decision"):
+        with print_if_unwritten("decision", decision):
             target.write_text(decision.to_json(indent=1), encoding="utf-8")
     if saving.quiet:
         typer.echo(str(target))

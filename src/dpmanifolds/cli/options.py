@@ -37,6 +37,9 @@ class Records:
     columns: Annotated[
         str | None, 'Of a table, the columns to read: "xx,xy,yy" (default: all but that of --group-by).'
     ] = None
+    header: Annotated[
+        str, "Whether the first line of a text table names its columns: yes, no, or auto (it does if it has no number)."
+    ] = "auto"
     layout: Annotated[
         str | None, "How a row holds a symmetric matrix: full, upper (xx,xy,xz,yy,yz,zz) or lower (xx,xy,yy,xz,yz,zz)."
     ] = None

@@ -131,8 +131,12 @@ def info(
     file: Annotated[
         Path | None, typer.Argument(help="A release.json to explain, or a file of records whose shape to tell.")
     ] = None,
+    header: Annotated[str, typer.Option(help="Of a text table: yes, no or auto.")] = "auto",
 ) -> None:
-    """What is installed and offered; or what a file holds (of records: names of arrays and shapes only)."""
+    """What is installed and offered; or what a file holds: of records the names of arrays and shapes.
+
+    Of text tables also which columns hold words, gaps and IDs: NOT private, for the custodian alone.
+    """
     if file is None:
         _installation()
     elif (file.is_dir() and file.suffix != ".zarr") or file.suffix == ".json":
@@ -144,9 +148,9 @@ def info(
             from dpmanifolds.data._files import checked_path
             from dpmanifolds.data._tables import describe_table
 
-            for line in describe_table(checked_path(file, _LARGEST), _LARGEST):
+            for line in describe_table(checked_path(file, _LARGEST), header, _LARGEST):
                 typer.echo(line)
-        for name, shape in _shapes(file).items():
+        for name, shape in _shapes(file, header).items():
             typer.echo(f"{name}: {' × '.join(map(str, shape))}")
 
 
@@ -185,7 +189,7 @@ def _version(name: str) -> str:
         return "not installed"
 
 
-def _shapes(path: Path) -> dict[str, Any]:
+def _shapes(path: Path, header: str) -> dict[str, Any]:
     """Names and shapes of the arrays of a file; shapes are public, as n is."""
     import zipfile
 
@@ -204,5 +208,5 @@ def _shapes(path: Path) -> dict[str, Any]:
     if found.name.lower().endswith((".nii", ".nii.gz")):
         return {found.name: read_nifti(found).shape}
     if found.suffix.lower() in (".csv", ".tsv"):
-        return {found.name: table_shape(found, _LARGEST)}
+        return {found.name: table_shape(found, header, _LARGEST)}
     return {found.name: read_points(found).shape}

@@ -28,8 +28,10 @@ from dpmanifolds.show.tables import progress
 __all__ = ["Loaded", "ball_from", "budget_from", "load", "names_of_persons", "persons"]
 
 _FILES = "files"
-_FORWARDED = ("key", "layout", "record_axis", "mask", "missing")
+_FORWARDED = ("key", "header", "layout", "record_axis", "mask", "missing")
 _NUMBER = r"[-+]?(?:\d+\.?\d*|\.\d+)(?:[eE][-+]?\d+)?"
+_WHO = "person|patient|participant|subject|donor|family|group|name|id"
+_HEADING = re.compile(rf"(?i)({_WHO})s?([_ -]?(id|name|number|no|nr)s?)?")
 _TYPES = ("eeg", "mag", "grad", "seeg", "ecog", "dbs")
 
 
@@ -102,6 +104,7 @@ def _refuse_idle_options(records: Records, names: list[str]) -> None:
     for flag, given, ends in (
         ("--picks", records.picks, (".fif",)),
         ("--columns", records.columns, (".csv", ".tsv", ".parquet")),
+        ("--header", None if records.header == "auto" else records.header, (".csv", ".tsv")),
         ("--mask", records.mask, (".nii", ".nii.gz")),
     ):
         if given is not None and not all(name.endswith(ends) for name in names):
@@ -112,7 +115,7 @@ def _table(path: Path, records: Records, manifold: Manifold, person: str | None)
     """The records of one file; the column that names persons is not among their numbers."""
     columns = None if records.columns is None else _listed(records.columns)
     if columns is None and person is not None:
-        columns = [name for name in table_columns(path) if name != person]
+        columns = [name for name in table_columns(path, header=records.header) if name != person]
     points: np.ndarray | FileRecords
     if is_store(path):
         points = open_store(path, records.key, records.record_axis, records.layout)
@@ -208,7 +211,7 @@ def _person_column(records: Records) -> str | None:
     given = records.group_by
     if given is None or Path(given).is_file():
         return None
-    return given if all(given in table_columns(path) for path in records.files) else None
+    return given if all(given in table_columns(path, header=records.header) for path in records.files) else None
 
 
 def persons(records: Records, loaded: Loaded) -> Persons | None:
@@ -224,12 +227,12 @@ def names_of_persons(records: Records, loaded: Loaded) -> np.ndarray | None:
         return None
     column = _person_column(records)
     if column is not None:
-        return np.concatenate([read_labels(path, column) for path in records.files])
+        return np.concatenate([read_labels(path, column, header=records.header) for path in records.files])
     if Path(given).is_file():
         return _names(Path(given), len(loaded.points))
     if given == _FILES:
         return np.repeat(np.arange(len(loaded.sizes)), loaded.sizes)
-    found = [table_columns(path) for path in records.files]
+    found = [table_columns(path, header=records.header) for path in records.files]
     shared = [name for name in found[0] if all(name in names for names in found)]
     told = f" ({', '.join(map(repr, shared))})" if shared else ""
     raise ArgumentError(
@@ -239,7 +242,11 @@ def names_of_persons(records: Records, loaded: Loaded) -> np.ndarray | None:
 
 
 def _names(path: Path, count: int) -> np.ndarray:
-    """Names from a file, one per line (.npy: one per entry); the first line may be a heading."""
+    """Names from a file, one per line (.npy: one per entry); the first line may be a heading.
+
+    Of one line more than records the first is left out only if it reads like a heading: were it a name, that of a
+    record which was dropped elsewhere, all names would move on, and records would count as other persons'.
+    """
     if path.suffix == ".npy":
         return read_points(path)
     try:
@@ -248,11 +255,12 @@ def _names(path: Path, count: int) -> np.ndarray:
         raise ArgumentError(f"--group-by must be a text file with one name per line; got {str(path)!r}.") from None
     while lines and not lines[-1]:
         lines.pop()
-    if len(lines) == count + 1:
+    if len(lines) == count + 1 and _HEADING.fullmatch(lines[0]):
         lines = lines[1:]
     if len(lines) != count:
         raise ArgumentError(
-            f"--group-by must name a person for each of the {count} records, one per line; it has {len(lines)} lines."
+            f"--group-by must name a person for each of the {count} records, one per line (below a heading such as "
+            f"person, if any); it has {len(lines)} lines."
         )
     return np.array(lines)
 

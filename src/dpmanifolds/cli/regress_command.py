@@ -80,7 +80,7 @@ def regress(
             on_invalid=job.on_invalid,
             **job.terms,
         )
-    with print_if_unwritten(fit, "regression"):
+    with print_if_unwritten("regression", fit):
         target.write_text(fit.to_json(indent=1), encoding="utf-8")
     rows = _told(fit, names)
     finish(job, _base(fit), remarks=[": ".join(row) for row in rows])
@@ -120,7 +120,10 @@ def _covariates(text: str, records: Records, count: int) -> Any:
         raise ArgumentError(
             f"--covariates must be a file, or columns of the table, with --columns for the records' own; got {text!r}."
         )
-    found = [np.concatenate([read_labels(path, name) for path in records.files]) for name in text.split(",")]
+    found = [
+        np.concatenate([read_labels(path, name, header=records.header) for path in records.files])
+        for name in text.split(",")
+    ]
     rows = [[_number(entry) for entry in row] for row in np.stack(found, axis=1).tolist()]
     return np.asarray(record_numbers("covariates", rows, (count,)))
 

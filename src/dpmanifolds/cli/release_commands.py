@@ -235,9 +235,10 @@ def pca(
     """
     import numpy as np
 
-    from dpmanifolds.cli.spend import confirm, prepare
+    from dpmanifolds.cli.spend import confirm, prepare, print_if_unwritten
     from dpmanifolds.errors import ArgumentError
     from dpmanifolds.show import save_release
+    from dpmanifolds.show.report import new_files
     from dpmanifolds.show.tables import facts, result, say, working
     from dpmanifolds.show.words import percent
 
@@ -245,9 +246,11 @@ def pca(
     target = saving.out / "components.npz"
     if target.exists() and not saving.overwrite:
         raise ArgumentError(f"{str(target)!r} exists. Name another folder, or pass --overwrite.")
+    for name in ("mean", "second-moment"):
+        new_files(saving.out / name, overwrite=saving.overwrite)
     with confirm(job, "principal components", remarks=[f"{components} of them"]), working("Computing the components"):
         found, releases = _components(job, components)
-    with working("Writing the reports"):
+    with print_if_unwritten("release", *releases.values()), working("Writing the reports"):
         np.savez(target, allow_pickle=False, **found)
         written = [target]
         for name, release in releases.items():

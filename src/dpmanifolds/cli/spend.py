@@ -187,13 +187,14 @@ def _too_noisy(job: Job, plan: Plan | None) -> bool:
 
 
 @contextmanager
-def print_if_unwritten(answer: Any, word: str) -> Iterator[None]:
-    """Print an answer that cannot be written, as it has been paid for; `word`: what it is called."""
+def print_if_unwritten(word: str, *answers: Any) -> Iterator[None]:
+    """Print answers that cannot be written, as they have been paid for; `word`: what they are called."""
     try:
         yield
     except Exception as problem:
         # whatever went wrong, what has been paid for is not lost
-        typer.echo(answer.to_json())
+        for answer in answers:
+            typer.echo(answer.to_json())
         raise ArgumentError(
             f"the {word} was drawn and paid for, but could not be written ({problem}). It stands on the standard "
             "output: keep it."
@@ -203,7 +204,7 @@ def print_if_unwritten(answer: Any, word: str) -> Iterator[None]:
 def finish(job: Job, release: Release, *, remarks: Sequence[str] = ()) -> None:
     """Write the release into its folder and say where; if that fails, print it, as it has been paid for."""
     notes = (*job.loaded.notes, *remarks)
-    with print_if_unwritten(release, "release"), working("Writing the report"):
+    with print_if_unwritten("release", release), working("Writing the report"):
         paths = save_release(release, job.saving.out, notes=notes, overwrite=job.saving.overwrite)
         written = list(paths.values())
         if job.loaded.volume is not None and not isinstance(release.value, float):

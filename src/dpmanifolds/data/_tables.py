@@ -6,7 +6,8 @@
 >>> with tempfile.TemporaryDirectory() as folder:
 ...     path = Path(folder) / "visits.csv"
 ...     _ = path.write_text("person,x,y\\nann,1,2\\nbob,3,4\\n")
-...     read_text_table(path, "auto", ["y", "x"], 1000).tolist(), read_text_labels(path, "person", 1000).tolist()
+...     table, names = read_text_table(path, "auto", ["y", "x"], 1000), read_text_labels(path, "person", "auto", 1000)
+>>> table.tolist(), names.tolist()
 ([[2.0, 1.0], [4.0, 3.0]], ['ann', 'bob'])
 
 Parquet (pyarrow, an extra) may hold lists of numbers, too.
@@ -32,18 +33,19 @@ from dpmanifolds.errors import ArgumentError
 
 _ID = re.compile(r"(?i)(.*[_ -])?(id|nr|no|index|subject|person|patient|participant|record|case|unnamed: 0)|")
 _BLANK_LINES = re.compile(r"\A(?:[ \t]*\r?\n)+")
+_NOTHING = re.compile(r"(?i)|na|n/a|#n/a|nan|null|none|missing|[-.?*]")
+"""How tables write that there is none."""
 _TABLE = "a table of numbers, the same number in every row and none missing"
 
 
 def read_text_table(path: Path, header: str, columns: Sequence[str] | None, limit: int) -> np.ndarray:
     """The rows of a .csv or .tsv file, all columns or those that are named."""
-    choice("header", header, ("auto", "yes", "no"))
     with decoding(path, _TABLE), warnings.catch_warnings():
         # a table without rows is an error here
         warnings.simplefilter("error")
         text = _text(path, limit)
         names = _heading(path, text)
-        has_names = header == "yes" or (header == "auto" and not all(map(_is_number, names)))
+        has_names = _has_names(path, names, header)
         places = None if columns is None else chosen_columns(path, names if has_names else [], columns)
         _refuse_text(path, text, has_names, places)
         delimiter = _delimiter(path, text)
@@ -60,18 +62,18 @@ def read_text_table(path: Path, header: str, columns: Sequence[str] | None, limi
         return table
 
 
-def text_columns(path: Path, limit: int) -> list[str]:
-    """The names of the columns; none where the first line is all numbers."""
+def text_columns(path: Path, header: str, limit: int) -> list[str]:
+    """The names of the columns; none where there is no line of names."""
     with decoding(path, "a table"):
         names = _heading(path, _text(path, limit))
-        return [] if all(map(_is_number, names)) else names
+        return names if _has_names(path, names, header) else []
 
 
-def read_text_labels(path: Path, column: str, limit: int) -> np.ndarray:
+def read_text_labels(path: Path, column: str, header: str, limit: int) -> np.ndarray:
     """One column as text, whatever is in it; a row that is too short has an empty cell there."""
     with decoding(path, "a table"):
         text = _text(path, limit)
-        (place,) = chosen_columns(path, text_columns(path, limit), [column])
+        (place,) = chosen_columns(path, text_columns(path, header, limit), [column])
         heading, *rows = csv.reader(io.StringIO(text), delimiter=_delimiter(path, text))
         _refuse_shift(path, heading, rows)
         return np.array([row[place].strip() if place < len(row) else "" for row in rows if row], dtype=np.str_)
@@ -118,6 +120,24 @@ def _heading(path: Path, text: str) -> list[str]:
     return next(iter(_cells(path, text, 1)), [""])
 
 
+def _has_names(path: Path, cells: Sequence[str], header: str) -> bool:
+    """Whether the first line names the columns; with "auto" it does if no cell of it is a number.
+
+    A line of numbers and words may as well be a record with a cell that is none: to leave it out would tell of it, by
+    the number of records, and its cells would be told as names. It is refused.
+    """
+    if choice("header", header, ("auto", "yes", "no")) != "auto":
+        return header == "yes"
+    if all(map(_is_number, cells)):
+        return False
+    if any(map(_is_number, cells)) or (cells != [""] and all(map(_NOTHING.fullmatch, cells))):
+        raise ArgumentError(
+            f"{path.name} begins with a line that may be names of columns or a record with a cell that is no number. "
+            "Say which: header='yes' or header='no'."
+        )
+    return True
+
+
 def _refuse_text(path: Path, text: str, has_names: bool, places: Sequence[int] | None) -> None:
     """A column of names or IDs among the numbers: say how to leave it out."""
     rows = _cells(path, text, 2)
@@ -144,12 +164,12 @@ def _refuse_shift(path: Path, names: Sequence[str], rows: Iterable[Sequence[str]
         )
 
 
-def describe_table(path: Path, limit: int) -> list[str]:
+def describe_table(path: Path, header: str, limit: int) -> list[str]:
     """What a text table looks like, for its custodian: columns, which hold words, and which look like IDs."""
     with decoding(path, "a table"):
         text = _text(path, limit)
     rows = _cells(path, text, text.count("\n") + 1)
-    names = [] if all(map(_is_number, rows[0])) else rows.pop(0)
+    names = rows.pop(0) if _has_names(path, rows[0], header) else []
     width = len(names or rows[0])
     labels = names or [str(place + 1) for place in range(width)]
     columns = {label: [row[place] if place < len(row) else "" for row in rows] for place, label in enumerate(labels)}
@@ -172,12 +192,12 @@ def describe_table(path: Path, limit: int) -> list[str]:
     return found
 
 
-def table_shape(path: Path, limit: int) -> tuple[int, int]:
+def table_shape(path: Path, header: str, limit: int) -> tuple[int, int]:
     """Rows and columns, words and IDs included."""
     with decoding(path, "a table"):
         text = _text(path, limit)
     rows = _cells(path, text, text.count("\n") + 1)
-    return len(rows) - int(not all(map(_is_number, rows[0]))), len(rows[0])
+    return len(rows) - int(_has_names(path, rows[0], header)), len(rows[0])
 
 
 def _looks_like_ids(label: str, cells: Sequence[str]) -> bool:

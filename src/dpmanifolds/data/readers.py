@@ -54,8 +54,8 @@ def read_points(
     - .npy, .npz, .mat, .zarr, .zarr.zip: an array of numbers; `key` names one of several, `record_axis` its axis of
       records (MATLAB users often keep them last, record_axis=-1).
     - .csv, .tsv, .parquet: one record per row, numbers only (Parquet: lists of one length, too); `columns` names those
-      to take, in this order. In text, header="auto" skips a first line that is not all numbers ("yes" and "no" say it
-      outright).
+      to take, in this order. In text, header="auto" takes a first line without a number for names, and refuses one of
+      both: it may be a record ("yes" and "no" say it outright).
     - .tps: landmarks; `missing` as in `read_tps`. .nii, .nii.gz: tensors; `layout` and `mask` as in `read_tensors`.
     - -cov.fif, -epo.fif: one covariance, or one per epoch, in V² or T²; `picks` names channels, or their type.
 
@@ -124,8 +124,10 @@ def open_store(
     return FileRecords(array, axis, lambda part: _as_points(part, layout, manifold), limit)
 
 
-def read_labels(path: Any, column: str, *, max_bytes: int = DEFAULT_LIMIT) -> np.ndarray:
+def read_labels(path: Any, column: str, *, header: str = "auto", max_bytes: int = DEFAULT_LIMIT) -> np.ndarray:
     """One column of a table (.csv, .tsv, .parquet) as text: names of persons or classes, one for each record.
+
+    `header` as in `read_points`.
 
     >>> import tempfile
     >>> from dpmanifolds.data import read_labels
@@ -140,17 +142,19 @@ def read_labels(path: Any, column: str, *, max_bytes: int = DEFAULT_LIMIT) -> np
     kind = _kind(found)
     if kind not in _TABLES:
         raise ArgumentError(f"are read from tables ({', '.join(_TABLES)}); got {found.name!r}.", argument="columns")
-    return (read_parquet_labels if kind == ".parquet" else read_text_labels)(found, column, limit)
+    if kind == ".parquet":
+        return read_parquet_labels(found, column, limit)
+    return read_text_labels(found, column, header, limit)
 
 
-def table_columns(path: Any, *, max_bytes: int = DEFAULT_LIMIT) -> list[str]:
+def table_columns(path: Any, *, header: str = "auto", max_bytes: int = DEFAULT_LIMIT) -> list[str]:
     """The names of the columns of a table; none for other kinds of files, and where a text has no line of names."""
     limit = positive_integer("max_bytes", max_bytes)
     found = _found(path, limit)
     kind = _kind(found)
     if kind not in _TABLES:
         return []
-    return parquet_columns(found) if kind == ".parquet" else text_columns(found, limit)
+    return parquet_columns(found) if kind == ".parquet" else text_columns(found, header, limit)
 
 
 def _found(path: Any, limit: int) -> Path:

@@ -313,7 +313,10 @@ def save_release(
     paths = new_files(folder, overwrite=overwrite)
     paths["json"].parent.mkdir(parents=True, exist_ok=True)
     text = release.to_json(indent=1)
-    paths["json"].write_text(text + "\n", encoding="utf-8")
+    # as a whole or not at all, whenever the process ends: an earlier release was paid for, too
+    fresh = paths["json"].with_name(paths["json"].name + ".new")
+    fresh.write_text(text + "\n", encoding="utf-8")
+    fresh.replace(paths["json"])
     with paths["npz"].open("wb") as stream:
         np.savez(stream, allow_pickle=False, **arrays_of(release))
     write_report(release, paths["report"], notes=notes, overwrite=True)
