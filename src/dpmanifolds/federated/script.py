@@ -67,6 +67,10 @@ class Script:
     def refuse_single_use(self) -> None:
         """Sites can be asked again."""
 
+    def uncut(self) -> Script:
+        """Each site cuts its own."""
+        return self
+
     def reduce(self, part: Any, _: Any) -> Question:
         """A pass over the records."""
         return self.ask(part.contribution)
