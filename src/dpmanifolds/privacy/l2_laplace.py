@@ -34,6 +34,7 @@ from dpmanifolds.privacy.terms import LARGEST_INTERVAL, Term
 
 _RULE = LogIntegrals(136)
 _LEAST = 2.0**-1074
+_Factor = Callable[[np.ndarray], np.ndarray]
 MOST_DIMENSIONS = 10**6
 LEAST_SHIFT = 1e-6
 
@@ -46,23 +47,27 @@ class L2LaplacePair(LossPair):
         self.largest = shift
         self._ratio = _bessel_part(dim, shift)
         # the mass of both signs of w, on w ≥ 0
-        total, error = self._integral(np.zeros(1), lambda rise, sine: np.log1p(np.exp(-shift * sine)))
+        total, error = self._integral(np.zeros(1), lambda sine: np.log1p(np.exp(-shift * sine)))
         self._log_total = float(total[0])
-        self._behind = self._integral(np.zeros(1), lambda rise, sine: -shift * sine)[0]
+        self._behind = self._integral(np.zeros(1), lambda sine: -shift * sine)[0]
         self._rounding = float(error[0]) + ULP * (400 + 40 * dim + 16 * shift)
 
     def _integral(
-        self, thresholds: np.ndarray, factor: Callable[[np.ndarray, np.ndarray], np.ndarray]
+        self, thresholds: np.ndarray, factor: _Factor | None = None, of_rise: _Factor | None = None
     ) -> tuple[np.ndarray, np.ndarray]:
-        """log ∫ of the density times e^factor over a·sin φ ≥ t, unnormalised; factor(a·sin φ − t, sin φ)."""
+        """log ∫ of the density over a·sin φ ≥ t, unnormalised; times e^factor(sin φ), or e^of_rise(a·sin φ − t)."""
         turn = np.arcsin(np.minimum(thresholds / self.shift, 1.0))[:, None]
         # π/2 − φ at the threshold, with its digits where t is close to a
         length = 2 * np.arcsin(np.sqrt(np.maximum(self.shift - thresholds, 0.0) / (2 * self.shift)))
 
         def log_integrand(ahead: np.ndarray, rest: np.ndarray) -> np.ndarray:
             sine, cosine = np.cos(rest), np.sin(rest)
-            rise = 2 * self.shift * np.cos(turn + ahead / 2) * np.sin(ahead / 2)
-            return np.asarray(self._log_density(sine, cosine) + factor(rise, sine))
+            value = self._log_density(sine, cosine)
+            if factor is not None:
+                value = value + factor(sine)
+            if of_rise is not None:
+                value = value + of_rise(2 * self.shift * np.cos(turn + ahead / 2) * np.sin(ahead / 2))
+            return value
 
         return _RULE(log_integrand, length)
 
@@ -72,8 +77,8 @@ class L2LaplacePair(LossPair):
         return np.asarray(self.shift * (sine - 1) / 2 + power + np.log(self._ratio + cosine * cosine))
 
     def _tails(self, t: np.ndarray) -> LossTails:
-        first, one = self._integral(t, lambda rise, sine: np.zeros_like(sine))
-        second, two = self._integral(t, lambda rise, sine: -self.shift * sine)
+        first, one = self._integral(t)
+        second, two = self._integral(t, lambda sine: -self.shift * sine)
         first, second, behind = (np.minimum(v - self._log_total, 0.0) for v in (first, second, self._behind))
         # P₁(L < t) = P₁(L < 0) + P₁(0 ≤ L < t), and P₁(L < 0) = P₂(L ≥ 0)
         middle, three = _RULE(
@@ -81,6 +86,9 @@ class L2LaplacePair(LossPair):
         )
         below = np.minimum(np.logaddexp(behind, middle - self._log_total), 0.0)
         return LossTails(first, below, second, np.maximum(np.maximum(one, two), three) + self._rounding)
+
+    def _above_first(self, t: np.ndarray) -> np.ndarray:
+        return np.minimum(self._integral(t)[0] - self._log_total, 0.0)
 
     def delta_upper(self, epsilon: np.ndarray) -> np.ndarray:
         """An upper bound on δ(ε): a positive integrand, so that its error is relative to δ."""
@@ -90,7 +98,7 @@ class L2LaplacePair(LossPair):
             part = flat[i : i + BATCH]
             inside = np.where(part < self.shift, part, 0.0)
             with np.errstate(divide="ignore"):
-                value, error = self._integral(inside, lambda rise, _: np.log(-np.expm1(-rise)))
+                value, error = self._integral(inside, of_rise=lambda rise: np.log(-np.expm1(-rise)))
             log_delta = value - self._log_total
             slack = 1 + error + self._rounding + 4e-15 * np.abs(log_delta)
             bound = np.clip(np.exp(log_delta) * slack, _LEAST, 1.0)
@@ -105,7 +113,7 @@ class L2LaplacePair(LossPair):
     def renyi(self, alpha: float) -> float:
         """D_α, rounded up by 1e−9 of itself: (α−1)D_α = log E e^{(α−1)L}, both signs of w taken together on w ≥ 0."""
         rise, fall = (alpha - 1) * self.shift, alpha * self.shift
-        value, error = self._integral(np.zeros(1), lambda _, sine: np.logaddexp(rise * sine, -fall * sine))
+        value, error = self._integral(np.zeros(1), lambda sine: np.logaddexp(rise * sine, -fall * sine))
         slack = float(error[0]) + self._rounding + ULP * 8 * fall
         bound = float(value[0]) - self._log_total + slack
         if slack > 1e-9 * bound:

@@ -225,7 +225,7 @@ def renyi_divergence(pair: LossPair, alpha: float) -> float:
         with np.errstate(divide="ignore"):
             grown = beta * t + np.log(-np.expm1(-(2 * beta + 1) * t))
             shrunk = np.log(-np.expm1(-beta * t) / beta) if beta else np.log(t)
-            return np.asarray(np.logaddexp(grown, shrunk - t) + pair.tails(t).above_first)
+            return np.asarray(np.logaddexp(grown, shrunk - t) + pair.above_first(t))
 
     low, high = _support(pair, log_integrand)
     top = float(np.max(log_integrand(np.linspace(low, high, _RENYI_SCAN))))

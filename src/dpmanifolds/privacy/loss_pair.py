@@ -11,7 +11,7 @@ import math
 from abc import ABC, abstractmethod
 from collections.abc import Callable
 from functools import cached_property
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 from scipy.special import betainc, betaln, erf, log_ndtr, ndtri_exp
@@ -50,9 +50,21 @@ class LossPair(ABC):
 
     def tails(self, thresholds: np.ndarray) -> LossTails:
         """The tails at thresholds in [0, largest), a batch at a time."""
+        rows = zip(*self._in_batches(self._tails, thresholds), strict=True)
+        return LossTails(*(np.concatenate(row).reshape(np.shape(thresholds)) for row in rows))
+
+    def above_first(self, thresholds: np.ndarray) -> np.ndarray:
+        """The first of the tails alone."""
+        rows = self._in_batches(self._above_first, thresholds)
+        return np.concatenate(rows).reshape(np.shape(thresholds))
+
+    @staticmethod
+    def _in_batches(act: Callable[[np.ndarray], Any], thresholds: np.ndarray) -> list[Any]:
         flat = np.asarray(thresholds, dtype=np.float64).ravel()
-        parts = [self._tails(flat[i : i + BATCH]) for i in range(0, max(flat.size, 1), BATCH)]
-        return LossTails(*(np.concatenate(rows).reshape(np.shape(thresholds)) for rows in zip(*parts, strict=True)))
+        return [act(flat[i : i + BATCH]) for i in range(0, max(flat.size, 1), BATCH)]
+
+    def _above_first(self, t: np.ndarray) -> np.ndarray:
+        return self._tails(t).above_first
 
     @abstractmethod
     def _tails(self, t: np.ndarray) -> LossTails:

@@ -14,7 +14,8 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable
-from typing import NamedTuple
+from dataclasses import dataclass
+from functools import cached_property
 
 import numpy as np
 
@@ -29,7 +30,8 @@ _MOST_DOUBT, _LEAST_DEGREES = 1.0, 4.0
 """The deviation of a variance along one direction, over it, from which on the fitted covariance is believed instead."""
 
 
-class SeenErrors(NamedTuple):
+@dataclass(frozen=True)
+class SeenErrors:
     """Draws of the error of a vector, in the direction that was seen."""
 
     along: np.ndarray
@@ -40,6 +42,16 @@ class SeenErrors(NamedTuple):
     @classmethod
     def of(cls, errors: np.ndarray, direction: np.ndarray) -> SeenErrors:
         return cls(errors @ direction, np.sum(errors * errors, axis=1))
+
+    @cached_property
+    def size(self) -> float:
+        """Root mean square."""
+        return math.sqrt(float(np.mean(self.squares)))
+
+    @cached_property
+    def median(self) -> float:
+        """Half of all errors are shorter."""
+        return float(np.sqrt(np.median(self.squares)))
 
     def share_below(self, length: float, limit: float) -> float:
         """P(|ℓu + error| ≤ limit), u the direction."""
@@ -123,13 +135,11 @@ def is_too_short(length: float, seen: float, errors: SeenErrors, level: float) -
 
 def is_too_long(length: float, seen: float, errors: SeenErrors, level: float) -> bool:
     """Whether so little was seen that the test rejects this length; below half of all errors it says no more."""
-    limit = max(seen, float(np.sqrt(np.median(errors.squares))))
-    return errors.share_below(length, limit) < _lower_share(length, errors, level)
+    return errors.share_below(length, max(seen, errors.median)) < _lower_share(length, errors, level)
 
 
 def _lower_share(length: float, errors: SeenErrors, level: float) -> float:
-    size = math.sqrt(float(np.mean(errors.squares)))
-    return (1 - level) / 2 * min(1.0, length / max(_FAR * size, 1e-300))
+    return (1 - level) / 2 * min(1.0, length / max(_FAR * errors.size, 1e-300))
 
 
 def _last(holds: Callable[[float], bool], most: float) -> float:

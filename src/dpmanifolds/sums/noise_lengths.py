@@ -28,7 +28,13 @@ def noise_lengths(lengths: np.ndarray, law: str, counted: bool = False) -> np.nd
     "gaussian": N(0, I). "laplace": density ∝ e^{−|y|}, so that |y| is Gamma(k) and independent of its direction.
     "coordinatewise": independent, each of density ½e^{−|y|}.
     """
-    dim = lengths.size
+    return _drawn(tuple(lengths.tolist()), law, counted)
+
+
+@lru_cache(maxsize=16)
+def _drawn(axes: tuple[float, ...], law: str, counted: bool) -> np.ndarray:
+    """The same, drawn once for noise of one shape, whatever its scale."""
+    lengths, dim = np.array(axes), len(axes)
     draws = max(_LEAST_DRAWS, min(_MOST_DRAWS, _MOST_NUMBERS // dim))
     rng, found = np.random.default_rng(0), np.empty(draws)
     rows = max(1, _TOGETHER // dim)
@@ -42,6 +48,7 @@ def noise_lengths(lengths: np.ndarray, law: str, counted: bool = False) -> np.nd
         if law == "laplace":
             long *= rng.gamma(dim + counted, size=size) / np.linalg.norm(normal, axis=1)
         found[start : start + size] = long
+    found.flags.writeable = False
     return found
 
 
