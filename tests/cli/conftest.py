@@ -5,10 +5,9 @@ from __future__ import annotations
 from collections.abc import Callable
 
 import pytest
-from typer.testing import CliRunner
 
-from dpmanifolds.cli import app
 from tests.cli.files import write_files
+from tests.command_line import type_line
 
 
 @pytest.fixture
@@ -22,14 +21,7 @@ def folder(tmp_path, monkeypatch):
 @pytest.fixture
 def typed() -> Callable:
     """Run a command line, as a list or as text, in this process."""
-
-    def run(line, answers: str | None = None):
-        import shlex
-
-        arguments = shlex.split(line) if isinstance(line, str) else line
-        return CliRunner().invoke(app, arguments, input=answers, prog_name="dpmanifolds", env={"COLUMNS": "80"})
-
-    return run
+    return type_line
 
 
 @pytest.fixture

@@ -4,16 +4,15 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
-from typer.testing import CliRunner
 
 import dpmanifolds as dpm
-from dpmanifolds.cli import app
+from tests.command_line import type_line
 
 TENSORS = ["--layout", "upper", "--manifold", "spd:3"]
 
 
 def run(*words: str) -> str:
-    done = CliRunner().invoke(app, list(words))
+    done = type_line(words)
     assert done.exit_code == 0, (done.output, done.exception)
     return done.output
 
@@ -45,7 +44,7 @@ def test_a_file_that_is_given_twice_is_refused(folder):
     (folder / "again.csv").symlink_to(folder / "tensors.csv")
     for second in ("./tensors.csv", "again.csv"):
         words = ["mean", "tensors.csv", second, *TENSORS, "--eigenvalues", "1e-4", "3e-3", "--epsilon", "1", "--yes"]
-        done = CliRunner().invoke(app, words)
+        done = type_line(words)
         assert done.exit_code == 2
         assert "one file is given twice" in " ".join(done.output.split())
 
@@ -72,9 +71,7 @@ def test_info_tells_a_column_of_ids(folder, ids):
     said = run("info", "with_ids.csv")
     assert "columns: id, xx" in said
     assert '--columns "xx,xy,xz,yy,yz,zz"' in said
-    done = CliRunner().invoke(
-        app, ["mean", "with_ids.csv", *TENSORS, "--eigenvalues", "1e-4", "3e-3", "--epsilon", "1"]
-    )
+    done = type_line(["mean", "with_ids.csv", *TENSORS, "--eigenvalues", "1e-4", "3e-3", "--epsilon", "1"])
     assert done.exit_code == 2
     assert "--columns" in done.output
     kept = run("validate", "with_ids.csv", "--columns", "xx,xy,xz,yy,yz,zz", *TENSORS, "--eigenvalues", "1e-4", "3e-3")

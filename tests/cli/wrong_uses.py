@@ -9,15 +9,12 @@ import contextlib
 import csv
 import io
 import os
-import shlex
 import tempfile
 from dataclasses import dataclass
 from pathlib import Path
 
-from typer.testing import CliRunner
-
-from dpmanifolds.cli import app
 from tests.cli.files import write_files
+from tests.command_line import type_line
 
 __all__ = ["TABLE", "WRONG_USES", "WrongUse", "seen", "table_text"]
 
@@ -162,10 +159,10 @@ def seen(use: WrongUse) -> tuple[int, str]:
     with tempfile.TemporaryDirectory() as place, contextlib.chdir(place):
         write_files()
         for line in use.before:
-            done = CliRunner().invoke(app, shlex.split(line), prog_name="dpmanifolds")
+            done = type_line(line)
             if done.exit_code != 0:
                 raise RuntimeError(f"{line}: {done.stderr}")
-        outcome = CliRunner().invoke(app, shlex.split(use.command), prog_name="dpmanifolds")
+        outcome = type_line(use.command)
         told = outcome.stderr.strip().splitlines() or [""]
         return outcome.exit_code, told[-1].replace(os.path.realpath(place) + os.sep, "").replace(place + os.sep, "")
 

@@ -13,14 +13,13 @@ import warnings
 
 import numpy as np
 import pytest
-from typer.testing import CliRunner
 
 from dpmanifolds import SPD, ArgumentError, Ball, Euclidean, PureDP, private_mean
-from dpmanifolds.cli import app
 from dpmanifolds.data import read_labels, read_points
 from dpmanifolds.data._array_files import FileRecords
 from dpmanifolds.data.readers import open_store
 from dpmanifolds.errors import DPManifoldsError, NotAvailableError
+from tests.command_line import type_line
 
 MATRICES = SPD(3).random_point(12, rng=0)
 UPPER = MATRICES[:, [0, 0, 0, 1, 1, 2], [0, 1, 2, 1, 2, 2]]
@@ -29,10 +28,6 @@ NAMES = ["xx", "xy", "xz", "yy", "yz", "zz"]
 
 def opened(path, *, key=None, record_axis=0, layout=None, manifold=None, max_bytes=1 << 30):
     return open_store(path, key, record_axis, layout, manifold, max_bytes)
-
-
-def typed(line):
-    return CliRunner().invoke(app, line.split(), prog_name="dpmanifolds", env={"COLUMNS": "80"})
 
 
 @pytest.mark.parametrize(
@@ -130,7 +125,7 @@ class TestParquet:
             "visits.parquet", person=[f"p{each // 3}" for each in range(12)], **dict(zip(NAMES, UPPER.T, strict=True))
         )
         line = "mean visits.parquet --layout upper --manifold spd:3 --radius 2 --epsilon 9 --yes --group-by person"
-        outcome = typed(f"{line} --out out")
+        outcome = type_line(f"{line} --out out")
         assert outcome.exit_code == 0, outcome.stderr
         assert json.loads((tmp_path / "out/release.json").read_text())["n"] == 4
 
@@ -195,11 +190,11 @@ class TestZarr:
         place = (
             "--manifold euclidean:200 --radius 20 --unit-scale 1e12 --epsilon 9 --delta 1e-6 --yes --numerics lattice"
         )
-        outcome = typed(f"mean x.zarr {place} --out out")
+        outcome = type_line(f"mean x.zarr {place} --out out")
         assert outcome.exit_code == 0, outcome.stderr
         assert max(longest) < 30_000
         assert np.all(np.isfinite(json.loads((tmp_path / "out/release.json").read_text())["sigma"]))
-        assert "30000 × 200" in typed("info x.zarr").stdout
+        assert "30000 × 200" in type_line("info x.zarr").stdout
 
     @pytest.mark.parametrize("group", ["", "--group-by persons.npy"], ids=["records", "persons"])
     def test_every_command_takes_a_store(self, zarr, tmp_path, monkeypatch, group):
@@ -207,7 +202,8 @@ class TestZarr:
         self.written(zarr, tmp_path / "x.zarr", SPD(3).random_point(60, rng=0))
         np.save("persons.npy", np.arange(60) // 3)
         for command in ("mean", "median", "variance", "pca -k 1", "descend --steps 2"):
-            outcome = typed(f"{command} x.zarr --manifold spd:3 --radius 2 --mu 1 --yes --out {command[:4]} {group}")
+            line = f"{command} x.zarr --manifold spd:3 --radius 2 --mu 1 --yes --out {command[:4]} {group}"
+            outcome = type_line(line)
             assert outcome.exit_code == 0, outcome.stderr
             assert ("20 persons" if group else "60 records") in outcome.stdout
 
@@ -356,7 +352,7 @@ class TestFif:
         line = (
             f"mean {files} --picks Fz,Cz,Pz,EOG --unit-scale 1e12 --center 4*I --radius 4 --epsilon 500 --yes --out out"
         )
-        outcome = typed(line)
+        outcome = type_line(line)
         assert outcome.exit_code == 0, outcome.stderr
         value = np.load(tmp_path / "out/release.npz")["value"]
         assert np.allclose(np.diag(value), [1, 4, 9, 16], rtol=0.5)
@@ -367,7 +363,7 @@ class TestFif:
             self.epochs(mne, tmp_path / f"sub-{person}-epo.fif", self.trials(person))
         files = " ".join(f"sub-{person}-epo.fif" for person in range(6))
         line = f"mean {files} --picks eeg --unit-scale 1e12 --center 100*I --radius 2 --epsilon 9 --yes"
-        by_epoch, by_person = typed(f"{line} --out a"), typed(f"{line} --group-by files --out b")
+        by_epoch, by_person = type_line(f"{line} --out a"), type_line(f"{line} --group-by files --out b")
         assert by_epoch.exit_code == by_person.exit_code == 0, by_epoch.stderr + by_person.stderr
         found = [json.loads((tmp_path / folder / "release.json").read_text()) for folder in "ab"]
         assert [each["n"] for each in found] == [120, 6]

@@ -10,14 +10,13 @@ import shutil
 from pathlib import Path
 
 import pytest
-from typer.testing import CliRunner
 
-from dpmanifolds.cli import app
 from dpmanifolds.ledger import Ledger
 from dpmanifolds.ledger.runs import NewRun
 from dpmanifolds.privacy import GaussianDP, Guarantee
 from dpmanifolds.releases import Release
 from dpmanifolds.show import load_release, write_report
+from tests.command_line import type_line
 
 LEFT = Path(__file__).parent / "left_by_0_1"
 CONCERNS = {
@@ -87,12 +86,12 @@ def test_a_review_lists_the_entries_of_faulty_ways(ledger):
         12: ["company"],
         14: ["plan"],
     }
-    shown = CliRunner().invoke(app, ["ledger", "review", ledger.path])
+    shown = type_line(["ledger", "review", ledger.path])
     assert shown.exit_code == 0
     for word in ("riemannian", "idealized", "class means", "resumed", "paid for by no part", "stays charged"):
         assert word in " ".join(shown.output.split())
     assert "value" not in shown.output
-    only = CliRunner().invoke(app, ["ledger", "review", ledger.path, "--dataset", "pupils"])
+    only = type_line(["ledger", "review", ledger.path, "--dataset", "pupils"])
     assert "labels" in only.output
     assert "resumed" not in only.output
 
@@ -103,5 +102,5 @@ def test_a_ledger_of_this_version_has_nothing_to_review(tmp_path):
     ledger.spend("clinic", Guarantee.gaussian(0.5), what="descent")
     plan = ledger.reserve("clinic", [Guarantee.gaussian(0.5)], what="mean")
     plan.use(0)
-    shown = CliRunner().invoke(app, ["ledger", "review", ledger.path])
+    shown = type_line(["ledger", "review", ledger.path])
     assert "no entry was made by a way that is known to be faulty" in " ".join(shown.output.split())

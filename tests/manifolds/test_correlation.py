@@ -8,11 +8,10 @@ from itertools import permutations
 import mpmath as mp
 import numpy as np
 import pytest
-from typer.testing import CliRunner
 
 import dpmanifolds as dpm
-from dpmanifolds.cli import app
 from dpmanifolds.manifolds import manifold_from_json, manifold_from_name
+from tests.command_line import type_line
 
 BUDGET = dpm.ApproxDP(1.0, 1e-6)
 
@@ -172,6 +171,6 @@ def test_the_command_line_knows_it(tmp_path):
     np.save(tmp_path / "matrices.npy", dpm.Correlation(4).random_point(300, rng=0))
     place = ["--manifold", "correlation:4", "--center", "identity", "--radius", "2", "--epsilon", "1"]
     line = ["mean", str(tmp_path / "matrices.npy"), *place, "--yes", "--out", str(tmp_path / "out")]
-    released = CliRunner().invoke(app, line)
+    released = type_line(line)
     assert released.exit_code == 0, released.output
     assert "correlation matrices of 4 variables" in released.output

@@ -8,14 +8,13 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from typer.testing import CliRunner
 
 import dpmanifolds as dpm
-from dpmanifolds.cli import app
 from dpmanifolds.manifolds import manifold_from_json, manifold_from_name
 from dpmanifolds.records.blocks import check_block
 from dpmanifolds.sums.contribution import TangentContribution
 from dpmanifolds.sums.total import integers_of
+from tests.command_line import type_line
 from tests.manifolds.cases import MANIFOLDS
 from tests.manifolds.cylinder import Cylinder
 
@@ -133,15 +132,15 @@ def test_plan_before_any_data(ball):
 def test_plan_and_mean_on_the_command_line(tmp_path, records):
     np.save(tmp_path / "positions.npy", records)
     place = ["--manifold", "cylinder:2.0", "--radius", "1.5", "--epsilon", "1"]
-    planned = CliRunner().invoke(app, ["plan", *place, "--n", "400"])
+    planned = type_line(["plan", *place, "--n", "400"])
     assert planned.exit_code == 0, planned.output
     out = tmp_path / "out"
     line = ["mean", str(tmp_path / "positions.npy"), *place, "--yes", "--out", str(out)]
-    released = CliRunner().invoke(app, line)
+    released = type_line(line)
     assert released.exit_code == 0, released.output
     assert "positions on a cylinder of radius 2" in released.output
     value = dpm.Release.from_json((out / "release.json").read_text(encoding="utf-8"))
     assert value.manifold == SPACE
-    wrong = CliRunner().invoke(app, ["plan", *place[:2], "--radius", "9", "--epsilon", "1", "--n", "400"])
+    wrong = type_line(["plan", *place[:2], "--radius", "9", "--epsilon", "1", "--n", "400"])
     assert wrong.exit_code != 0
     assert "on cylinder:2.0" in wrong.output

@@ -12,6 +12,7 @@ import pytest
 import dpmanifolds as dpm
 from dpmanifolds.manifolds import manifold_from_name
 from dpmanifolds.planning import plan_page
+from tests.command_line import type_line
 from tests.planner.node import NODE, ask
 from tests.planner.test_formulas import in_js
 
@@ -89,9 +90,6 @@ def space_of(case: str) -> dpm.Manifold:
 @pytest.mark.filterwarnings("ignore:the noise is larger than the ball")
 def test_command_lines_run_as_printed_and_say_what_the_python_lines_say(case, lines, tmp_path, monkeypatch, capsys):
     """The same ball (centre and radius, bit for bit), budget and mechanism, and no file but the records."""
-    cli = pytest.importorskip("dpmanifolds.cli")
-    from typer.testing import CliRunner
-
     monkeypatch.chdir(tmp_path)
     names: dict = {}
     exec("\n".join(lines[case][0].splitlines()[:-1]), names)
@@ -101,7 +99,7 @@ def test_command_lines_run_as_printed_and_say_what_the_python_lines_say(case, li
         program, command, *arguments = shlex.split(line)
         assert program == "dpmanifolds"
         extra = ["--yes", "--quiet"] if command == "mean" else []
-        done = CliRunner().invoke(cli.app, [command, *arguments, *extra])
+        done = type_line([command, *arguments, *extra])
         assert done.exit_code == 0, (line, done.output, done.exception)
     released = dpm.Release.from_json((tmp_path / "release" / "release.json").read_text())
     first = released.stages[0] if released.stages else released

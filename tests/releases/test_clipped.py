@@ -67,6 +67,7 @@ def test_malformed_records_are_told_before_anything_is_spent(tmp_path):
     assert ledger.spent("study") is None or ledger.remaining("study") == PureDP(1.0)
 
 
+@pytest.mark.grid(at_most=1)
 @pytest.mark.parametrize(
     "row", [row for row in DOORS if row.function == "private_clipped_share"], ids=lambda r: r.label
 )

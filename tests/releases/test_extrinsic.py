@@ -6,16 +6,15 @@ import math
 
 import numpy as np
 import pytest
-from typer.testing import CliRunner
 
 import dpmanifolds as dpm
 from dpmanifolds import ApproxDP, ArgumentError, Ball, GaussianDP, PureDP, WholeSpace, private_mean
 from dpmanifolds._points import host
-from dpmanifolds.cli import app
 from dpmanifolds.ledger import Ledger
 from dpmanifolds.sums.projectors import decode_projector, projector_integers
 from dpmanifolds.sums.stand_in import find_stand_in
 from dpmanifolds.sums.steps import plan_steps
+from tests.command_line import type_line
 
 SPACES = [dpm.Sphere(3), dpm.Grassmann(5, 1), dpm.Grassmann(5, 2), dpm.SpecialOrthogonal(3), dpm.PlanarShapes(5)]
 every_space = pytest.mark.parametrize("space", SPACES, ids=repr)
@@ -263,7 +262,7 @@ def test_the_command_line_has_both_kinds(tmp_path):
     np.save(tmp_path / "directions.npy", around(dpm.Sphere(2), np.eye(3)[2]))
     line = ["mean", str(tmp_path / "directions.npy"), "--manifold", "sphere:2", "--center", "0,0,1", "--radius", "2"]
     line += ["--epsilon", "1", "--kind", "extrinsic", "--yes", "--out", str(tmp_path / "out")]
-    released = CliRunner().invoke(app, line)
+    released = type_line(line)
     assert released.exit_code == 0, released.output
     assert dpm.Release.from_json((tmp_path / "out" / "release.json").read_text()).statistic == "extrinsic mean"
 

@@ -130,7 +130,7 @@ def test_auto_is_one_shot_where_what_a_histogram_leaves_of_the_budget_costs_more
     assert auto.sigma == plain.sigma
 
 
-@pytest.mark.grid(at_most=2)
+@pytest.mark.grid(at_most=1)
 @pytest.mark.parametrize("budget", [PureDP(1.0), GaussianDP(1.0), ApproxDP(1.0, 1e-6), ApproxDP(3.0, 1e-6)], ids=repr)
 @pytest.mark.parametrize("dim", [2, 3, 6, 21])
 def test_where_auto_pays_the_rest_of_the_budget_is_worth_six_per_cent_less_at_most(budget, dim):

@@ -243,6 +243,7 @@ def test_a_series_of_pandas_is_a_covariate():
     assert regress(y, pandas.Series(t[:, 0]), covariate_bounds=(0, 10), rng=0) == regress(y, t, rng=0)
 
 
+@pytest.mark.grid(at_most=1)
 @pytest.mark.parametrize("budget", [dpm.GaussianDP(20.0), dpm.PureDP(60.0)], ids=repr)
 def test_a_slope_is_covered_where_records_scatter_along_one_direction(budget):
     """Of 300 data sets of 200 records in R⁶; the region for an even scatter holds about 85 % of the slopes."""

@@ -147,7 +147,7 @@ def test_integers_are_the_same_alone_first_last_and_in_any_cut(manifold, sizes):
             assert np.array_equal(np.concatenate(parts, axis=1), together)
 
 
-@pytest.mark.grid(at_most=5)
+@pytest.mark.grid(at_most=3)
 @pytest.mark.parametrize("manifold", MANIFOLDS, ids=repr)
 def test_integers_are_the_same_in_short_and_in_long_tiles(manifold):
     records = records_of(manifold)
