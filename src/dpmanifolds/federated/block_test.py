@@ -33,7 +33,7 @@ from dpmanifolds.domains import Domain
 from dpmanifolds.errors import ArgumentError
 from dpmanifolds.privacy import Budget, Guarantee
 from dpmanifolds.releases.sites import SitesPart
-from dpmanifolds.releases.written import domain_from_json, domain_to_json
+from dpmanifolds.releases.written import WrittenAnswer, domain_from_json, domain_to_json, read_json
 
 _SCHEMA = 1
 _MOST_WAYS = 50_000
@@ -80,7 +80,7 @@ def rank_blocks(sums: np.ndarray, first: int) -> float:
 
 
 @dataclass(frozen=True, eq=False, kw_only=True)
-class SitesDecision:
+class SitesDecision(WrittenAnswer):
     """Whether two groups at several sites differ, and everything that is promised about the answer.
 
     >>> import numpy as np
@@ -117,12 +117,6 @@ class SitesDecision:
         sizes = " and ".join(map(str, self.sizes))
         return f"SitesDecision({answer} at level {self.level:g}, p = {self.pvalue:.4g}, n = {sizes}, {self.budget!r})"
 
-    def __eq__(self, other: object) -> bool:
-        return isinstance(other, SitesDecision) and self.to_json() == other.to_json()
-
-    def __hash__(self) -> int:
-        return hash(self.to_json())
-
     def to_json(self, *, indent: int | None = None) -> str:
         """Everything, every float bit for bit."""
         told: dict[str, Any] = {"schema": _SCHEMA, **vars(self)}
@@ -133,10 +127,7 @@ class SitesDecision:
     @classmethod
     def from_json(cls, text: str | bytes) -> SitesDecision:
         """The decision that `to_json` wrote; anything else is refused."""
-        try:
-            data = json.loads(text)
-            if data.pop("schema") != _SCHEMA:
-                raise ArgumentError(f"this version reads decisions of schema {_SCHEMA}.")
+        with read_json(cls, text, _SCHEMA) as data:
             data |= {name: tuple(data[name]) for name in ("classes", "blocks", "sizes", "difference")}
             data |= {
                 "guarantee": Guarantee.from_json(json.dumps(data["guarantee"])),
@@ -145,5 +136,3 @@ class SitesDecision:
                 "sites": SitesPart.from_dict(data["sites"]),
             }
             return cls(**data)
-        except (KeyError, TypeError, ValueError, AttributeError, RecursionError) as problem:
-            raise ArgumentError(f"this is no decision as SitesDecision.to_json writes it ({problem}).") from None

@@ -28,7 +28,7 @@ from typing import Any, TypeAlias
 import numpy as np
 
 from dpmanifolds._validate import shown
-from dpmanifolds.errors import ArgumentError, DPManifoldsError, RoundRefusedError
+from dpmanifolds.errors import ArgumentError, RoundRefusedError
 from dpmanifolds.federated.block_test import SitesDecision, rank_blocks
 from dpmanifolds.federated.engines import SummedAnswers, add_residues
 from dpmanifolds.federated.round import Round
@@ -38,6 +38,7 @@ from dpmanifolds.federated.study import Study
 from dpmanifolds.privacy import GaussianDP, Guarantee, compose
 from dpmanifolds.releases import ClassMeans, Release
 from dpmanifolds.releases.sites import SitesPart
+from dpmanifolds.releases.written import read_json
 from dpmanifolds.sums.shares import center_residues
 
 _SCHEMA = 1
@@ -315,20 +316,13 @@ class Coordinator:
     @classmethod
     def from_json(cls, text: str | bytes, *, keys: Mapping[str, bytes] | None = None) -> Coordinator:
         """The coordinator that `to_json` wrote, ready for the next round: the rounds before are gone through again."""
-        try:
-            data = json.loads(text)
-            if data["schema"] != _SCHEMA:
-                raise ArgumentError(f"this version reads coordinators of schema {_SCHEMA}.")
+        with read_json(cls, text, _SCHEMA) as data:
             made = cls(Study.from_json(json.dumps(data["study"])), keys=keys)
             for done in data["finished"]:
                 if made._asked().hash != done["round"]:
                     raise RoundRefusedError("a round that is told as finished is not the one that the study asks.")
                 residues, names = tuple(map(int, done["residues"])), tuple(done["names"])
                 made.finish(SummedAnswers(residues, names, str(done["engine"]), bool(done["reproducible"])))
-        except DPManifoldsError:
-            raise
-        except (KeyError, TypeError, ValueError, AttributeError, RecursionError) as problem:
-            raise ArgumentError(f"this is no coordinator as Coordinator.to_json writes it ({problem}).") from None
         return made
 
     def __repr__(self) -> str:

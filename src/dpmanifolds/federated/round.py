@@ -23,12 +23,13 @@ from typing import Any, NamedTuple
 
 from dpmanifolds._validate import choice, positive_integer, positive_number, shown
 from dpmanifolds.descent.losses import FrechetMedianLoss
-from dpmanifolds.errors import DPManifoldsError, RoundRefusedError
+from dpmanifolds.errors import RoundRefusedError
 from dpmanifolds.federated.gradients import GradientRule
 from dpmanifolds.federated.rules import Body, Rule, Squares, body_of, read_rule, write_rule
 from dpmanifolds.ledger.records import canonical
 from dpmanifolds.privacy import Guarantee
 from dpmanifolds.privacy.guarantee import ADJACENCIES
+from dpmanifolds.releases.written import read_json
 from dpmanifolds.sums.contribution import DistanceContribution, TangentContribution
 from dpmanifolds.sums.counts import DistanceBins
 from dpmanifolds.sums.joint_moment import JointContribution
@@ -247,21 +248,14 @@ class Round:
     @classmethod
     def from_json(cls, text: str | bytes) -> Round:
         """The round that `to_json` wrote; anything else, or a hash of something else, is refused."""
-        try:
-            data = json.loads(text)
+        with read_json(cls, text, _SCHEMA, refused=RoundRefusedError) as data:
             told = data.pop("hash")
-            if data.pop("schema") != _SCHEMA:
-                raise RoundRefusedError(f"this version reads rounds of schema {_SCHEMA}.")
             parts = tuple(Part(read_rule(part["rule"]), part["label"], part["block"]) for part in data.pop("parts"))
             number = data.pop("modulus")
             modulus = int(number) if isinstance(number, str) and number.isdecimal() else -1
             made = cls(**{**data, "parts": parts, "sites": tuple(data["sites"]), "modulus": modulus})
             if made.hash != told:
                 raise RoundRefusedError("the round was altered on its way: its hash is another one.")
-        except RoundRefusedError:
-            raise
-        except (DPManifoldsError, KeyError, TypeError, ValueError, AttributeError, RecursionError) as problem:
-            raise RoundRefusedError(f"this is no round as Round.to_json writes it ({problem}).") from None
         return made
 
 

@@ -23,7 +23,7 @@ import numpy as np
 
 from dpmanifolds._points import taken
 from dpmanifolds._validate import hide_records, shown
-from dpmanifolds.errors import ArgumentError, DPManifoldsError, RoundRefusedError
+from dpmanifolds.errors import ArgumentError, RoundRefusedError
 from dpmanifolds.federated.gradients import GradientRule
 from dpmanifolds.federated.round import TRANSPORTS, WITHIN_CLASS, Part, Round
 from dpmanifolds.federated.rules import Squares, records_live_on
@@ -34,6 +34,7 @@ from dpmanifolds.privacy import Budget
 from dpmanifolds.records.source import record_form
 from dpmanifolds.releases.classes import read_classes
 from dpmanifolds.releases.statistic import open_account
+from dpmanifolds.releases.written import read_json
 from dpmanifolds.sums.outer import sum_outer
 from dpmanifolds.sums.permutation import draw_seed
 from dpmanifolds.sums.total import ExactSum, RecordSums, read_records
@@ -139,10 +140,7 @@ class Answer:
     @classmethod
     def from_json(cls, text: str | bytes) -> Answer:
         """What `to_json` wrote; anything else is refused."""
-        try:
-            data = json.loads(text)
-            if data.pop("schema") != _SCHEMA:
-                raise RoundRefusedError(f"this version reads answers of schema {_SCHEMA}.")
+        with read_json(cls, text, _SCHEMA, refused=RoundRefusedError) as data:
             residues = data.pop("residues")
             if not isinstance(residues, list) or not all(map(_is_number, residues)):
                 raise TypeError("residues")
@@ -150,10 +148,6 @@ class Answer:
             if not all(isinstance(each, str) for each in texts) or type(data["reproducible"]) is not bool:
                 raise TypeError("fields")
             return cls(residues=tuple(map(int, residues)), **data)
-        except DPManifoldsError:
-            raise
-        except (KeyError, TypeError, ValueError, AttributeError, RecursionError) as problem:
-            raise RoundRefusedError(f"this is no answer as Answer.to_json writes it ({problem}).") from None
 
 
 @dataclass

@@ -28,7 +28,7 @@ from typing import Any
 
 from dpmanifolds._validate import choice, positive_integer, shown
 from dpmanifolds.domains import Ball, Domain
-from dpmanifolds.errors import ArgumentError, DPManifoldsError, ScaleOutOfRangeError
+from dpmanifolds.errors import ArgumentError, ScaleOutOfRangeError
 from dpmanifolds.federated.block_test import check_blocks
 from dpmanifolds.federated.gradients import Descent, check_descent, descend
 from dpmanifolds.federated.round import LABELLED, RULES, TRANSPORTS, WITHIN_CLASS, Part, Round, is_name
@@ -51,7 +51,7 @@ from dpmanifolds.releases.refine_plan import decide_rounds
 from dpmanifolds.releases.second_moment import plan_tangent_moment, release_tangent_moment
 from dpmanifolds.releases.statistic import Account, check_domain
 from dpmanifolds.releases.variance import release_variance
-from dpmanifolds.releases.written import domain_from_json, domain_to_json
+from dpmanifolds.releases.written import WrittenAnswer, domain_from_json, domain_to_json, read_json
 from dpmanifolds.sums.shares import calibrate_shares
 
 _SCHEMA = 1
@@ -61,7 +61,7 @@ _BITS, _SURE = (64, 96, 128, 192), 1e-12
 
 
 @dataclass(frozen=True, eq=False)
-class Study:
+class Study(WrittenAnswer):
     """A statistic of the records of several sites, within a budget; everything in it is public.
 
     - `statistic`: "mean", "median", "variance", "class means", "covariance" (of vectors), "second moment", "tangent
@@ -344,22 +344,9 @@ class Study:
     @classmethod
     def from_json(cls, text: str | bytes) -> Study:
         """The study that `to_json` wrote."""
-        try:
-            data = json.loads(text)
-            if data.pop("schema") != _SCHEMA:
-                raise ArgumentError(f"this version reads studies of schema {_SCHEMA}.")
+        with read_json(cls, text, _SCHEMA) as data:
             modulus = data.pop("modulus")
             domain, budget = domain_from_json(data.pop("domain")), Budget.from_dict(data.pop("budget"))
             if data["descent"] is not None:
                 data["descent"] = Descent.from_dict(data["descent"])
             return cls(**data, domain=domain, budget=budget, modulus=None if modulus is None else int(modulus))
-        except DPManifoldsError:
-            raise
-        except (KeyError, TypeError, ValueError, AttributeError, RecursionError) as problem:
-            raise ArgumentError(f"this is no study as Study.to_json writes it ({problem}).") from None
-
-    def __eq__(self, other: object) -> bool:
-        return isinstance(other, Study) and self.to_json() == other.to_json()
-
-    def __hash__(self) -> int:
-        return hash(self.to_json())

@@ -12,11 +12,11 @@ import numpy as np
 
 from dpmanifolds._validate import choice, positive_integer, shown
 from dpmanifolds.domains import Domain
-from dpmanifolds.errors import ArgumentError, DPManifoldsError
+from dpmanifolds.errors import ArgumentError
 from dpmanifolds.privacy import Budget, Guarantee, Sensitivity
 from dpmanifolds.releases.release import this_version
 from dpmanifolds.releases.statistic import Terms
-from dpmanifolds.releases.written import domain_from_json, domain_to_json
+from dpmanifolds.releases.written import WrittenAnswer, domain_from_json, domain_to_json, read_json
 from dpmanifolds.sums.decision_noise import DecisionNoise, Statistic, among_largest, decision_noise, rank_of_first
 
 PERMUTATIONS = 199
@@ -34,7 +34,7 @@ _QUESTIONS = {
 
 
 @dataclass(frozen=True, eq=False, kw_only=True)
-class Decision:
+class Decision(WrittenAnswer):
     """The answer of a private test. It holds no statistic, no permutation and no seed.
 
     >>> import numpy as np
@@ -95,12 +95,6 @@ class Decision:
         answer = f"{self.answer.lower()} at level {self.level:g}{rank}"
         return f"Decision({self.question}: {answer}, {self.spent!r}, n = {sizes}{seeded})"
 
-    def __eq__(self, other: object) -> bool:
-        return isinstance(other, Decision) and self.to_json() == other.to_json()
-
-    def __hash__(self) -> int:
-        return hash(self.to_json())
-
     def summary(self) -> str:
         """One page in plain language."""
         return _summarize(self)
@@ -122,10 +116,7 @@ class Decision:
     @classmethod
     def from_json(cls, text: str) -> Decision:
         """The decision that `to_json` wrote; anything else is refused."""
-        try:
-            data: dict[str, Any] = json.loads(text)
-            if data.pop("schema") != _SCHEMA:
-                raise ArgumentError(f"this version reads decisions of schema {_SCHEMA}.")
+        with read_json(cls, text, _SCHEMA) as data:
             choice("question", data["question"], tuple(_QUESTIONS))
             choice("numerics", data["numerics"], tuple(_NUMERICS))
             data |= {
@@ -138,12 +129,6 @@ class Decision:
             }
             made = cls(**data)
             made.to_json()
-        except DPManifoldsError:
-            raise
-        except (KeyError, TypeError, ValueError, AttributeError, RecursionError) as problem:
-            raise ArgumentError(
-                f"a decision in JSON has other fields than these ({problem}); write it with Decision.to_json."
-            ) from None
         return made
 
 

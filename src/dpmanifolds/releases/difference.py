@@ -33,6 +33,7 @@ from dpmanifolds.releases.release import Release
 from dpmanifolds.releases.spread import SpreadWalk, assumption_of, check_count, estimate_mean, read_spread
 from dpmanifolds.releases.spread_plan import SpreadPlan, plan_spread
 from dpmanifolds.releases.statistic import check_request, domain_first, names_of_groups, read_named
+from dpmanifolds.releases.written import read_json
 
 __all__ = [
     "Difference",
@@ -198,15 +199,12 @@ class Difference:
     @classmethod
     def from_json(cls, text: str) -> Difference:
         """What `to_json` wrote; figures are worked out again."""
-        try:
-            data = json.loads(text)
+        with read_json(cls, text) as data:
             first, second = (Release.from_json(json.dumps(data[key])) for key in ("first", "second"))
             guarantee = Guarantee.from_json(json.dumps(data["guarantee"]))
             made = cls(first, second, guarantee, Budget.from_dict(data["budget"]), _checked_level(data["level"]))
             for release in made.releases:
                 read_spread(release)
-        except (KeyError, TypeError, ValueError, RecursionError):
-            raise ArgumentError("a difference must be JSON as written by Difference.to_json.") from None
         return made
 
 

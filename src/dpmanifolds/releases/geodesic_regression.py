@@ -25,12 +25,19 @@ from scipy import optimize, stats
 from dpmanifolds._arrays import Array
 from dpmanifolds._validate import choice, number_between, numeric_array
 from dpmanifolds.domains import Domain
-from dpmanifolds.errors import ArgumentError, DPManifoldsError
+from dpmanifolds.errors import ArgumentError
 from dpmanifolds.manifolds import Manifold
 from dpmanifolds.privacy import Budget, Guarantee
 from dpmanifolds.releases.regression_fit import hidden_share
 from dpmanifolds.releases.release import Release
-from dpmanifolds.releases.written import domain_from_json, domain_to_json, point_from_json, point_to_json
+from dpmanifolds.releases.written import (
+    WrittenAnswer,
+    domain_from_json,
+    domain_to_json,
+    point_from_json,
+    point_to_json,
+    read_json,
+)
 
 _SCHEMA = 1
 _NODES = (np.arange(200) + 0.5) / 200
@@ -65,7 +72,7 @@ class SlopeRegion:
 
 
 @dataclass(frozen=True, eq=False, kw_only=True)
-class GeodesicRegression:
+class GeodesicRegression(WrittenAnswer):
     """y ≈ exp_base(Σ (x_j − reference_j)·velocity_j): a private fit, and everything that is promised about it.
 
     >>> import numpy as np
@@ -174,12 +181,6 @@ class GeodesicRegression:
             f"differ in one {self.guarantee.unit}, n={self.n}{seeded})"
         )
 
-    def __eq__(self, other: object) -> bool:
-        return isinstance(other, GeodesicRegression) and self.to_json() == other.to_json()
-
-    def __hash__(self) -> int:
-        return hash(self.to_json())
-
     def to_json(self, *, indent: int | None = None) -> str:
         """Everything, every float bit for bit."""
         arrays = {name: getattr(self, name).tolist() for name in _ARRAYS}
@@ -199,10 +200,8 @@ class GeodesicRegression:
     @classmethod
     def from_json(cls, text: str) -> GeodesicRegression:
         """What `to_json` wrote; anything else is refused."""
-        try:
-            data = json.loads(text)
-            if data["schema"] != _SCHEMA or data["kind"] != "geodesic regression":
-                raise ValueError("schema")
+        with read_json(cls, text, _SCHEMA) as data:
+            choice("kind", data["kind"], ("geodesic regression",))
             return cls(
                 base=point_from_json(data["base"]),
                 **{name: np.asarray(data[name], dtype=np.float64) for name in _ARRAYS},
@@ -215,10 +214,6 @@ class GeodesicRegression:
                 budget=Budget.from_dict(data["budget"]),
                 domain=domain_from_json(data["domain"]),
             )
-        except DPManifoldsError:
-            raise
-        except (KeyError, TypeError, ValueError, IndexError, AttributeError, OverflowError, RecursionError):
-            raise ArgumentError("a regression must be JSON as written by GeodesicRegression.to_json.") from None
 
 
 _ARRAYS = ("slopes", "raw_slopes", "covariate_bounds", "noise_variances", "sampling_variances")

@@ -23,12 +23,19 @@ from dpmanifolds._points import host, on_host
 from dpmanifolds._validate import choice
 from dpmanifolds.descent.descent import DescentDetails
 from dpmanifolds.domains import Ball, Domain, Ellipsoid
-from dpmanifolds.errors import ArgumentError, DPManifoldsError, NoiseExceedsDomainWarning
+from dpmanifolds.errors import ArgumentError, NoiseExceedsDomainWarning
 from dpmanifolds.manifolds import Manifold
 from dpmanifolds.privacy import Budget, Guarantee, Sensitivity
 from dpmanifolds.releases.population import SpreadNoise
 from dpmanifolds.releases.sites import SitesPart
-from dpmanifolds.releases.written import domain_from_json, domain_to_json, point_from_json, point_to_json
+from dpmanifolds.releases.written import (
+    WrittenAnswer,
+    domain_from_json,
+    domain_to_json,
+    point_from_json,
+    point_to_json,
+    read_json,
+)
 from dpmanifolds.sums import Draw, ExpectedError, Mechanism
 from dpmanifolds.sums.public import PublicPart
 
@@ -66,7 +73,7 @@ def this_version() -> str:
 
 
 @dataclass(frozen=True, eq=False, kw_only=True)
-class Release:
+class Release(WrittenAnswer):
     """A private answer. It holds no trace of the un-noised value, no count of clipped records and no seed.
 
     >>> import numpy as np
@@ -257,12 +264,6 @@ class Release:
             f"n={self.n}{error}{seeded})"
         )
 
-    def __eq__(self, other: object) -> bool:
-        return isinstance(other, Release) and self.to_json() == other.to_json()
-
-    def __hash__(self) -> int:
-        return hash(self.to_json())
-
     def to_json(self, *, indent: int | None = None) -> str:
         """Everything, every float bit for bit."""
         return json.dumps(self._as_dict(), ensure_ascii=False, allow_nan=False, indent=indent)
@@ -301,20 +302,10 @@ class Release:
     @classmethod
     def from_json(cls, text: str) -> Release:
         """The release that `to_json` wrote; anything else is refused."""
-        try:
-            data = json.loads(text)
-        except (TypeError, ValueError, RecursionError):
-            raise ArgumentError("a release must be JSON as written by Release.to_json.") from None
-        try:
+        with read_json(cls, text) as data:
             release = cls._from_dict(data)
             # what cannot be written again was never written
             release.to_json()
-        except DPManifoldsError:
-            raise
-        except (KeyError, TypeError, ValueError, IndexError, AttributeError, OverflowError, RecursionError) as problem:
-            raise ArgumentError(
-                f"a release in JSON has other fields than these ({problem}); write it with Release.to_json."
-            ) from None
         return release
 
     @classmethod

@@ -1,8 +1,10 @@
-"""Points and domains in JSON, every float bit for bit."""
+"""What JSON holds, every float bit for bit: points, domains, and what answers share that are written in it."""
 
 from __future__ import annotations
 
-from collections.abc import Callable
+import json
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from functools import partial
 from typing import Any
 
@@ -12,10 +14,42 @@ from dpmanifolds._arrays import Array
 from dpmanifolds._points import has_parts
 from dpmanifolds.data import DescriptorDomain
 from dpmanifolds.domains import Ball, Domain, Ellipsoid, WholeSpace
-from dpmanifolds.errors import ArgumentError
+from dpmanifolds.errors import ArgumentError, DPManifoldsError
 from dpmanifolds.manifolds import manifold_from_json
 
 _DTYPES = ("float64", "complex128", "float32", "complex64")
+
+
+class WrittenAnswer:
+    """What is equal where its JSON is the same, letter for letter."""
+
+    def to_json(self, *, indent: int | None = None) -> str:
+        """Everything, every float bit for bit."""
+        raise NotImplementedError
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, type(self)) and self.to_json() == other.to_json()
+
+    def __hash__(self) -> int:
+        return hash(self.to_json())
+
+
+@contextmanager
+def read_json(
+    kind: type, text: str | bytes, schema: int | None = None, *, refused: type[DPManifoldsError] = ArgumentError
+) -> Iterator[Any]:
+    """The data that `to_json` of this kind wrote, of this schema; whatever is amiss ends in the error `refused`."""
+    try:
+        data = json.loads(text)
+        if schema is not None and data.pop("schema") != schema:
+            raise refused(f"this version reads schema {schema} alone; write it with {kind.__name__}.to_json.")
+        yield data
+    except (KeyError, TypeError, ValueError, IndexError, AttributeError, ArithmeticError, RecursionError) as problem:
+        if isinstance(problem, DPManifoldsError) and (refused is ArgumentError or isinstance(problem, refused)):
+            raise
+        raise refused(
+            f"the JSON has other fields than these ({problem}); write it with {kind.__name__}.to_json."
+        ) from None
 
 
 def point_to_json(point: Array) -> Any:
