@@ -24,23 +24,14 @@ from typing import Any
 import numpy as np
 
 from audits.doors import DOORS, DoorRow
-from dpmanifolds.auditing.front_door import Law, overheard_noise, remembered_plans
+from dpmanifolds.auditing.front_door import LAWS, Law, overheard_noise, remembered_plans
 from dpmanifolds.domains import Ball
-from dpmanifolds.noise import LatticeGaussian, LatticeLaplace, RoundedGaussian, RoundedLaplace, as_generator
-from dpmanifolds.noise.symmetric import SymmetricGaussian, SymmetricLaplace, WishartDifference
+from dpmanifolds.noise import LatticeGaussian, RoundedGaussian, as_generator
+from dpmanifolds.noise.symmetric import SymmetricGaussian, WishartDifference
 from dpmanifolds.releases import Release, private_mean
 
 __all__ = ["FAULTS", "attack_draws", "main", "object_to"]
 
-_LAWS = (
-    RoundedGaussian,
-    RoundedLaplace,
-    LatticeGaussian,
-    LatticeLaplace,
-    SymmetricGaussian,
-    SymmetricLaplace,
-    WishartDifference,
-)
 _GAUSSIAN = (RoundedGaussian, LatticeGaussian, SymmetricGaussian)
 _WEAK = {"dp-recorder": 0.7, "network": 0.7, "histogram": 0.3}
 """How much of the noise is left where too little is planted: a histogram shows far less than what there is."""
@@ -80,7 +71,7 @@ def _through_the_recorder(factor: float, source: Any, heard: list[tuple[Law, np.
     """All noise is drawn by a function that dp-recorder watches, with `factor` times its scale."""
     from dp_recorder.auditing.audit_primitives import audit_spec
 
-    kept = {law: law.release for law in _LAWS}
+    kept = {law: law.release for law in LAWS}
 
     def watch(draw: Any) -> Any:
         def release(law: Law, values: Any, rng: Any = None) -> Any:

@@ -39,7 +39,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 from functools import lru_cache
 from types import ModuleType
-from typing import Any, TypeAlias
+from typing import Any, TypeAlias, get_args
 
 import numpy as np
 
@@ -53,6 +53,7 @@ from dpmanifolds.releases.clusters import Clusters
 from dpmanifolds.releases.discriminant import Discriminant
 
 __all__ = [
+    "LAWS",
     "Door",
     "Law",
     "PathError",
@@ -68,15 +69,7 @@ _Scored: TypeAlias = (
     RoundedGaussian | RoundedLaplace | LatticeGaussian | LatticeLaplace | SymmetricGaussian | SymmetricLaplace
 )
 Law: TypeAlias = _Scored | WishartDifference
-_LAWS = (
-    RoundedGaussian,
-    RoundedLaplace,
-    LatticeGaussian,
-    LatticeLaplace,
-    SymmetricGaussian,
-    SymmetricLaplace,
-    WishartDifference,
-)
+LAWS: tuple[type[Law], ...] = get_args(Law)
 
 
 class PathError(DPManifoldsError):
@@ -143,7 +136,7 @@ class Tap:
 def overheard_noise(factor: float = 1.0, forced: Sequence[Said] | None = None) -> Iterator[Tap]:
     """Listen to all noise that is drawn meanwhile; `factor` times its scale is drawn."""
     tap = Tap(factor, forced)
-    kept = {law: law.release for law in _LAWS}
+    kept = {law: law.release for law in LAWS}
 
     def listening(draw: Any) -> Any:
         return lambda law, values, rng=None: tap.answer(law, values, rng, draw)

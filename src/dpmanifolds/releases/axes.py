@@ -46,7 +46,7 @@ from dpmanifolds.sums.counts import CountsNoise, DistanceBins
 from dpmanifolds.sums.shrink_spectrum import fit_total
 from dpmanifolds.sums.squares import SQUARES_UNIT, SquaresContribution, axes_for_squares
 from dpmanifolds.sums.steps import StepPlan, move_plan
-from dpmanifolds.sums.total import RecordSums, check_rules
+from dpmanifolds.sums.total import RecordSums
 
 SOURCE = "axes that were paid for"
 _SQUARES_SHARE, _SIZES_SHARE = 0.1, 0.03
@@ -128,9 +128,7 @@ def mean_by_axes(request: Request, records: RecordSums, basis: np.ndarray | None
     # what a centre too close to the edge of the manifold makes fail, fails before anything is spent
     request.walk().look(base, planned.mean.laws[0])
     bins = distance_bins(request, base, planned.lengths.unit)
-    looked = records.total(bins)
-    if request.substitute is None:
-        check_rules(looked, domain.manifold.rules, domain.manifold)
+    looked = request.refuse_malformed(records.total(bins))
     warn_of_noise(domain, planned.mean.expected_error)
     request.spend("refined mean", planned.promise, n, refine="axes", domain=domain)
     rng, error = request.account.rng, planned.mean.expected_error.mean

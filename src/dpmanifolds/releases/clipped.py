@@ -4,17 +4,12 @@ from __future__ import annotations
 
 from typing import Any
 
-import numpy as np
-
 from dpmanifolds._arrays import Array, eps, namespace
 from dpmanifolds.domains import Ball
-from dpmanifolds.manifolds import Euclidean
 from dpmanifolds.privacy import Budget
 from dpmanifolds.releases.release import Release
 from dpmanifolds.releases.statistic import check_request, domain_first
-from dpmanifolds.sums import Draw, mean_facts
 from dpmanifolds.sums.contribution import OnLine
-from dpmanifolds.sums.total import check_rules
 from dpmanifolds.sums.wrapped import WrappedMechanism
 
 __all__ = ["private_clipped_share"]
@@ -79,22 +74,18 @@ def private_clipped_share(
     )
     records = request.read(points, group_by)
     n = request.guess or records.count
-    half = Ball(Euclidean(1), np.array([0.5]), 0.5)
-    law = request.choose(mean_facts(half, n, adjacency=request.adjacency, unit=request.unit), request.budget)
+    law = request.choose(request.number_facts(0.5, n), request.budget)
     assert isinstance(law, WrappedMechanism)
     assert law.exponent is not None
     walk = request.walk()
     rule = BeyondContribution(
         domain.manifold, walk.center, request.substitute, radius=domain.radius, exponent=law.exponent
     )
-    total = records.total(rule)
-    if not request.mends:
-        check_rules(total, domain.manifold.rules, domain.manifold)
+    total = request.refuse_malformed(records.total(rule))
     request.spend("clipped share", law.guarantee, n, mechanism=law.name, numerics=law.numerics, domain=domain)
-    drawn = law.noisy_mean(total.integers, total.rows, request.account.rng) + 0.5
     return request.release(
         law,
-        Draw(float(np.clip(drawn[0], 0.0, 1.0)), drawn),
+        request.draw_number(law, total, 0.5, most=1.0),
         statistic="clipped share",
         n=request.public_count(n),
         reason="smallest expected error from public facts",

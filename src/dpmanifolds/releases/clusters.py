@@ -29,7 +29,6 @@ from dpmanifolds.releases.release import Release
 from dpmanifolds.releases.statistic import Request, best_cut, check_request, warn_of_noise
 from dpmanifolds.sums import Draw, Facts, calibrate, choose, mean_facts
 from dpmanifolds.sums.clusters import ClusterContribution, even_ball, fixed_directions
-from dpmanifolds.sums.total import check_rules
 from dpmanifolds.sums.walk import Walk
 from dpmanifolds.sums.wrapped import WrappedGaussianMechanism, WrappedMechanism
 
@@ -98,9 +97,7 @@ def private_kmeans(
     walk = request.walk()
     law = plan.laws[0]
     rule = _rule(request, walk, start, radius, law)
-    total = records.total(rule)
-    if not request.mends:
-        check_rules(total, domain.manifold.rules, domain.manifold)
+    total = request.refuse_malformed(records.total(rule))
     warn_of_noise(domain, law.expected_error)
     request.spend("k-means", promise, n, clusters=count, rounds=len(plan.laws), domain=domain)
     made, counts = list[Release](), np.zeros(count)

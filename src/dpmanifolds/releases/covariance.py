@@ -44,7 +44,7 @@ from dpmanifolds.sums.moments import MomentNoise, moment_noise
 from dpmanifolds.sums.outer import sum_outer
 from dpmanifolds.sums.shrink_spectrum import BulkNoise, MomentRadius, best_moment_radius, lift_spectrum, shrink_spectrum
 from dpmanifolds.sums.steps import StepPlan, plan_steps
-from dpmanifolds.sums.total import ExactSum, RecordSums, check_rules, read_records
+from dpmanifolds.sums.total import ExactSum, RecordSums, read_records
 
 _SMALLEST, _LARGEST = 1e-100, 1e100
 _METHODS = ("auto", "one-shot", "radius", "center")
@@ -277,10 +277,10 @@ class _Walk:
             looked = walk.first_look(self.records, plan.mean)
         elif plan.counts is not None:
             bins = self._bins(base)
-            first = self._checked(self.records.total(bins))
+            first = request.refuse_malformed(self.records.total(bins))
         else:
             rule = self._rule(base, chosen.radius)
-            first = self._checked(sum_outer(self.records.source, rule, self.records.persons))
+            first = request.refuse_malformed(sum_outer(self.records.source, rule, self.records.persons))
         request.spend(self.statistic, plan.guarantee, self.n, mechanism=plan.moment.mechanism, domain=request.domain)
         if plan.mean is not None:
             taken = walk.take(self.records, plan.mean, first=looked)
@@ -302,12 +302,6 @@ class _Walk:
     @property
     def statistic(self) -> str:
         return "covariance" if self.about == "mean" else "second moment"
-
-    def _checked(self, first: ExactSum) -> ExactSum:
-        if not self.request.mends:
-            manifold = self.request.domain.manifold
-            check_rules(first, manifold.rules, manifold)
-        return first
 
     def _bins(self, base: np.ndarray) -> DistanceBins:
         """Counts of the distances to a public point, up to the largest there is, by factors of the fourth root of 2."""

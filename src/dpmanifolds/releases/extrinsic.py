@@ -14,7 +14,7 @@ from dpmanifolds.sums import Choice, Draw, choose
 from dpmanifolds.sums.ambient import AmbientBody, body_of
 from dpmanifolds.sums.stand_in import StandIn, find_stand_in
 from dpmanifolds.sums.steps import is_wide
-from dpmanifolds.sums.total import ExactSum, RecordSums, check_rules
+from dpmanifolds.sums.total import ExactSum, RecordSums
 from dpmanifolds.sums.wrapped import WrappedMechanism
 
 # about what a paid radius leaves of the error of tangent steps, for records that fill the ball as usual
@@ -89,10 +89,7 @@ def release_stand_in(request: Request, records: RecordSums, stand_in: StandIn) -
 
 
 def _look(request: Request, records: RecordSums, body: AmbientBody, law: WrappedMechanism) -> ExactSum:
-    total = records.total(body.contribution(law, body.center if request.mends else None))
-    if not request.mends:
-        check_rules(total, body.manifold.rules, body.manifold)
-    return total
+    return request.refuse_malformed(records.total(body.contribution(law, body.center if request.mends else None)))
 
 
 def _draw(

@@ -27,7 +27,7 @@ from dpmanifolds.sums import ExpectedError, Mechanism
 from dpmanifolds.sums.counts import CountsNoise, DistanceBins
 from dpmanifolds.sums.shrink_spectrum import fit_total
 from dpmanifolds.sums.steps import move_plan
-from dpmanifolds.sums.total import ExactSum, RecordSums, check_rules
+from dpmanifolds.sums.total import ExactSum, RecordSums
 
 # how often a bound on what clipping moved may fail
 _MISS = 0.05
@@ -50,9 +50,7 @@ def refined_mean(request: Request, records: RecordSums, rounds: int) -> Release:
     # what a centre too close to the edge of the manifold makes fail, fails before anything is spent
     request.walk().look(base, planned.plans[0].laws[0])
     bins = distance_bins(request, base, noise.unit, planned.look.edges)
-    looked = records.total(bins)
-    if request.substitute is None:
-        check_rules(looked, domain.manifold.rules, domain.manifold)
+    looked = request.refuse_malformed(records.total(bins))
     # noise and ball shrink together
     warn_of_noise(domain, planned.plans[-1].expected_error)
     request.spend("refined mean", planned.promise, n, rounds=rounds, domain=domain)

@@ -45,7 +45,7 @@ from dpmanifolds.sums.joint_moment import TangentJointContribution
 from dpmanifolds.sums.lengths import LengthContribution, length_deviation, length_facts
 from dpmanifolds.sums.mechanism import ExpectedError
 from dpmanifolds.sums.outer import sum_outer
-from dpmanifolds.sums.total import RecordSums, check_rules
+from dpmanifolds.sums.total import RecordSums
 from dpmanifolds.sums.walk import Walk
 from dpmanifolds.sums.wrapped import WrappedMechanism
 
@@ -168,10 +168,7 @@ class SpreadWalk:
         """The first pass, which refuses malformed records before anything is spent, and what it saw."""
         if self.plan.rough is not None:
             return self.walk.first_look(self.records, self.plan.rough)
-        total = self._sum(*self._place(self.walk.center))
-        if not self.request.mends:
-            check_rules(total, self.domain.manifold.rules, self.domain.manifold)
-        return total
+        return self.request.refuse_malformed(self._sum(*self._place(self.walk.center)))
 
     def draw(self, first: Any) -> Release:
         """Noise on every sum. It spends the plan's guarantee."""

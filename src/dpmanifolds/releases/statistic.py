@@ -26,15 +26,17 @@ from dpmanifolds.errors import (
     warn_user,
 )
 from dpmanifolds.ledger.account import mark_domain
+from dpmanifolds.manifolds import Euclidean
 from dpmanifolds.privacy import Budget, Guarantee, split
 from dpmanifolds.privacy.budget import checked_budget, note_spending, refuse_as_domain, warn_of_delta
 from dpmanifolds.records.persons import names_of, spelled
 from dpmanifolds.releases.release import Release, release_of
-from dpmanifolds.sums import ADJACENCIES, TANGENT, Draw, ExpectedError, Facts, Mechanism, choose
+from dpmanifolds.sums import ADJACENCIES, TANGENT, Draw, ExpectedError, Facts, Mechanism, choose, mean_facts
 from dpmanifolds.sums.counts import CountsNoise, counts_noise
 from dpmanifolds.sums.steps import StepPlan, plan_steps
-from dpmanifolds.sums.total import RecordSums, read_records
+from dpmanifolds.sums.total import ExactSum, RecordSums, check_rules, read_records
 from dpmanifolds.sums.walk import Stage, Walk, generator_of
+from dpmanifolds.sums.wrapped import WrappedMechanism
 
 ON_INVALID = ("raise", "center")
 SAFE = ("safe", "rounded", "lattice")
@@ -150,6 +152,22 @@ class Request(Terms):
             unit=self.unit,
             labelled=labelled,
         )
+
+    def refuse_malformed(self, first: ExactSum) -> ExactSum:
+        """What the first pass saw, before anything is spent; an error where a malformed record is not mended."""
+        if not self.mends:
+            check_rules(first, self.domain.manifold.rules, self.domain.manifold)
+        return first
+
+    def number_facts(self, half: float, n: int) -> Facts:
+        """Of the mean of numbers in [0, 2·half]: each is `half`, and a number in [−half, half]."""
+        interval = Ball(Euclidean(1), np.array([half]), half)
+        return mean_facts(interval, n, adjacency=self.adjacency, unit=self.unit)
+
+    def draw_number(self, law: WrappedMechanism, total: ExactSum, half: float, most: float) -> Draw:
+        """The noisy mean of such numbers, brought into [0, most]."""
+        drawn = law.noisy_mean(total.integers, total.rows, self.account.rng) + half
+        return Draw(float(np.clip(drawn[0], 0.0, most)), drawn)
 
     def choose(self, facts: Facts, budget: Budget) -> Mechanism:
         """The mechanism for another sum of the same question."""

@@ -7,14 +7,11 @@ from dataclasses import replace
 from functools import partial
 from typing import Any
 
-import numpy as np
-
 from dpmanifolds.domains import Ball
-from dpmanifolds.manifolds import Euclidean
 from dpmanifolds.privacy import Budget, compose
 from dpmanifolds.releases.release import Release
 from dpmanifolds.releases.statistic import Request, best_cut, check_request, domain_first
-from dpmanifolds.sums import Draw, Mechanism, mean_facts
+from dpmanifolds.sums import Mechanism
 from dpmanifolds.sums.contribution import DistanceContribution
 from dpmanifolds.sums.steps import StepPlan
 from dpmanifolds.sums.total import RecordSums
@@ -79,22 +76,22 @@ def release_variance(request: Request, records: RecordSums) -> Release:
     plan, part, law = best_cut(request.budget, _SHARES, partial(_plan, request, n), _error)
     promise = compose(plan.guarantee, law.guarantee)
     # the farthest that the mean can be: what leaves the range of floating point shows before anything is spent
-    _facts(request, 2 * domain.radius, n)
+    request.number_facts(_half_square(2 * domain.radius), n)
     walk = request.walk()
     first = walk.first_look(records, plan)
     request.spend("variance", promise, n, mechanism=law.name, numerics=law.numerics, domain=domain)
     stages = walk.take(records, plan, first=first)
     base = stages[-1].drawn.point
     reach = domain.radius + float(domain.manifold.dist(walk.center, base))
-    law = type(law).calibrate(_facts(request, reach, n), part, law.numerics)
+    half = _half_square(reach)
+    law = type(law).calibrate(request.number_facts(half, n), part, law.numerics)
     assert isinstance(law, WrappedMechanism)
     assert law.exponent is not None
     rule = DistanceContribution(domain.manifold, base, request.substitute, radius=reach, exponent=law.exponent)
     total = records.total(rule)
-    drawn = law.noisy_mean(total.integers, total.rows, request.account.rng) + reach * reach / 2
     made = request.release(
         law,
-        Draw(float(np.clip(drawn[0], 0.0, domain.radius**2)), drawn),
+        request.draw_number(law, total, half, most=domain.radius**2),
         statistic="variance",
         n=request.public_count(n),
         reason="smallest expected error from public facts, of the mean and of the squares together",
@@ -103,16 +100,14 @@ def release_variance(request: Request, records: RecordSums) -> Release:
     return replace(made, guarantee=promise, stages=request.release_steps(walk, plan, stages))
 
 
-def _facts(request: Request, reach: float, n: int) -> Any:
+def _half_square(reach: float) -> float:
     """ρ² in [0, b²] is b²/2 and a number in [−b²/2, b²/2]."""
-    half = reach * reach / 2
-    interval = Ball(Euclidean(1), np.array([half]), half)
-    return mean_facts(interval, n, adjacency=request.adjacency, unit=request.unit)
+    return reach * reach / 2
 
 
 def _plan(request: Request, n: int, first: Budget, second: Budget) -> tuple[StepPlan, Budget, Mechanism]:
     """The plan of the mean, and the part of the budget and the mechanism of the squares."""
-    facts = _facts(request, request.domain.radius, n)
+    facts = request.number_facts(_half_square(request.domain.radius), n)
     return request.plan(n, first), second, request.choose(facts, second)
 
 
