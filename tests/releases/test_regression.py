@@ -123,6 +123,13 @@ def test_a_constant_covariate_is_released_like_any_other(constant):
         assert np.all(np.isfinite(each.slope_region().radii))
 
 
+def test_too_few_records_or_too_much_noise_for_a_region_are_told():
+    y, t = table()
+    assert "do not rely" not in regress(y, t, budget=dpm.GaussianDP(3.0)).assumption
+    assert "Here n = 50 and" in regress(y[:50], t[:50], budget=dpm.GaussianDP(9.0)).assumption
+    assert "of the radius: do not rely" in regress(y, t, budget=dpm.GaussianDP(0.1)).assumption
+
+
 def test_nothing_but_the_noisy_sums_tells_neighbours_apart():
     y, t = table(60)
     other, late = y.copy(), t.copy()

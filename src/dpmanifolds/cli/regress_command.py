@@ -169,5 +169,9 @@ def _told(fit: Any, names: list[str]) -> list[tuple[str, str]]:
         rows.append(
             (name, f"{length:.4g} for each unit; 95 % region: within {radius:.4g} of one of {middle:.4g}, {said}")
         )
-    rows.append(("explained", f"{percent(fit.r_squared)} of the spread; records are {fit.residual_spread:.4g} off"))
+    rows.append(("region", fit.assumption))
+    explained = "noise hides how far records are off"
+    if fit.residual_spread > 0:
+        explained = f"{percent(fit.r_squared)} of the spread; records are {fit.residual_spread:.4g} off"
+    rows.append(("explained", explained))
     return rows
