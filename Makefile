@@ -76,7 +76,7 @@ torture: $(VENV)/.test
 # attacks on every mechanism and release, thousands of draws each; writes the tables of docs/audits.md
 audit: $(VENV)/.test
 	$(BIN)/python -m audits.table --draws 8000 --write docs/audits.md
-	$(BIN)/python -m audits.decisions --draws 8000 --write docs/audits.md
+	$(BIN)/python -m audits.decisions --draws 16000 --write docs/audits.md
 
 # every promise before auditors that others wrote (half an hour); AUDITORS is a Python that has this package, its tests,
 # dp-recorder and DP-Auditorium, which are on no package index
