@@ -30,8 +30,8 @@ from dpmanifolds.estimators._arguments import keep_weighted, row_of_labels
 from dpmanifolds.estimators._base import PrivateClassifier
 from dpmanifolds.privacy import Budget, affordable_epsilon, affordable_mu
 from dpmanifolds.privacy.budget import checked_budget
+from dpmanifolds.records.blocks import record_form
 from dpmanifolds.records.persons import persons_of
-from dpmanifolds.records.source import record_form
 from dpmanifolds.releases import Release, private_descent
 from dpmanifolds.releases.classes import read_classes
 from dpmanifolds.releases.statistic import check_domain

@@ -30,7 +30,7 @@ from dpmanifolds.federated.round import WITHIN_CLASS, Part, Round
 from dpmanifolds.federated.rules import Squares, records_live_on
 from dpmanifolds.ledger.records import canonical
 from dpmanifolds.ledger.runs import NewRun, PaidRun, find_run
-from dpmanifolds.records.source import record_form
+from dpmanifolds.records.blocks import record_form
 from dpmanifolds.releases.classes import read_classes
 from dpmanifolds.releases.statistic import open_account
 from dpmanifolds.releases.written import read_json

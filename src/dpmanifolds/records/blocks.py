@@ -16,9 +16,9 @@ from typing import Any, TypeVar
 
 import numpy as np
 
-from dpmanifolds._arrays import Array, like, to_numpy
+from dpmanifolds._arrays import Array, is_numpy, like, plain_numpy, to_numpy
 from dpmanifolds._points import leaves
-from dpmanifolds._validate import numeric_array, refuse_empty
+from dpmanifolds._validate import numeric_array, record_numbers, refuse_empty
 from dpmanifolds.errors import ArgumentError, NotOnManifoldError
 from dpmanifolds.manifolds import Manifold
 from dpmanifolds.manifolds.base import check_manifold
@@ -155,13 +155,47 @@ def record_array(manifold: Manifold, points: Any) -> Array:
     """`points` as an array (n, *point_shape) with at least one record."""
     check_manifold(manifold)
     array = manifold.as_points(points)
-    shape = manifold.batch_shape(array)
-    if len(shape) != 1:
-        raise ArgumentError(
-            f"must have exactly one leading axis of records; got leading axes {shape}.", argument="points"
-        )
-    refuse_empty(shape[0])
+    _check_leading(manifold.batch_shape(array))
     return array
+
+
+def _check_leading(leading: tuple[int, ...], allow_empty: bool = False) -> None:
+    if len(leading) != 1:
+        raise ArgumentError(
+            f"must have exactly one leading axis of records; got leading axes {leading}.", argument="points"
+        )
+    if not allow_empty:
+        refuse_empty(leading[0])
+
+
+def record_form(
+    manifold: Manifold | None, points: Any, allow_empty: bool = False, shape: tuple[int, ...] | None = None
+) -> Array:
+    """`points` as one array with records along its first axis, or a tuple of them; no number is looked at.
+
+    Of records in a list that are no points, those of another than the public `shape` become NaN.
+    """
+    if not hasattr(points, "shape") or not hasattr(points, "dtype"):
+        points = record_numbers("points", points, shape) if manifold is None else manifold.take_form(points)
+    if is_numpy(points):
+        # a memory map and other subclasses as what they are below
+        points = plain_numpy(points)
+    _check_leading(leading_axes(manifold, points), allow_empty)
+    return points
+
+
+def leading_axes(manifold: Manifold | None, array: Any) -> tuple[int, ...]:
+    """The axes before those of a point; an error if the array holds no points. Without a manifold, the first axis."""
+    if manifold is None:
+        return tuple(array.shape[:1])
+    if manifold.has_parts:
+        return manifold.batch_shape(array)
+    try:
+        leading = manifold.batch_shape(manifold.take_form(array[:1, ...]))
+    except (ArgumentError, IndexError, TypeError):
+        # one point, or something that is wrong as a whole
+        return manifold.batch_shape(manifold.take_form(array))
+    return (int(array.shape[0]), *leading[1:]) if leading else ()
 
 
 def record_weights(sample_weight: Any, points: Array, count: int) -> Array:

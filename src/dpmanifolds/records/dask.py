@@ -24,8 +24,8 @@ from dpmanifolds._points import count_records, join, leaves, records_at
 from dpmanifolds._validate import refuse_empty
 from dpmanifolds.errors import ArgumentError, DPManifoldsError
 from dpmanifolds.manifolds import Manifold
-from dpmanifolds.records.blocks import block_size, is_tiny, ordered_map, total_of
-from dpmanifolds.records.source import Merge, Part, Source, is_dask, leading_axes
+from dpmanifolds.records.blocks import block_size, is_tiny, leading_axes, ordered_map, total_of
+from dpmanifolds.records.source import Merge, Part, Source, is_dask
 
 State = TypeVar("State")
 Form = Callable[[Any], Array]

@@ -22,7 +22,7 @@ import numpy as np
 
 from dpmanifolds._arrays import Array, bytes_per_record, is_numpy, namespace, on_accelerator, plain_numpy
 from dpmanifolds._points import has_parts, leaves, records_at
-from dpmanifolds._validate import hide_records, record_numbers, refuse_empty
+from dpmanifolds._validate import hide_records, refuse_empty
 from dpmanifolds.errors import ArgumentError
 from dpmanifolds.manifolds import Manifold
 from dpmanifolds.records.blocks import (
@@ -31,7 +31,9 @@ from dpmanifolds.records.blocks import (
     device_block_size,
     evenly,
     is_tiny,
+    leading_axes,
     ordered_map,
+    record_form,
     slabs_of,
     total_of,
 )
@@ -305,42 +307,6 @@ def is_dask(points: Any) -> bool:
 def is_dask_bag(points: Any) -> bool:
     """Whether `points` is a Dask bag."""
     return hasattr(points, "__dask_graph__") and type(points).__module__.startswith("dask.bag")
-
-
-def record_form(
-    manifold: Manifold | None, points: Any, allow_empty: bool = False, shape: tuple[int, ...] | None = None
-) -> Array:
-    """`points` as one array with records along its first axis, or a tuple of them; no number is looked at.
-
-    Of records in a list that are no points, those of another than the public `shape` become NaN.
-    """
-    if not hasattr(points, "shape") or not hasattr(points, "dtype"):
-        points = record_numbers("points", points, shape) if manifold is None else manifold.take_form(points)
-    if is_numpy(points):
-        # a memory map and other subclasses as what they are below
-        points = plain_numpy(points)
-    leading = leading_axes(manifold, points)
-    if len(leading) != 1:
-        raise ArgumentError(
-            f"must have exactly one leading axis of records; got leading axes {leading}.", argument="points"
-        )
-    if not allow_empty:
-        refuse_empty(leading[0])
-    return points
-
-
-def leading_axes(manifold: Manifold | None, array: Any) -> tuple[int, ...]:
-    """The axes before those of a point; an error if the array holds no points. Without a manifold, the first axis."""
-    if manifold is None:
-        return tuple(array.shape[:1])
-    if manifold.has_parts:
-        return manifold.batch_shape(array)
-    try:
-        leading = manifold.batch_shape(manifold.take_form(array[:1, ...]))
-    except (ArgumentError, IndexError, TypeError):
-        # one point, or something that is wrong as a whole
-        return manifold.batch_shape(manifold.take_form(array))
-    return (int(array.shape[0]), *leading[1:]) if leading else ()
 
 
 def _checked_block(manifold: Manifold | None, block: Any) -> Array:

@@ -14,8 +14,9 @@ from dpmanifolds._validate import hide_records, positive_integer
 from dpmanifolds.domains import Domain
 from dpmanifolds.errors import ArgumentError
 from dpmanifolds.privacy import Budget, Guarantee
+from dpmanifolds.records.blocks import record_form
 from dpmanifolds.records.persons import Persons, label_array, persons_of
-from dpmanifolds.records.source import ArraySource, record_form
+from dpmanifolds.records.source import ArraySource
 from dpmanifolds.releases.public_sample import PublicSample, read_sample
 from dpmanifolds.releases.release import Release
 from dpmanifolds.releases.statistic import Request, best_cut, check_request, domain_first, warn_of_noise

@@ -21,7 +21,7 @@ from dpmanifolds.domains import Ball
 from dpmanifolds.errors import ArgumentError, ScaleOutOfRangeError
 from dpmanifolds.manifolds import Euclidean, Product
 from dpmanifolds.privacy import Budget, compose
-from dpmanifolds.records.source import record_form
+from dpmanifolds.records.blocks import record_form
 from dpmanifolds.releases.geodesic_regression import GeodesicRegression
 from dpmanifolds.releases.regression_fit import (
     EVEN_VARIANCE,
