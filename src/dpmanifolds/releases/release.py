@@ -307,11 +307,12 @@ class Release:
             raise ArgumentError("a release must be JSON as written by Release.to_json.") from None
         try:
             release = cls._from_dict(data)
-            # what cannot be written again was never written
+            # what cannot be written again, or told, was never written
             release.to_json()
+            release.summary()
         except DPManifoldsError:
             raise
-        except (KeyError, TypeError, ValueError, IndexError, AttributeError, OverflowError, RecursionError) as problem:
+        except (LookupError, TypeError, ValueError, AttributeError, ArithmeticError, RecursionError) as problem:
             raise ArgumentError(
                 f"a release in JSON has other fields than these ({problem}); write it with Release.to_json."
             ) from None
