@@ -208,9 +208,12 @@ def edge_of(region: ConfidenceRegion, count: int) -> Array:
 
 
 def noisy_coordinates(release: Release) -> np.ndarray:
-    """The middle of a region in coordinates: those that were drawn, which may lie outside of the domain."""
+    """The middle of a region in coordinates: those that were drawn, which may lie outside of the domain.
+
+    What else was drawn with a mean stands behind them.
+    """
     if release.coordinates is not None:
-        return np.asarray(release.coordinates)
+        return np.asarray(release.coordinates if release.spread is None else release.coordinates[: release.manifold.dim])
     return np.asarray(release.manifold.log_coordinates(release.viewpoint, host(release.value)))
 
 
