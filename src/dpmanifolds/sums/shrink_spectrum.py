@@ -64,7 +64,8 @@ class BulkNoise:
         """ξ for each of these noisy eigenvalues."""
         # in units of a power of two, so that no square leaves floats
         power = math.frexp(max(float(np.max(np.abs(values))), self.spread))[1]
-        return np.ldexp(self._oracle(np.ldexp(values, -power), math.ldexp(self.spread, -power)), power)
+        found = self._oracle(np.ldexp(values, -power), math.ldexp(self.spread, -power))
+        return np.asarray(np.ldexp(found, power))
 
     def _oracle(self, values: np.ndarray, spread: float) -> np.ndarray:
         dim = len(values)
