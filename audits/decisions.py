@@ -1,4 +1,4 @@
-"""Decisions under attack: `python -m audits.decisions --draws 8000 --write docs/audits.md`.
+"""Decisions under attack: `python -m audits.decisions --draws 16000 --write docs/audits.md`.
 
 >>> from audits.decisions import DECISIONS
 >>> report = DECISIONS[0].audit(draws=300, rng=0)
@@ -12,10 +12,12 @@ An answer is one bit, so all that an attack can use is how often it comes up on 
   most permutations shrinks by as much.
 - Other kernels, whose features do not cancel between records: everybody at one end, one record of each group at the
   other, and that of the first comes home. The statistic grows from 0 to Δ; under permutations it was 0 or 2Δ, half of
-  them each, and becomes Δ. That half costs ln 2 of the loss, so the attack is at ε = 3.
-- Independence: one pair moves to the other end of both. Only the statistic of the records as they are moves by much: no
-  data set is known on which most pairings move by Δ together, and alone it shows at most √6/(4 + √6) = 0.38 of the
-  claim. So this attack does not see less noise; an exact law stands in for it (tests/sums/test_permutation.py).
+  them each, and becomes Δ. That half costs ln 2 of the loss, so the attack is at ε = 3, with more permutations, which
+  make the threshold sharper, and a level at which both answers are seen.
+- Independence: four pairs, two at each end of both lines; one record crosses over. The statistic as it is falls from
+  8/3 to 4/3 of n − 1, while most pairings rise from 0 to 4/3: 0.41 of what the noise is for, where 0.64 is the most
+  there can be in root mean square over pairings (docs/proofs/tests.md, lemma 5). So this attack does not see less
+  noise; an exact law stands in for it (tests/sums/test_permutation.py).
 """
 
 from __future__ import annotations
@@ -95,15 +97,20 @@ def weaker_noise(factor: float) -> Iterator[None]:
         DecisionNoise.add_to = usual  # type: ignore[method-assign]
 
 
-def _two_sample(data: Any, budget: Budget, rng: Any, kernel: str = "linear", ball: Ball = _LINE) -> Decision:
+def _two_sample(data: Any, budget: Budget, rng: Any) -> Decision:
     x, y = data
-    return private_two_sample_test(x, y, ball, budget, kernel=kernel, level=0.2, permutations=19, rng=rng)
+    return private_two_sample_test(x, y, _LINE, budget, kernel="linear", level=0.2, permutations=19, rng=rng)
+
+
+def _at_home(data: Any, budget: Budget, rng: Any, kernel: str, ball: Ball) -> Decision:
+    x, y = data
+    return private_two_sample_test(x, y, ball, budget, kernel=kernel, level=0.25, permutations=59, rng=rng)
 
 
 def _independence(data: Any, budget: Budget, rng: Any) -> Decision:
     options: dict[str, Any] = {"covariate_domain": _LINE, "kernel": "linear", "covariate_kernel": "linear"}
     x, y = data
-    return private_independence_test(x, y, _LINE, budget, level=0.2, permutations=19, rng=rng, **options)
+    return private_independence_test(x, y, _LINE, budget, level=0.8, permutations=99, rng=rng, **options)
 
 
 def _groups(step: float) -> tuple[Any, Any]:
@@ -123,14 +130,16 @@ def _homecoming(dim: int) -> tuple[Any, Any]:
 
 
 def _pairs() -> tuple[Any, Any]:
-    alone = np.full((_N, 1), -1.0)
-    joined = alone.copy()
-    joined[0] = 1.0
-    return (alone, alone), (joined, joined)
+    """Two at each end of both lines, and the first record at the other end of its own."""
+    ends = np.array([[-1.0], [1.0], [-1.0], [1.0]])
+    crossed = ends.copy()
+    crossed[0] = 1.0
+    return (ends, ends), (crossed, ends.copy())
 
 
 _ACROSS = "a record of the first group comes from the other end to its own"
 _HOME = "the only record of the first group at the other end comes to its own; one of the second stays there"
+_CROSSED = "of two records at each end, with covariates that tell the end, one crosses over"
 _TEST = "private_two_sample_test"
 DECISIONS = (
     DecisionRow(f"{_TEST}, linear kernel", _ACROSS, PureDP(1.0), _two_sample, _groups(0.1)),
@@ -139,16 +148,20 @@ DECISIONS = (
         f"{_TEST}, directions",
         _HOME,
         PureDP(3.0),
-        partial(_two_sample, kernel="directions", ball=_SPACE),
+        partial(_at_home, kernel="directions", ball=_SPACE),
         _homecoming(3),
     ),
     DecisionRow(
-        f"{_TEST}, gaussian kernel", _HOME, PureDP(3.0), partial(_two_sample, kernel="gaussian"), _homecoming(1)
+        f"{_TEST}, gaussian kernel",
+        _HOME,
+        PureDP(3.0),
+        partial(_at_home, kernel="gaussian", ball=_LINE),
+        _homecoming(1),
     ),
-    DecisionRow("private_independence_test", "one pair moves to the other end", PureDP(1.0), _independence, _pairs()),
+    DecisionRow("private_independence_test", _CROSSED, PureDP(3.0), _independence, _pairs()),
 )
-CAUGHT = (*DECISIONS[:2], DECISIONS[3])
-"""The attacks that see 30 % less noise in 8,000 draws."""
+CAUGHT = DECISIONS[:4]
+"""The attacks that see 30 % less noise in 16,000 draws."""
 
 
 def _line(row: DecisionRow, draws: int) -> str:
@@ -164,7 +177,7 @@ def _line(row: DecisionRow, draws: int) -> str:
 def main(arguments: list[str] | None = None) -> None:
     """Print the table; write it beside a page, and its summary into it, which has its markers."""
     parser = argparse.ArgumentParser(prog="python -m audits.decisions", description=__doc__)
-    parser.add_argument("--draws", type=int, default=8_000, help="decisions about each neighbour")
+    parser.add_argument("--draws", type=int, default=16_000, help="decisions about each neighbour")
     parser.add_argument("--write", type=Path, help="the page to write a summary into; rows go to its folder tables/")
     options = parser.parse_args(arguments)
     started = time.perf_counter()

@@ -5,7 +5,8 @@
 
 Data sets of n = 50, 200, 1000 records of a known population (`coverage_simulation.Population`) on S², SPD(3), planar
 shapes of 8 landmarks and H³; each is released under several budgets, with noise of its own. Pairs of data sets, n and
-n/2 records, for differences whose length is 0, a tenth and four tenths of the radius of the ball. Work is cut into
+n/2 records, for differences whose length is 0, a tenth and four tenths of the radius of the ball, along the axis on
+which records spread least and along the one on which they spread most. Work is cut into
 blocks that `--jobs` processes share. A cell is kept if it lies in [94.5 %, 97 %], up to three standard errors of its
 own. `--write` puts what was counted into tables/coverage.csv and tables/coverage_differences.csv beside a page, rows of
 other places and sizes stay, and the smallest and the largest share for each place and size between its markers.
@@ -42,7 +43,15 @@ from dpmanifolds.releases.population import RegionLaw, region_law
 _SIZES = (50, 200, 1000)
 _BUDGETS: tuple[Budget, ...] = (GaussianDP(0.5), GaussianDP(1.0), GaussianDP(3.0), PureDP(3.0))
 _PAIR_BUDGETS: tuple[Budget, ...] = (GaussianDP(0.5), GaussianDP(1.0), GaussianDP(3.0))
-_LENGTHS = (0.0, 0.1, 0.4)
+# how far apart in radii of the ball, and along which axis: the last one is the narrowest, the way back on the first one
+# leads through the centre of the ball
+_APART = {
+    "0 r": (0.0, -1),
+    "0.1 r": (0.1, -1),
+    "0.4 r": (0.4, -1),
+    "0.1 r, widest axis": (-0.1, 0),
+    "0.4 r, widest axis": (-0.4, 0),
+}
 _PAIR_SIZES = (100, 400)
 _LEVEL, _LEAST, _MOST = 0.95, 0.945, 0.97
 _ROWS = 60_000
@@ -63,26 +72,26 @@ def _places() -> dict[str, tuple[Manifold, Any, float]]:
 
 
 class Cell(NamedTuple):
-    """One place, size and budget; for pairs with a length."""
+    """One place, size and budget; for pairs also how they lie."""
 
     name: str
     n: int
     budget: Budget
-    length: float | None = None
+    apart: str | None = None
 
 
 class Block(NamedTuple):
-    """So many data sets of a place and size, or pairs with a length, which every budget releases."""
+    """So many data sets of a place and size, or pairs so far apart, which every budget releases."""
 
     name: str
     n: int
-    length: float | None
+    apart: str | None
     count: int
     seed: int
 
     def generator(self) -> np.random.Generator:
         """The same in every run, another for every block."""
-        mark = hashlib.sha256(repr((self.name, self.n, self.length)).encode()).digest()[:8]
+        mark = hashlib.sha256(repr((self.name, self.n, self.apart)).encode()).digest()[:8]
         return np.random.default_rng([self.seed, int.from_bytes(mark, "big")])
 
 
@@ -98,7 +107,7 @@ def _people(name: str) -> Population:
 
 def run_block(block: Block) -> dict[Cell, tuple[int, ...]]:
     """How many of a block's data sets are covered; of pairs: how many vectors, and how many lengths."""
-    return _run_sets(block) if block.length is None else _run_pairs(block)
+    return _run_sets(block) if block.apart is None else _run_pairs(block)
 
 
 def _run_sets(block: Block) -> dict[Cell, tuple[int, ...]]:
@@ -121,12 +130,13 @@ def _inside(law: RegionLaw, gaps: np.ndarray) -> np.ndarray:
 
 
 def _run_pairs(block: Block) -> dict[Cell, tuple[int, ...]]:
-    """The second group is half as large, and lies along the last axis from the first."""
-    name, n, length = block.name, block.n, block.length
-    assert length is not None
+    """The second group is half as large, and lies along an axis from the first."""
+    name, n, apart = block.name, block.n, block.apart
+    assert apart is not None
+    length, axis = _APART[apart]
     people, rng, found = _people(name), block.generator(), {}
     space, radius = people.ball.manifold, people.ball.radius
-    away = space.move(people.center, length * radius * np.eye(space.dim)[-1])
+    away = space.move(people.center, length * radius * np.eye(space.dim)[axis])
     points = [people.draw(block.count, n, rng), people._replace(center=away).draw(block.count, n // 2, rng)]
     seen = [space.log_coordinates(people.ball.center, each) for each in points]
     for budget in _PAIR_BUDGETS:
@@ -140,9 +150,10 @@ def _run_pairs(block: Block) -> dict[Cell, tuple[int, ...]]:
         law, vectors, to = _difference_law(space, *batches)
         inside = _inside(law, carry_difference(space, people.center, away, to) - vectors)
         held = [
-            interval_holds(_one(law, row), vectors[row], _LEVEL, length * radius, _DRAWS) for row in range(block.count)
+            interval_holds(_one(law, row), vectors[row], _LEVEL, abs(length) * radius, _DRAWS)
+            for row in range(block.count)
         ]
-        found[Cell(name, n, budget, length)] = int(np.sum(inside)), int(np.sum(held))
+        found[Cell(name, n, budget, apart)] = int(np.sum(inside)), int(np.sum(held))
     return found
 
 
@@ -160,10 +171,10 @@ def _one(law: RegionLaw, row: int) -> RegionLaw:
     return RegionLaw(*(each[row] for each in law[:-1]), parts)
 
 
-def _blocks(name: str, n: int, length: float | None, sets: int) -> Iterable[Block]:
+def _blocks(name: str, n: int, apart: str | None, sets: int) -> Iterable[Block]:
     size = max(1, min(_ROWS // n, 1000))
     for seed, start in enumerate(range(0, sets, size)):
-        yield Block(name, n, length, min(size, sets - start), seed)
+        yield Block(name, n, apart, min(size, sets - start), seed)
 
 
 @contextmanager
@@ -186,14 +197,14 @@ def _added(results: Iterable[dict[Cell, tuple[int, ...]]], sets: int) -> dict[Ce
 
 
 def _rows(found: dict[Cell, np.ndarray], sets: int) -> list[dict[str, str]]:
-    """One row for each place, size and, of pairs, length: a share for each budget."""
+    """One row for each place, size and, of pairs, way to lie: a share for each budget."""
     made: dict[tuple[Any, ...], dict[str, str]] = {}
     for cell, shares in found.items():
         size = {"n": str(cell.n)}
-        if cell.length is not None:
-            size = {"n, m": f"{cell.n}, {cell.n // 2}", "apart": f"{cell.length:g} r"}
-        row = made.setdefault((cell.name, cell.n, cell.length), {"": cell.name, **size, "sets": str(sets)})
-        kinds = ("",) if cell.length is None else _KINDS
+        if cell.apart is not None:
+            size = {"n, m": f"{cell.n}, {cell.n // 2}", "apart": cell.apart}
+        row = made.setdefault((cell.name, cell.n, cell.apart), {"": cell.name, **size, "sets": str(sets)})
+        kinds = ("",) if cell.apart is None else _KINDS
         row.update({f"{cell.budget!r}{kind}": f"{100 * share:.2f}" for kind, share in zip(kinds, shares, strict=True)})
     return list(made.values())
 
@@ -233,7 +244,7 @@ def _misses(row: dict[str, str]) -> int:
 
 
 def _summary(rows: list[dict[str, str]], table: str) -> str:
-    """The smallest and the largest share over all budgets and lengths, for each place and size."""
+    """The smallest and the largest share over all budgets and distances, for each place and size."""
     size = "n, m" if "n, m" in rows[0] else "n"
     sizes = list(dict.fromkeys(row[size] for row in rows))
     columns = [(each, kind) for each in sizes for kind in (_KINDS if size == "n, m" else ("",))]
@@ -285,13 +296,13 @@ def main(options: list[str] | None = None) -> None:
     names = [name for name in _places() if asked.only in name]
     means, differences = _TABLES
     work = [(means, name, n, (None,), asked.sets) for n in _SIZES for name in names if asked.sets]
-    work += [(differences, name, n, _LENGTHS, asked.pairs) for n in _PAIR_SIZES for name in names if asked.pairs]
+    work += [(differences, name, n, tuple(_APART), asked.pairs) for n in _PAIR_SIZES for name in names if asked.pairs]
     with _processes(asked.jobs) as run:
-        for table, name, n, lengths, sets in work:
+        for table, name, n, distances, sets in work:
             if asked.sizes and n not in asked.sizes:
                 continue
             start = time.perf_counter()
-            blocks = [block for length in lengths for block in _blocks(name, n, length, sets)]
+            blocks = [block for apart in distances for block in _blocks(name, n, apart, sets)]
             rows = _rows(_added(run(run_block, blocks), sets), sets)
             print(
                 *("  ".join(row.values()) for row in rows), f"{time.perf_counter() - start:.0f} s", sep="\n", flush=True

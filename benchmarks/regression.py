@@ -1,6 +1,6 @@
 """Geodesic regression, measured: against the K-norm gradient, against the fit without privacy, and its regions.
 
-    python benchmarks/regression.py peers --repeats 300 --jobs 2
+    python benchmarks/regression.py peers --repeats 300 --jobs 2 > docs/tables/regression_peers.csv
     python benchmarks/regression.py large --repeats 100 --jobs 2
     python benchmarks/regression.py coverage --repeats 2000 --jobs 2 > docs/tables/regression_coverage.csv
 
@@ -173,14 +173,13 @@ def compare(setting: Setting, n: int, epsilon: float, repeats: int) -> list[floa
 
 def peers(repeats: int, jobs: int) -> None:
     """The table against the K-norm gradient."""
-    print("| setting | n | ε | ours | K-norm gradient | ours over it | as published (not private) |")
-    print("|---|---|---|---|---|---|---|")
+    print("setting,n,ε,data sets,ours,K-norm gradient,ours over it,as published (not private)")
     cells = list(product(PEERS, (50, 100, 200, 500), (0.1, 0.5, 1.0, 2.0)))
     with ProcessPoolExecutor(jobs) as pool:
         answers = pool.map(partial(compare, repeats=repeats), *zip(*cells, strict=True))
         for (setting, n, epsilon), (mine, honest, published) in zip(cells, answers, strict=True):
-            told = f"{mine:.3g} | {honest:.3g} | {mine / honest:.2f} | {published:.3g}"
-            print(f"| {setting.name} | {n} | {epsilon:g} | {told} |", flush=True)
+            told = f"{mine:.3g},{honest:.3g},{mine / honest:.2f},{published:.3g}"
+            print(f"{setting.name},{n},{epsilon:g},{repeats},{told}", flush=True)
 
 
 def large(repeats: int, jobs: int) -> None:

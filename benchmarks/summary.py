@@ -23,6 +23,7 @@ from rich.console import Console
 from rich.table import Table
 
 HERE = Path(__file__).resolve().parent
+STYLE = HERE.parent / "docs" / "figures.mplstyle"
 RUNS = [
     ["imports.py"],
     ["private_mean.py"],
@@ -119,35 +120,32 @@ def write_csv(rows: list[dict[str, Any]], path: Path) -> None:
 
 def draw_ratios(rows: list[dict[str, Any]], path: Path) -> None:
     """One small panel for each kind of mean, one bar for each case, one colour for each peer."""
-    import matplotlib as mpl
-
-    mpl.use("Agg")
-    import matplotlib.pyplot as plt
+    from matplotlib import rc_context
+    from matplotlib.figure import Figure
+    from matplotlib.patches import Patch
 
     compared = [row for row in rows if row["area"] in ("mean", "private mean, one pass") and row["theirs"] is not None]
     areas = [area for area in ("mean", "private mean, one pass") if any(row["area"] == area for row in compared)]
     peers = sorted({row["peer"] for row in compared})
     most = max(row["theirs"] / row["ours"] for row in compared)
     tallest = max(sum(row["area"] == area for row in compared) for area in areas)
-    figure, panels = plt.subplots(
-        1, len(areas), figsize=(6.2 * len(areas), 0.34 * tallest + 1.3), layout="constrained", squeeze=False
-    )
-    for axes, area in zip(panels[0], areas, strict=True):
-        shown_here = [row for row in compared if row["area"] == area][::-1]
-        for position, row in enumerate(shown_here):
-            ratio = row["theirs"] / row["ours"]
-            axes.barh(position, ratio, color=f"C{peers.index(row['peer'])}", height=0.7)
-            axes.annotate(f" {ratio:.1f}", (ratio, position), va="center", fontsize=10)
-        axes.set_yticks(range(len(shown_here)), [short(row["case"]) for row in shown_here], fontsize=10)
-        axes.axvline(1, color="0.3", linewidth=1)
-        axes.set_xlim(0, 1.12 * most)
-        axes.set_title({"mean": "Fréchet mean, no privacy"}.get(area, area[0].upper() + area[1:]), fontsize=12)
-        axes.set_xlabel("time of the peer over ours", fontsize=10)
-        axes.spines[["top", "right"]].set_visible(False)
-    bars = [plt.Rectangle((0, 0), 1, 1, color=f"C{number}") for number in range(len(peers))]
-    panels[0][-1].legend(bars, peers, loc="lower right", fontsize=10, frameon=False)
-    figure.savefig(path, dpi=110)
-    plt.close(figure)
+    with rc_context(fname=STYLE):
+        figure = Figure(figsize=(6.5 if len(areas) == 1 else 11.0, 0.32 * tallest + 1.5), layout="constrained")
+        for axes, area in zip(figure.subplots(1, len(areas), squeeze=False)[0], areas, strict=True):
+            shown_here = [row for row in compared if row["area"] == area][::-1]
+            for position, row in enumerate(shown_here):
+                ratio = row["theirs"] / row["ours"]
+                axes.barh(position, ratio, color=f"C{peers.index(row['peer'])}", height=0.7)
+                axes.annotate(f" {ratio:.1f}", (ratio, position), va="center")
+            axes.set_yticks(range(len(shown_here)), [short(row["case"]) for row in shown_here])
+            axes.axvline(1, color="black", linewidth=1)
+            axes.set_xlim(0, 1.12 * most)
+            axes.grid(visible=False, axis="y")
+            axes.set_title({"mean": "Fréchet mean, no privacy"}.get(area, area[0].upper() + area[1:]))
+            axes.set_xlabel("time of the peer over ours")
+        bars = [Patch(color=f"C{number}", label=peer) for number, peer in enumerate(peers)]
+        figure.legend(handles=bars, loc="outside lower center", ncols=len(peers))
+        figure.savefig(path)
 
 
 def short(case: str) -> str:
@@ -173,32 +171,27 @@ def is_straight(curve: dict[str, Any]) -> bool:
 
 def draw_growth(curves: list[dict[str, Any]], path: Path) -> None:
     """Time against n, and time per record against k and d; exponents of curves that are straight."""
-    import matplotlib as mpl
-
-    mpl.use("Agg")
-    import matplotlib.pyplot as plt
     import numpy as np
+    from matplotlib import rc_context
+    from matplotlib.figure import Figure
 
     variables = list(dict.fromkeys(curve["variable"] for curve in curves))
-    figure, panels = plt.subplots(1, len(variables), figsize=(4.6 * len(variables), 3.9), layout="constrained")
-    for axes, variable in zip(np.atleast_1d(panels), variables, strict=True):
-        for curve in (one for one in curves if one["variable"] == variable):
-            name = curve["growth"]
-            name = short(name) if "metric=" in name or ", 1.0" in name else name
-            label = f"{name}: exponent {curve['slope']:.2f}" if is_straight(curve) else name
-            axes.loglog(curve["sizes"], [1e3 * time for time in curve["times"]], "o-", label=label, markersize=5)
-        axes.set_xlabel({"n": "number of records n", "k": "size k of the matrices", "d": "dimension d"}[variable])
-        marks = sorted({size for curve in curves if curve["variable"] == variable for size in curve["sizes"]})
-        shown_marks = marks[:: 2 if len(marks) > 5 else 1]
-        axes.set_xticks(shown_marks, [f"{mark / 1e6:g}M" if mark >= 1e5 else f"{mark:,}" for mark in shown_marks])
-        axes.minorticks_off()
-        axes.set_ylabel("CPU time of the mean in ms" if variable == "n" else "CPU time per record in ms")
-        low, high = axes.get_ylim()
-        axes.set_ylim(low, high * 4)
-        axes.legend(fontsize=9, loc="upper left", frameon=False)
-        axes.grid(which="major", alpha=0.3)
-    figure.savefig(path, dpi=110)
-    plt.close(figure)
+    with rc_context(fname=STYLE):
+        figure = Figure(figsize=(3.2 * len(variables), 4.2), layout="constrained")
+        for axes, variable in zip(np.atleast_1d(figure.subplots(1, len(variables))), variables, strict=True):
+            for curve in (one for one in curves if one["variable"] == variable):
+                name = curve["growth"]
+                name = short(name) if "metric=" in name or ", 1.0" in name else name
+                label = f"{name}: exponent {curve['slope']:.2f}" if is_straight(curve) else name
+                axes.loglog(curve["sizes"], [1e3 * time for time in curve["times"]], "o-", label=label)
+            axes.set_xlabel({"n": "number of records n", "k": "size k of the matrices", "d": "dimension d"}[variable])
+            marks = sorted({size for curve in curves if curve["variable"] == variable for size in curve["sizes"]})
+            shown_marks = marks[:: 2 if len(marks) > 5 else 1]
+            axes.set_xticks(shown_marks, [f"{mark / 1e6:g}M" if mark >= 1e5 else f"{mark:,}" for mark in shown_marks])
+            axes.minorticks_off()
+            axes.set_ylabel("CPU time of the mean in ms" if variable == "n" else "CPU time per record in ms")
+            axes.legend(loc="upper center", bbox_to_anchor=(0.5, -0.16))
+        figure.savefig(path)
 
 
 def main() -> None:

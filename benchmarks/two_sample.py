@@ -38,6 +38,7 @@ from dpmanifolds.sums.permutation import (
 )
 from dpmanifolds.sums.total import read_records
 
+STYLE = Path(__file__).resolve().parents[1] / "docs" / "figures.mplstyle"
 POOL = 20_000
 SETTINGS = [(20, 0.5, 99), (100, 1.0, 199), (500, 5.0, 999)]
 BALLS: list[tuple[dpm.Manifold, float]] = [
@@ -365,24 +366,28 @@ def digit_groups() -> tuple[dpm.Ball, dict[str, tuple[np.ndarray, np.ndarray]]]:
 
 def draw_figure(path: Path, repeats: int) -> None:
     """How often the digits are told apart, over ε."""
-    import matplotlib.pyplot as plt
+    from matplotlib import rc_context
+    from matplotlib.figure import Figure
 
     ball, pairs = digit_groups()
     epsilons = (0.2, 0.35, 0.6, 1.0, 1.7, 3.0)
     rng = np.random.default_rng(5)
-    figure, axes = plt.subplots(figsize=(7.0, 3.4), layout="constrained")
-    for label, (first, second) in pairs.items():
-        shares = find_shares(ball, [first, second], epsilons, repeats, rng)
-        rank = plain_rank(ball, [first, second], rng)
-        told = f"{label}: n = {len(first)}, {len(second)}; without noise p = {rank:.3f}"
-        print(told, [f"{share:.2f}" for share in shares], flush=True)
-        axes.semilogx(epsilons, shares, marker="o", label=told)
-    axes.axhline(0.05, color="0.6", linestyle=":", label="level 0.05")
-    axes.set(xlabel="ε", ylabel="share of tests that find a difference", ylim=(-0.02, 1.02))
-    axes.set_xticks(epsilons, [f"{epsilon:g}" for epsilon in epsilons])
-    axes.minorticks_off()
-    axes.legend(fontsize="x-small")
-    figure.savefig(path, dpi=150)
+    with rc_context(fname=STYLE):
+        figure = Figure(figsize=(8.0, 4.2), layout="constrained")
+        axes = figure.subplots()
+        # curves that meet at 1 stay visible: later ones are drawn with smaller marks
+        for place, (label, (first, second)) in enumerate(pairs.items()):
+            shares = find_shares(ball, [first, second], epsilons, repeats, rng)
+            rank = plain_rank(ball, [first, second], rng)
+            told = f"{label}: n = {len(first)}, {len(second)}; without noise p = {rank:.3f}"
+            print(told, [f"{share:.2f}" for share in shares], flush=True)
+            axes.semilogx(epsilons, shares, marker="osv^"[place], markersize=9 - 2 * place, label=told)
+        axes.axhline(0.05, color="black", linestyle=":", label="level 0.05")
+        axes.set(xlabel="ε", ylabel="share of tests that find a difference", ylim=(-0.02, 1.04))
+        axes.set_xticks(epsilons, [f"{epsilon:g}" for epsilon in epsilons])
+        axes.minorticks_off()
+        figure.legend(loc="outside lower center", ncols=2)
+        figure.savefig(path)
 
 
 if __name__ == "__main__":

@@ -54,6 +54,12 @@ def test_the_citation_has_the_version_of_the_package():
     assert str(citation["version"]) == dpmanifolds.__version__
 
 
+def test_the_readme_speaks_of_the_version_of_the_package():
+    text = (ROOT / "README.md").read_text("utf-8")
+    assert set(re.findall(r"dpmanifolds-([\d.]+)-py3", text)) == {dpmanifolds.__version__}
+    assert re.findall(r"This is version ([\d.]+\d)", text) == [dpmanifolds.__version__.rpartition(".")[0]]
+
+
 def test_the_lock_has_one_version_of_everything_and_no_place_of_origin():
     lines = [line for line in (ROOT / "requirements/test.lock").read_text("utf-8").splitlines() if line[:1] != "#"]
     assert all(re.fullmatch(r"[\w.-]+==[\w.!+]+", line) for line in lines)

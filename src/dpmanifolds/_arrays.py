@@ -79,7 +79,7 @@ def as_array(value: Array) -> Array:
         value = np.asarray(value)
         xp = namespace(value)
     if is_numpy_namespace(xp):
-        value = np.asarray(value)
+        value = plain_numpy(value)
         if value.dtype == object or value.dtype.kind not in "biufc":
             raise TypeError(f"an array of dtype {value.dtype} holds no numbers")
         if value.dtype == np.float16 or value.dtype.kind in "biu":
@@ -92,6 +92,22 @@ def as_array(value: Array) -> Array:
     if not xp.isdtype(value.dtype, ("real floating", "complex floating")):
         return xp.astype(value, xp.asarray(1.0, device=device_of(value)).dtype)
     return value
+
+
+def plain_numpy(array: Any) -> np.ndarray:
+    """A NumPy array of no subclass. What a masked array holds back is NaN, or None where there is no NaN, and not
+    what is behind its mask.
+
+    >>> plain_numpy(np.ma.masked_array([1, 2], mask=[False, True])).tolist()
+    [1.0, nan]
+    """
+    if not isinstance(array, np.ma.MaskedArray):
+        return np.asarray(array)
+    entries, masked = np.ma.getdata(array), np.ma.getmaskarray(array)
+    if entries.dtype.kind not in "fc":
+        entries = entries.astype(np.float64 if entries.dtype.kind in "biu" else object)
+    held_back = np.array(None if entries.dtype.kind == "O" else math.nan, dtype=entries.dtype)
+    return np.where(masked, held_back, entries)
 
 
 def to_numpy(array: Array) -> np.ndarray:

@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike
 
-from dpmanifolds._arrays import Array, as_array, holds_complex
+from dpmanifolds._arrays import Array, as_array, holds_complex, plain_numpy
 from dpmanifolds.errors import ArgumentError, DPManifoldsError
 
 _LARGEST_INTEGER = 2**63 - 1
@@ -153,6 +153,7 @@ def record_numbers(name: str, records: Any, shape: tuple[int, ...] | None = None
     >>> record_numbers("points", [[1, 2.5], [None, 3], [4]], (2,)).tolist()
     [[1.0, 2.5], [nan, 3.0], [nan, nan]]
     """
+    records = fill_masked(records)
     if has_one_type(records, of_complex=of_complex):
         return numeric_array(name, records)
     entries = _objects(records)
@@ -161,6 +162,21 @@ def record_numbers(name: str, records: Any, shape: tuple[int, ...] | None = None
     if shape is None or entries.shape[1:] == shape:
         return _each_number(entries, of_complex)
     return each_record(records, shape, of_complex=of_complex)
+
+
+def fill_masked(records: Any) -> Any:
+    """Records with NaN, or None among objects, for what masked arrays hold back, inside of lists too.
+
+    NumPy would take what is behind a mask, and warn of a masked entry of a list: of one record.
+
+    >>> fill_masked([[1.0, np.ma.masked], np.ma.masked_array([1.0, 2.0], mask=[True, False])])
+    [[1.0, nan], array([nan,  2.])]
+    """
+    if isinstance(records, list | tuple):
+        return [fill_masked(record) for record in records]
+    if records is np.ma.masked:
+        return math.nan
+    return plain_numpy(records) if isinstance(records, np.ma.MaskedArray) else records
 
 
 def real_numbers(name: str, array: Array) -> Array:
@@ -206,7 +222,9 @@ def _objects(value: Any) -> np.ndarray | None:
         return np.asarray(value, dtype=object)
     except Exception:
         rows = np.empty(len(value), dtype=object)
-        rows[:] = list(value)
+        # one by one: together NumPy asks each of them to be an array, which one may refuse
+        for number, row in enumerate(value):
+            rows[number] = row
         return rows
 
 
@@ -217,7 +235,8 @@ def _each_number(entries: np.ndarray, of_complex: bool) -> np.ndarray:
 
 
 def _number(entry: Any, of_complex: bool) -> complex:
-    if isinstance(entry, str | bytes):
+    # NumPy warns of an array that is taken for a number, or refuses it
+    if isinstance(entry, str | bytes) or entry is np.ma.masked or (isinstance(entry, np.ndarray) and entry.ndim):
         return math.nan
     try:
         if isinstance(entry, complex | np.complexfloating):

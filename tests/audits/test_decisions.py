@@ -24,8 +24,8 @@ def test_far_too_little_noise_is_caught_by_few_draws():
 @pytest.mark.long
 @pytest.mark.parametrize("row", CAUGHT, ids=lambda row: f"{row.function} {row.budget!r}")
 def test_thirty_per_cent_too_little_noise_is_caught(row):
-    assert not row.audit(draws=8000, rng=2, confidence=1 - 1e-6).flagged
-    assert row.audit(draws=8000, noise_factor=0.7, rng=3).flagged
+    assert not row.audit(draws=16_000, rng=2, confidence=1 - 1e-6).flagged
+    assert row.audit(draws=16_000, noise_factor=0.7, rng=3).flagged
 
 
 def test_noise_is_made_weaker_only_meanwhile():

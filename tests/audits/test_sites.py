@@ -15,6 +15,8 @@ WAYS = [
         {"parties": 3, "tolerated": 0, "transport": "plain"}, id="coordinator sees each answer", marks=pytest.mark.long
     ),
     pytest.param({"statistic": "descent"}, id="step of a descent", marks=pytest.mark.long),
+    pytest.param({"statistic": "radius"}, id="counts of a paid radius", marks=pytest.mark.long),
+    pytest.param({"statistic": "tangent PCA"}, id="squares", marks=pytest.mark.long),
     pytest.param({"statistic": "two-sample test"}, id="block of a test", marks=pytest.mark.long),
 ]
 

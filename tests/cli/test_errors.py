@@ -52,6 +52,14 @@ def test_the_table_of_errors_shows_what_the_program_says(messages):
     )
 
 
+@pytest.mark.parametrize(("option", "given"), [("--epsilon", "one"), ("--eigenvalues", "1e-4,3e-3"), ("--n", "1e3")])
+def test_a_word_in_the_place_of_a_number_is_quoted(typed, option, given):
+    """Whatever version of typer reads it."""
+    outcome = typed(f"plan --manifold spd:3 {option} {given} {given}")
+    assert outcome.exit_code == 2
+    assert f"'{given}'" in outcome.stderr
+
+
 def test_an_unforeseen_error_quotes_nothing_and_ends_with_1(folder, typed, monkeypatch):
     def broken(*_args, **_kwargs):
         raise ValueError("record 17 is 3.14159")

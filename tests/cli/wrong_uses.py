@@ -78,6 +78,15 @@ WRONG_USES = (
         "the private records as their own public reference",
         "mean directions.npy --manifold sphere:2 --reference directions.npy --epsilon 1 --yes",
     ),
+    WrongUse(
+        "a common kind of data without its unit",
+        "mean tensors.csv --layout upper --manifold spd:3 --typical diffusion-tensor --epsilon 1 --yes",
+    ),
+    WrongUse(
+        "a common kind of data of another space",
+        "mean directions.npy --manifold sphere:2 --typical eeg:uV2 --epsilon 1 --yes",
+    ),
+    WrongUse("a sample in another format", "sample tensors.json"),
     WrongUse("a unit for what has none", f"{_SPHERE} --unit-scale 1000 --epsilon 1"),
     WrongUse("no budget", _SPHERE),
     WrongUse("a budget of nothing", f"{_SPHERE} --epsilon 0"),

@@ -73,7 +73,7 @@ def main(folder, kind, tolerated, phase, moment, *doomed):
     server, client = (secagg_server_app, secagg_client_app) if secret else (server_app, client_app)
     try:
         run_simulation(
-            server(study, made.append, timeout=60.0),
+            server(study, made.append, timeout=300.0),
             Mortal(client(find_site), folder, phase, moment, doomed),
             num_supernodes=SITES,
             backend_config={"client_resources": {"num_cpus": 1, "num_gpus": 0.0}},

@@ -15,10 +15,12 @@ import pytest
 from dpmanifolds import (
     SPD,
     Ball,
+    BudgetExceededError,
     Coordinator,
     Descent,
     Euclidean,
     GaussianDP,
+    Ledger,
     Site,
     SitePolicy,
     Sphere,
@@ -148,3 +150,35 @@ def test_rounds_are_what_they_are_by_hand(case, options, pairs, monkeypatch):
     part = made.releases[0].sites if wanted.classes and statistic == "class means" else made.sites
     assert part.outside == pytest.approx(MU * math.sqrt(shares / len(NAMES)), rel=1e-6)
     assert part.coalition == pytest.approx(MU, rel=1e-6)
+
+
+@pytest.mark.parametrize("case", [pytest.param(case, marks=[pytest.mark.long] * (case in SLOW)) for case in CASES])
+def test_a_site_pays_for_each_round_of_each_statistic_before_it_draws(case, tmp_path, monkeypatch):
+    """Its account has room for one study: when that is done nothing is left for another one."""
+    domain, statistic, more = CASES[case]
+    wanted = study(domain, statistic, GaussianDP(MU), **more)
+    coordinator, ledger = Coordinator(wanted), Ledger(tmp_path / "north.ledger")
+    options = {"unit": coordinator.round.unit, "adjacency": wanted.adjacency}
+    ledger.open_dataset("patients", GaussianDP(MU), **options)
+    points, labels = draw_records(wanted, 200, np.random.default_rng(1)), np.array(["x", "y"] * 100)
+    others = split_sites(points, labels=labels[:50]) if wanted.classes else split_sites(points)
+    own = Site("north", points[:50], labels=others[0].labels, ledger=ledger, dataset="patients")
+    drawn, draw = [], NoiseShares.draw
+
+    def note_and_draw(shares, rng=None):
+        if rng is None:
+            drawn.append(len(ledger.entries()) - 1)
+        return draw(shares, rng)
+
+    monkeypatch.setattr(NoiseShares, "draw", note_and_draw)
+    rounds = []
+    while coordinator.round is not None:
+        rounds.append(coordinator.round)
+        coordinator.finish(sum_in_process(coordinator.round, [own, *others[1:]]))
+    entries = ledger.entries()[1:]
+    assert drawn == list(range(1, len(rounds) + 1))
+    assert [entry.parameters["round"] for entry in entries] == [asked.hash for asked in rounds]
+    assert [entry.guarantee for entry in entries] == [asked.guarantee for asked in rounds]
+    with pytest.raises(BudgetExceededError):
+        own.answer(Coordinator(study(domain, statistic, GaussianDP(MU), **more)).round)
+    assert len(drawn) == len(rounds)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import json
 from dataclasses import replace
 
 import numpy as np
@@ -96,6 +97,26 @@ def test_mpyc_needs_its_modulus_and_answers_to_the_round():
     for text in ("", "{}", write_sum(Coordinator(study()).round, SummedAnswers((1,), NAMES, "mpyc"))):
         with pytest.raises(RoundRefusedError):
             read_sum(text, asked)
+
+
+def test_a_sum_that_is_written_otherwise_is_refused():
+    asked = Coordinator(study()).round
+    told = {"round": asked.hash, **SummedAnswers((1, 2), NAMES, "mpyc").to_dict()}
+    assert read_sum(json.dumps(told), asked).names == NAMES
+    for changes in (
+        {"residues": [1, 2]},
+        {"residues": ["1.0"]},
+        {"residues": [1.5]},
+        {"residues": ["1_0"]},
+        {"residues": "12"},
+        {"names": "nesw"},
+        {"names": [1]},
+        {"engine": None},
+        {"reproducible": "false"},
+        {"round": None},
+    ):
+        with pytest.raises(RoundRefusedError):
+            read_sum(json.dumps({**told, **changes}), asked)
 
 
 def test_where_answers_are_seen_one_by_one_no_round_of_a_secure_sum_is_answered():

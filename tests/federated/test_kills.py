@@ -152,7 +152,7 @@ def test_mpyc_makes_no_sum_of_fewer_parties_than_the_promise_needs(tmp_path, led
 def check_outcome(module, given, answered, charged, folder):
     """Who is in the release, none where `answered` is 0, and how often each ledger was charged."""
     command = [sys.executable, "-m", f"tests.federated.{module}", str(folder), *given.split()]
-    done = subprocess.run(command, capture_output=True, text=True, timeout=300, check=False)
+    done = subprocess.run(command, capture_output=True, text=True, timeout=900, check=False)
     outcome = json.loads(done.stdout.split("OUTCOME ")[-1])
     assert outcome["spent"] == charged
     if answered:

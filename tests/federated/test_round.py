@@ -62,7 +62,7 @@ def test_a_round_claims_its_part_of_the_budget_and_spends_no_more(name):
 
 
 def altered(asked, **changes):
-    """The same JSON with other fields, and a hash that fits them if it can."""
+    """The same JSON with other fields, and the hash that it had."""
     data = json.loads(asked.to_json())
     for path, value in changes.items():
         *way, last = path.split("__")
@@ -101,12 +101,58 @@ def altered(asked, **changes):
         {"parts__0__rule__manifold": {"name": "Nowhere", "parameters": []}},
         {"schema": 99},
         {"more": 1},
+        {"transport": "plain", "tolerated": 4},
+        {"claim": 10**400},
+        {"claim": True},
+        {"sigma": "1e12"},
+        {"number": True},
+        {"count": 10**400},
+        {"count": 200.0},
+        {"weight": False},
+        {"tolerated": False},
+        {"secret_labels": 0},
+        {"secret_labels": "no"},
+        {"before": None},
+        {"before": {}},
+        {"before": "first"},
+        {"study": "a" * 201},
+        {"study": "\x1b[2J"},
+        {"unit": "record "},
+        {"unit": ["record"]},
+        {"statistic": ["mean"]},
+        {"sites": "north"},
+        {"sites": {"north": 1, "east": 2}},
+        {"sites": ["north", "a" * 100_000]},
+        {"parts__0__label": True},
+        {"parts__0__label": 1.5},
+        {"parts__0__label": ["a"]},
+        {"parts__0__block": 0},
+        {"parts__0__rule__exponent": True},
+        {"parts__0__rule__exponent": 2**64},
+        {"parts__0__rule__radius": 10**400},
+        {"parts__0__rule__base__values": [1.0, 2.0, float("inf")]},
+        {"parts__0__rule__base__dtype": "object"},
     ],
-    ids=str,
+    ids=lambda changes: str(changes)[:60],
 )
-def test_rounds_that_say_something_else_are_refused(changes):
+def test_rounds_that_say_something_else_are_refused(changes, monkeypatch):
+    """With a hash that fits: whoever asks can work it out."""
+    text = altered(first_round(), **changes)
+    monkeypatch.setattr(Round, "hash", json.loads(text)["hash"])
+    assert Round.from_json(altered(first_round())).number == 1
     with pytest.raises(RoundRefusedError):
-        Round.from_json(altered(first_round(), **changes))
+        Round.from_json(text)
+
+
+@pytest.mark.parametrize("spoil", [True, 1.0])
+def test_classes_and_blocks_are_what_they_look_like(spoil):
+    """True would be the class 1, and 1.0 the block 1: two names of one thing."""
+    asked = Coordinator(study(FLAT, "two-sample test", n=[100, 100], classes=[0, 1])).round
+    for name, place in (("label", -1), ("block", 1)):
+        parts = list(asked.parts)
+        parts[place] = parts[place]._replace(**{name: spoil})
+        with pytest.raises(RoundRefusedError, match="whole numbers"):
+            replace(asked, parts=tuple(parts))
 
 
 @pytest.mark.parametrize("text", ["", "{}", "[]", "null", "3", '"round"', b"\xff", "[" * 5000])
@@ -259,7 +305,21 @@ def test_the_name_of_a_statistic_says_what_is_summed():
         replace(squares, statistic="mean")
 
 
-@pytest.mark.parametrize("name", ["north ", "north\u200b", "\ud800", "\t"])
+@pytest.mark.parametrize(
+    "name",
+    [
+        "north ",
+        "north\u200b",
+        "north\ufe0f",
+        "north\u034f",
+        "\u2800",
+        "\uff4eorth",
+        "Zu\u0308rich",
+        "\ud800",
+        "\t",
+        "n" * 201,
+    ],
+)
 def test_names_of_sites_can_be_told_apart_by_reading_them(name):
     with pytest.raises(RoundRefusedError, match="different names"):
         replace(first_round(), sites=("north", name, "east", "south"))

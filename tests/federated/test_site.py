@@ -158,6 +158,30 @@ def test_a_round_against_the_policy_of_a_site_is_refused_and_nothing_is_spent(po
     assert len(ledger.entries()) == 1
 
 
+@pytest.mark.parametrize(
+    ("policy", "said"),
+    [
+        ({"most": 1.0}, "most"),
+        ({"transports": "plain"}, "list of names"),
+        ({"transports": ("pigeon",)}, "transports"),
+        ({"transports": None}, "list of names"),
+        ({"statistics": "class means"}, "list of names"),
+        ({"statistics": ["means"]}, "statistics"),
+        ({"sites": "north"}, "list of names"),
+        ({"manifold": "SPD(2)"}, "manifold"),
+        ({"adjacency": "replace"}, "adjacency"),
+        ({"unit": 3}, "unit"),
+        ({"least_sites": 2.5}, "least_sites"),
+        ({"least_tolerated": -1}, "least_tolerated"),
+    ],
+    ids=str,
+)
+def test_a_policy_that_would_not_say_what_was_meant_is_told(policy, said):
+    """A text for a list allows what is a part of it: "mean" is in "class means"."""
+    with pytest.raises(ArgumentError, match=said):
+        SitePolicy(**policy)
+
+
 def test_rounds_for_others_and_about_classes_without_labels_are_refused():
     with pytest.raises(RoundRefusedError, match="for others"):
         Site("elsewhere", records(FLAT, 5)).answer(asked_of())
@@ -278,6 +302,11 @@ def test_answers_come_back_from_json_and_others_are_refused():
         answer.to_json()[:-20],
         answer.to_json().replace('"residues": ["', '"residues": ["x'),
         answer.to_json().replace('"residues": ["', '"residues": ["\u0663'),
+        answer.to_json().replace('"residues": ["', '"residues": [7, "'),
+        answer.to_json().replace('"residues": ["', '"residues": [true, "'),
+        answer.to_json().replace('"residues": ["', '"residues": ["' + "9" * 5000),
+        answer.to_json().replace('"receipt": null', '"receipt": []'),
+        answer.to_json().replace('"reproducible": true', '"reproducible": 1'),
     ):
         with pytest.raises(RoundRefusedError):
             Answer.from_json(text)

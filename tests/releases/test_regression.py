@@ -116,11 +116,18 @@ def test_a_constant_covariate_is_released_like_any_other(constant):
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", NoiseExceedsDomainWarning)
         fit = regress(y, np.full(300, constant), covariate_bounds=(0, 10), rng=0)
-        one = regress(y[:1], np.full(1, constant), covariate_bounds=(0, 10), rng=0)
-    for each in (fit, one):
+        few = regress(y[:3], np.full(3, constant), covariate_bounds=(0, 10), rng=0)
+    for each in (fit, few):
         assert np.all(np.isfinite(each.slopes))
         assert np.all(np.isfinite(each.predict([0.0, 10.0])))
         assert np.all(np.isfinite(each.slope_region().radii))
+
+
+def test_too_few_records_or_too_much_noise_for_a_region_are_told():
+    y, t = table()
+    assert "do not rely" not in regress(y, t, budget=dpm.GaussianDP(3.0)).assumption
+    assert "Here n = 50 and" in regress(y[:50], t[:50], budget=dpm.GaussianDP(9.0)).assumption
+    assert "of the radius: do not rely" in regress(y, t, budget=dpm.GaussianDP(0.1)).assumption
 
 
 def test_nothing_but_the_noisy_sums_tells_neighbours_apart():
@@ -183,6 +190,7 @@ WRONG = {
     "complex": ({"t": np.zeros(300, dtype=complex)}, "real"),
     "scalar": ({"t": 3.0}, "covariates"),
     "nothing": ({"y": np.zeros((0, 2)), "t": np.zeros(0)}, "record"),
+    "one record": ({"y": np.zeros((1, 2)), "t": np.zeros(1)}, "at least 3 records"),
     "NaN": ({"t": np.where(np.arange(300) == 7, np.nan, 1.0)}, "records"),
     "infinite": ({"t": np.where(np.arange(300) == 7, np.inf, 1.0)}, "records"),
     "NaN point": ({"y": np.full((300, 2), np.nan)}, "records"),

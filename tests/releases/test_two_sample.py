@@ -155,7 +155,7 @@ def test_so_few_permutations_that_nothing_can_be_found_are_refused():
         compared(*two(), permutations=18)
     assert compared(*two(), permutations=19).permutations == 19
     assert compared(*two(), permutations=99, level=0.07).level == 0.07
-    for wrong in (0, -1, 2.5, "many"):
+    for wrong in (0, -1, 2.5, "many", 10**9):
         with pytest.raises(ArgumentError, match="permutations"):
             compared(*two(), permutations=wrong)
 

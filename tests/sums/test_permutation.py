@@ -175,6 +175,29 @@ def test_a_pair_that_stays_together_moves_no_more_than_root_three_halves_of_both
     assert worst >= np.sqrt(1.5) * 0.999
 
 
+def test_over_all_pairings_the_statistic_moves_by_a_third_of_its_sensitivity_or_so():
+    """Lemma 5: its root mean square, for random neighbours, and for the ones that attain the bound."""
+    n = 5
+    pairings, rng = np.array(list(itertools.permutations(range(n)))), np.random.default_rng(8)
+    most = np.sqrt(n / (8 * (n - 1))) * 4 * (n - 1)
+
+    def size(z: np.ndarray, w: np.ndarray) -> float:
+        z, w = z - z.mean(axis=0), w - w.mean(axis=0)
+        return n * float(np.sqrt(np.mean([np.sum((z.T @ w[each]) ** 2) for each in pairings])))
+
+    moved = 0.0
+    for _ in range(60):
+        z, w = (rng.normal(size=(n, 3)) for _ in range(2))
+        z, w = (each / np.linalg.norm(each, axis=1, keepdims=True) / np.sqrt(2) for each in (z, w))
+        other, partners = z.copy(), w.copy()
+        other[0], partners[0] = -z[0], -w[0]
+        moved = max(moved, abs(size(z, w) - size(other, partners)))
+    assert moved < most
+    apart = np.full((n, 1), -1 / np.sqrt(2))
+    apart[0] = 1 / np.sqrt(2)
+    assert size(apart, np.eye(n)) == pytest.approx(most)  # and 0 where the first record stands with the others
+
+
 def test_decisions_about_independence_lose_no_more_than_their_epsilon_by_their_exact_law():
     n, steps, epsilon, worst = 5, 12, 1.0, 0.0
     law = kernel_of(LINE, "linear")

@@ -63,6 +63,11 @@ def _code(problem: DPManifoldsError) -> int:
 def _usage(problem: Any) -> str:
     where = getattr(problem.ctx, "command_path", "dpmanifolds") if getattr(problem, "ctx", None) else "dpmanifolds"
     message = str(problem.format_message()).strip().rstrip(".")
+    # a word in the place of a number: newer versions of typer do not say which
+    given: Any = getattr(problem.__cause__, "errors", list)()
+    if given and isinstance(given[0].get("input"), str):
+        taken = getattr(problem.param, "metavar", None)
+        message += f"; got {given[0]['input']!r}" + (f" for {taken}" if taken else "")
     return f"{message}. See: {where} --help"
 
 

@@ -23,7 +23,9 @@ def compare(
     level: Annotated[
         float, typer.Option(help="How often the test may find a difference where there is none.", rich_help_panel=_TEST)
     ] = 0.05,
-    kernel: Annotated[str, typer.Option(help="auto, gaussian, exponential or linear.", rich_help_panel=_TEST)] = "auto",
+    kernel: Annotated[
+        str, typer.Option(help="auto, directions, gaussian, exponential or linear.", rich_help_panel=_TEST)
+    ] = "auto",
     bandwidth: Annotated[
         list[float] | None,
         typer.Option(help="PUBLIC, in the metric's units; may be given several times.", rich_help_panel=_TEST),

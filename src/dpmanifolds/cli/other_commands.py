@@ -95,6 +95,8 @@ def sample(
     from dpmanifolds.data._tables import columns_from_matrices
     from dpmanifolds.errors import ArgumentError
 
+    if file.suffix != ".csv":
+        raise ArgumentError(f"the name of the file must end in .csv; got {str(file)!r}.")
     rows = columns_from_matrices(simulate_tensors(positive_integer("n", n), rng=seed), "upper")
     try:
         with file.open("x", encoding="utf-8") as stream:

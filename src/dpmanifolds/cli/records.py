@@ -18,6 +18,7 @@ from dpmanifolds.data._files import DEFAULT_LIMIT
 from dpmanifolds.data._tables import columns_from_matrices
 from dpmanifolds.data.readers import as_records, open_store, table_columns
 from dpmanifolds.domains import Ball
+from dpmanifolds.domains.typical import SPELLINGS, TYPICAL
 from dpmanifolds.errors import ArgumentError, NotOnManifoldError
 from dpmanifolds.manifolds import Manifold, PlanarShapes, Power, manifold_from_name
 from dpmanifolds.manifolds.spd import SPDBase
@@ -320,6 +321,9 @@ def _ball_of_one(place: Place, manifold: Manifold) -> Ball:
         return Ball.from_bounds(manifold, *table)
     if place.typical is not None:
         kind, _, unit = place.typical.partition(":")
+        allowed = [f"{each.kind}:{each.spelled}".rstrip(":") for each in TYPICAL]
+        if place.typical.translate(SPELLINGS) not in allowed:
+            raise ArgumentError(f"--typical must be one of {', '.join(allowed)}; got {place.typical!r}.")
         center = None if place.center is None else _center_from(place.center, manifold)
         return Ball.typical(manifold, kind, unit=unit or None, center=center)
     if place.positive_orthant:

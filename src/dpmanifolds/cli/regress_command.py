@@ -160,10 +160,18 @@ def _told(fit: Any, names: list[str]) -> list[tuple[str, str]]:
     from dpmanifolds.show.words import percent
 
     region = fit.slope_region()
-    lengths = np.linalg.norm(fit.slopes, axis=1)
+    lengths, middles = np.linalg.norm(fit.slopes, axis=1), np.linalg.norm(region.slopes, axis=1)
     rows = []
-    for name, length, radius, clear in zip(names, lengths, region.radii, region.excludes_zero, strict=True):
+    for name, length, middle, radius, clear in zip(
+        names, lengths, middles, region.radii, region.excludes_zero, strict=True
+    ):
         said = "no change lies outside" if clear else "it holds no change at all"
-        rows.append((name, f"{length:.4g} for each unit; 95 % region of radius {radius:.4g}, {said}"))
-    rows.append(("explained", f"{percent(fit.r_squared)} of the spread; records are {fit.residual_spread:.4g} off"))
+        rows.append(
+            (name, f"{length:.4g} for each unit; 95 % region: within {radius:.4g} of one of {middle:.4g}, {said}")
+        )
+    rows.append(("region", fit.assumption))
+    explained = "noise hides how far records are off"
+    if fit.residual_spread > 0:
+        explained = f"{percent(fit.r_squared)} of the spread; records are {fit.residual_spread:.4g} off"
+    rows.append(("explained", explained))
     return rows

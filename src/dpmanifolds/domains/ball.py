@@ -143,6 +143,8 @@ class Ball(Domain):
         """
         check_manifold(manifold)
         found = find_typical(kind, unit)
+        if manifold.single.typed.partition(":")[0] != found.space:
+            raise ArgumentError(f"the typical ball of {kind} is one of {found.space}; got {shown(manifold)}.")
         if (center is None) == (found.radius is not None):
             told = "needs center=, your public template" if center is None else "brings its own centre"
             raise ArgumentError(f"{kind} {told}.", argument="kind")

@@ -17,9 +17,9 @@ from dpmanifolds._validate import choice
 from dpmanifolds.errors import ArgumentError
 from dpmanifolds.manifolds import Manifold
 
-__all__ = ["TYPICAL", "Typical", "find_typical", "guess_unit"]
+__all__ = ["SPELLINGS", "TYPICAL", "Typical", "find_typical", "guess_unit"]
 
-_SPELLINGS = str.maketrans({"²": "2", "µ": "u", "μ": "u"})
+SPELLINGS = str.maketrans({"²": "2", "µ": "u", "μ": "u"})
 
 
 @dataclass(frozen=True)
@@ -32,6 +32,8 @@ class Typical:
     eigenvalues: tuple[float, float] | None = None
     """Up to infinity: to what the size of the matrix allows."""
     radius: float | None = None
+    space: str = "spd"
+    """What the manifold is called where it is typed."""
 
     def holds(self, eigenvalue: float) -> bool:
         """Whether eigenvalues of this size are usual."""
@@ -40,7 +42,7 @@ class Typical:
     @property
     def spelled(self) -> str:
         """As it may be typed: mm2/s for mm²/s."""
-        return self.unit.translate(_SPELLINGS)
+        return self.unit.translate(SPELLINGS)
 
 
 _WATER = (
@@ -69,8 +71,14 @@ TYPICAL = (
         "shapes of one species lie within 0.2 of a template in Procrustes distance (Dryden and Mardia 2016, "
         "Statistical Shape Analysis)",
         radius=0.2,
+        space="shapes",
     ),
-    Typical("composition", "", "arithmetic: square roots of shares lie in the positive orthant of the sphere"),
+    Typical(
+        "composition",
+        "",
+        "arithmetic: square roots of shares lie in the positive orthant of the sphere",
+        space="sphere",
+    ),
 )
 _KINDS = tuple(sorted({each.kind for each in TYPICAL}))
 
@@ -80,7 +88,7 @@ def find_typical(kind: Any, unit: Any = None) -> Typical:
     found = [each for each in TYPICAL if each.kind == choice("kind", kind, _KINDS)]
     if len(found) == 1 and unit is None:
         return found[0]
-    named = [each for each in found if isinstance(unit, str) and each.spelled == unit.translate(_SPELLINGS)]
+    named = [each for each in found if isinstance(unit, str) and each.spelled == unit.translate(SPELLINGS)]
     if not named:
         units = " or ".join(each.unit or "none" for each in found)
         raise ArgumentError(f"of {kind} must be {units}; got {unit!r}.", argument="unit")

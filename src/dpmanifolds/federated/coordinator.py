@@ -298,16 +298,7 @@ class Coordinator:
 
     def to_json(self, *, indent: int | None = None) -> str:
         """The study and the sums so far: all that the coordinator knows."""
-        finished = [
-            {
-                "round": done.asked.hash,
-                "residues": list(map(str, done.summed.residues)),
-                "names": list(done.names),
-                "engine": done.summed.engine,
-                "reproducible": done.summed.reproducible,
-            }
-            for done in self.finished
-        ]
+        finished = [{"round": done.asked.hash, **done.summed.to_dict()} for done in self.finished]
         return json.dumps(
             {"schema": _SCHEMA, "study": json.loads(self.study.to_json()), "finished": finished}, indent=indent
         )
@@ -323,8 +314,7 @@ class Coordinator:
             for done in data["finished"]:
                 if made._asked().hash != done["round"]:
                     raise RoundRefusedError("a round that is told as finished is not the one that the study asks.")
-                residues, names = tuple(map(int, done["residues"])), tuple(done["names"])
-                made.finish(SummedAnswers(residues, names, str(done["engine"]), bool(done["reproducible"])))
+                made.finish(SummedAnswers.from_dict(done))
         except DPManifoldsError:
             raise
         except (KeyError, TypeError, ValueError, AttributeError, RecursionError) as problem:

@@ -16,11 +16,11 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from dpmanifolds.errors import RoundRefusedError
 from dpmanifolds.federated.round import Round
-from dpmanifolds.federated.site import Answer, Site
+from dpmanifolds.federated.site import Answer, Site, read_residues
 
 if TYPE_CHECKING:
     from dpmanifolds.federated.coordinator import Outcome
@@ -40,6 +40,20 @@ class SummedAnswers:
     names: tuple[str, ...]
     engine: str
     reproducible: bool = False
+
+    def to_dict(self) -> dict[str, Any]:
+        """Plain values; residues as text, since they have more digits than the numbers of other languages."""
+        told = {"residues": list(map(str, self.residues)), "names": list(self.names), "engine": self.engine}
+        return {**told, "reproducible": self.reproducible}
+
+    @classmethod
+    def from_dict(cls, data: dict[str, Any]) -> SummedAnswers:
+        """What `to_dict` wrote; anything else is refused."""
+        residues, names = read_residues(data["residues"]), data["names"]
+        texts = [data["engine"], *names] if isinstance(names, list) else [None]
+        if not all(isinstance(each, str) for each in texts) or type(data["reproducible"]) is not bool:
+            raise RoundRefusedError("a sum tells the names of its sites and of its engine, and whether it had a seed.")
+        return cls(residues, tuple(names), data["engine"], data["reproducible"])
 
 
 Engine = Callable[[Round, Sequence[Site]], SummedAnswers]

@@ -41,8 +41,7 @@ _SECONDS = 120.0
 
 def write_sum(asked: Round, summed: SummedAnswers) -> str:
     """A sum in JSON, as `read_sum` takes it."""
-    told = {"round": asked.hash, "residues": list(map(str, summed.residues)), "names": list(summed.names)}
-    return json.dumps({**told, "engine": summed.engine, "reproducible": summed.reproducible})
+    return json.dumps({"round": asked.hash, **summed.to_dict()})
 
 
 def read_sum(text: str | bytes, asked: Round) -> SummedAnswers:
@@ -59,8 +58,7 @@ def read_sum(text: str | bytes, asked: Round) -> SummedAnswers:
         data = json.loads(text)
         if data["round"] != asked.hash:
             raise RoundRefusedError("the sum is to another round.")
-        residues, names = tuple(map(int, data["residues"])), tuple(map(str, data["names"]))
-        return SummedAnswers(residues, names, str(data["engine"]), bool(data["reproducible"]))
+        return SummedAnswers.from_dict(data)
     except RoundRefusedError:
         raise
     except (KeyError, TypeError, ValueError, AttributeError, RecursionError) as problem:

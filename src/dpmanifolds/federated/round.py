@@ -17,6 +17,8 @@ from __future__ import annotations
 
 import hashlib
 import json
+import re
+import unicodedata
 from dataclasses import dataclass
 from functools import cached_property
 from typing import Any, NamedTuple
@@ -57,6 +59,9 @@ _SCHEMA = 1
 _FEWEST_BITS, _MOST_BITS = 31, 256
 _TAG_BITS = 31
 _MOST_SITES = 10_000
+_LONGEST_NAME = 200
+# printable, as Unicode has it, and yet seen by nobody: joiners, fillers, variation selectors, a blank of Braille
+_UNSEEN = re.compile("[\u034f\u115f\u1160\u17b4\u17b5\u180b-\u180f\u2800\ufe00-\ufe0f\U000e0100-\U000e01ef]")
 
 
 class Part(NamedTuple):
@@ -125,11 +130,17 @@ class Round:
         positive_number("claim", self.claim)
         for name, least in (("number", 1), ("count", 1), ("weight", 0), ("tolerated", 0)):
             positive_integer(name, getattr(self, name), at_least=least)
-        for name in ("study", "statistic", "unit"):
-            if not isinstance(getattr(self, name), str) or not getattr(self, name):
-                raise RoundRefusedError(f"{name} of a round must be a text.")
+        if not all(map(is_name, (self.study, self.statistic, self.unit))):
+            raise RoundRefusedError("study, statistic and unit of a round must be short texts, in letters that show.")
+        numbers = (self.number, self.count, self.weight, self.tolerated, self.sigma, self.claim)
+        if type(self.secret_labels) is not bool or any(isinstance(each, bool) for each in numbers):
+            raise RoundRefusedError("numbers of a round must be numbers, and whether labels are secret true or false.")
+        if not isinstance(self.before, str) or not re.fullmatch("(?:[0-9a-f]{64})?", self.before):
+            raise RoundRefusedError("the round before must be told by its hash.")
         if not 1 <= len(set(self.sites)) == len(self.sites) <= _MOST_SITES or not all(map(is_name, self.sites)):
-            raise RoundRefusedError("sites of a round must be different names.")
+            raise RoundRefusedError("sites of a round must be different names, in letters that show.")
+        if self.tolerated >= len(self.sites):
+            raise RoundRefusedError(f"of {len(self.sites)} sites at least one must be left; t = {self.tolerated}.")
         if type(self.modulus) is not int or not _FEWEST_BITS < self.modulus.bit_length() <= _MOST_BITS:
             raise RoundRefusedError(f"a modulus has {_FEWEST_BITS} to {_MOST_BITS} bits.")
         self._check_parts()
@@ -138,6 +149,9 @@ class Round:
 
     def _check_parts(self) -> None:
         labels, places = [part.label for part in self.parts], [(part.label, part.block) for part in self.parts]
+        if any(type(each) not in (str, int, type(None)) for place in places for each in place):
+            # true would be the class 1
+            raise RoundRefusedError("classes of a round must be texts or whole numbers, and blocks whole numbers.")
         if not self.parts or len(set(places)) < len(places) or (None in labels and len(labels) > 1):
             raise RoundRefusedError("the parts of a round must be of different classes.")
         blocks = {label: {part.block for part in self.parts if part.label == label} for label in labels}
@@ -255,6 +269,8 @@ class Round:
             parts = tuple(Part(read_rule(part["rule"]), part["label"], part["block"]) for part in data.pop("parts"))
             number = data.pop("modulus")
             modulus = int(number) if isinstance(number, str) and number.isdecimal() else -1
+            if not isinstance(data["sites"], list):
+                raise TypeError("sites")
             made = cls(**{**data, "parts": parts, "sites": tuple(data["sites"]), "modulus": modulus})
             if made.hash != told:
                 raise RoundRefusedError("the round was altered on its way: its hash is another one.")
@@ -266,5 +282,14 @@ class Round:
 
 
 def is_name(name: Any) -> bool:
-    """Whether one can tell it from others by reading it: no space around it, and nothing that does not show."""
-    return isinstance(name, str) and bool(name) and name == name.strip() and name.isprintable()
+    """Whether one can tell it from others by reading it: short, no space around it, and nothing that does not show.
+
+    Letters are composed, in their plain form (NFKC). Those of different alphabets may look alike all the same: whoever
+    knows the sites by name lets a program compare (`SitePolicy.sites`).
+
+    >>> is_name("Zürich 2"), is_name("Zu\u0308rich 2"), is_name("north\ufe0f"), is_name("")
+    (True, False, False, False)
+    """
+    if not isinstance(name, str) or not 0 < len(name) <= _LONGEST_NAME or name != name.strip():
+        return False
+    return name.isprintable() and not _UNSEEN.search(name) and unicodedata.is_normalized("NFKC", name)

@@ -25,12 +25,11 @@ from dpmanifolds._points import taken
 from dpmanifolds._validate import hide_records, shown
 from dpmanifolds.errors import ArgumentError, DPManifoldsError, RoundRefusedError
 from dpmanifolds.federated.gradients import GradientRule
-from dpmanifolds.federated.round import TRANSPORTS, WITHIN_CLASS, Part, Round
+from dpmanifolds.federated.policy import SitePolicy
+from dpmanifolds.federated.round import WITHIN_CLASS, Part, Round
 from dpmanifolds.federated.rules import Squares, records_live_on
 from dpmanifolds.ledger.records import canonical
 from dpmanifolds.ledger.runs import NewRun, PaidRun, find_run
-from dpmanifolds.manifolds import Manifold
-from dpmanifolds.privacy import Budget
 from dpmanifolds.records.source import record_form
 from dpmanifolds.releases.classes import read_classes
 from dpmanifolds.releases.statistic import open_account
@@ -40,51 +39,6 @@ from dpmanifolds.sums.total import ExactSum, RecordSums, read_records
 
 _SCHEMA = 1
 _SHORTEST_KEY = 16
-
-
-@dataclass(frozen=True)
-class SitePolicy:
-    """What a site answers, whoever asks: every field that is not None must hold for a round.
-
-    >>> import dpmanifolds as dpm
-    >>> dpm.SitePolicy(most=dpm.GaussianDP(0.5), transports=("secure-sum",), least_tolerated=1).least_tolerated
-    1
-    """
-
-    most: Budget | None = None
-    """The most that one round may spend; what all of them may spend together is for the ledger."""
-    transports: tuple[str, ...] = TRANSPORTS
-    least_tolerated: int = 0
-    """t must be at least so much: 0 protects against everyone who takes no part, and against no one who does."""
-    least_sites: int = 1
-    statistics: tuple[str, ...] | None = None
-    manifold: Manifold | None = None
-    sites: tuple[str, ...] | None = None
-    """Others that one is ready to be added up with."""
-    adjacency: str | None = None
-    unit: str | None = None
-
-    def refusal(self, asked: Round) -> str:
-        """Why a round is not answered; empty where it is."""
-        if self.most is not None and not asked.guarantee.fits(self.most):
-            return f"it spends μ = {asked.mu:.6g}, more than {self.most.in_words()}"
-        if asked.transport not in self.transports:
-            return f"its transport is {asked.transport!r}, and allowed is {' or '.join(self.transports)}"
-        if asked.transport != "plain" and asked.tolerated < self.least_tolerated:
-            return f"it tolerates t = {asked.tolerated} sites, and at least {self.least_tolerated} are wanted"
-        if len(asked.sites) < self.least_sites:
-            return f"{len(asked.sites)} sites take part, and at least {self.least_sites} are wanted"
-        if self.statistics is not None and asked.statistic not in self.statistics:
-            return f"it asks for {asked.statistic!r}"
-        if self.sites is not None and not set(asked.sites) <= set(self.sites):
-            return "sites take part that are not known here"
-        for name in ("adjacency", "unit"):
-            wanted = getattr(self, name)
-            if wanted is not None and getattr(asked, name) != wanted:
-                return f"its {name} is {getattr(asked, name)!r}, and wanted is {wanted!r}"
-        if self.manifold is not None and any(records_live_on(part.rule) != self.manifold for part in asked.parts):
-            return f"it is not about records of {self.manifold!r}"
-        return ""
 
 
 @dataclass(frozen=True)
@@ -143,13 +97,16 @@ class Answer:
             data = json.loads(text)
             if data.pop("schema") != _SCHEMA:
                 raise RoundRefusedError(f"this version reads answers of schema {_SCHEMA}.")
-            residues = data.pop("residues")
-            if not isinstance(residues, list) or not all(map(_is_number, residues)):
-                raise TypeError("residues")
+            residues = read_residues(data.pop("residues"))
             texts = (data["site"], data["round"], data["signature"])
-            if not all(isinstance(each, str) for each in texts) or type(data["reproducible"]) is not bool:
+            receipt_fits = isinstance(data["receipt"], str | None)
+            if (
+                not all(isinstance(each, str) for each in texts)
+                or not receipt_fits
+                or type(data["reproducible"]) is not bool
+            ):
                 raise TypeError("fields")
-            return cls(residues=tuple(map(int, residues)), **data)
+            return cls(residues=residues, **data)
         except DPManifoldsError:
             raise
         except (KeyError, TypeError, ValueError, AttributeError, RecursionError) as problem:
@@ -330,8 +287,17 @@ def _check_key(key: Any) -> None:
         raise ArgumentError(f"must be {_SHORTEST_KEY} random bytes or more.", argument="key")
 
 
-def _is_number(text: Any) -> bool:
-    return isinstance(text, str) and text.isascii() and text.isdecimal()
+def read_residues(data: Any) -> tuple[int, ...]:
+    """Whole numbers from the text that they were written in, and from nothing else.
+
+    >>> read_residues(["3", "18446744073709551615"])
+    (3, 18446744073709551615)
+    """
+    if not isinstance(data, list) or not all(isinstance(each, str) for each in data):
+        raise RoundRefusedError("residues must be a list of texts.")
+    if not all(each.isascii() and each.isdecimal() for each in data):
+        raise RoundRefusedError("residues must be whole numbers, in digits alone.")
+    return tuple(map(int, data))
 
 
 def _triangle(total: ExactSum, width: int) -> list[int]:

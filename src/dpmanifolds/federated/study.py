@@ -118,7 +118,13 @@ class Study:
                 raise ArgumentError(f"must be a list of different names; got {shown(given)}.", argument=name)
             object.__setattr__(self, name, tuple(given))
         if not all(map(is_name, self.sites)) or not self.sites:
-            raise ArgumentError("must name each site, in letters that show, without spaces around.", argument="sites")
+            raise ArgumentError(
+                "must name each site: short, in composed letters that show (NFKC), without spaces around.",
+                argument="sites",
+            )
+        for name in ("name", "unit"):
+            if not is_name(getattr(self, name)):
+                raise ArgumentError("must be a short text, in composed letters that show.", argument=name)
         if positive_integer("tolerated", self.tolerated, at_least=0) >= len(self.sites):
             raise ArgumentError(f"must be below the number of sites, {len(self.sites)}.", argument="tolerated")
         self._check_classes()

@@ -23,7 +23,7 @@ from dpmanifolds._arrays import (
     transpose,
     x_cot_x,
 )
-from dpmanifolds._validate import each_record, has_one_type, numeric_array, positive_integer
+from dpmanifolds._validate import each_record, fill_masked, has_one_type, numeric_array, positive_integer
 from dpmanifolds.errors import ArgumentError, NotOnManifoldError
 from dpmanifolds.manifolds._common import arc_ratio, cos_root, default_tolerance, great_circle, normal_array, sinc_root
 from dpmanifolds.manifolds._derivatives import differentiated_by
@@ -139,6 +139,7 @@ class PlanarShapes(Manifold):
 
     def take_form(self, points: Any) -> Array:
         """Complex points as they are; real landmarks centred and scaled, NaN where they have no shape."""
+        points = fill_masked(points)
         if not has_one_type(points, of_complex=hasattr(points, "dtype")):
             # each record by itself: a row of complex numbers, or landmarks
             planar = each_record(points, self.point_shape, of_complex=True)

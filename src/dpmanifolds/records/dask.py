@@ -19,7 +19,7 @@ from typing import Any, TypeVar
 
 import numpy as np
 
-from dpmanifolds._arrays import Array, bytes_per_record
+from dpmanifolds._arrays import Array, bytes_per_record, plain_numpy
 from dpmanifolds._points import count_records, join, leaves, records_at
 from dpmanifolds._validate import refuse_empty
 from dpmanifolds.errors import ArgumentError, DPManifoldsError
@@ -155,7 +155,7 @@ def array_source(manifold: Manifold | None, array: Any, allow_empty: bool = Fals
     array = array.rechunk(dict.fromkeys(range(1, array.ndim), -1))
     sizes = None if any(map(math.isnan, array.chunks[0])) else array.chunks[0]
     empty = template[:0] if allow_empty else None
-    return DaskSource(array.to_delayed().ravel().tolist(), sizes, np.asarray, template, empty)
+    return DaskSource(array.to_delayed().ravel().tolist(), sizes, plain_numpy, template, empty)
 
 
 def bag_source(manifold: Manifold | None, bag: Any, allow_empty: bool = False) -> DaskSource:
@@ -188,7 +188,7 @@ def _as_it_is(chunk: Array) -> Array:
 
 
 def _tuple_of_arrays(parts: list[Any]) -> Array:
-    return tuple(map(np.asarray, parts))
+    return tuple(map(plain_numpy, parts))
 
 
 @dataclass(frozen=True)

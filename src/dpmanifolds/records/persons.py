@@ -22,6 +22,7 @@ from typing import Any
 
 import numpy as np
 
+from dpmanifolds._arrays import plain_numpy
 from dpmanifolds.errors import ArgumentError
 
 _KINDS = "biufSUOmM"
@@ -108,7 +109,7 @@ def names_of(group_by: Any) -> np.ndarray:
     An iterator is used up by it: who asks twice must ask for the array.
     """
     if getattr(group_by, "dtype", None) is not None and hasattr(group_by, "__array__"):
-        given = np.asarray(group_by)
+        given = plain_numpy(group_by)
         if given.dtype.kind in _KINDS:
             return given
     else:
@@ -127,6 +128,8 @@ def names_of(group_by: Any) -> np.ndarray:
 
 def _plain(name: Any) -> Any:
     """A number of an array library as Python has it: two tensors are equal to nothing but themselves."""
+    if name is np.ma.masked:
+        return None
     return name.item() if getattr(name, "ndim", None) == 0 and hasattr(name, "item") else name
 
 

@@ -20,7 +20,7 @@ from typing import Any, TypeVar
 
 import numpy as np
 
-from dpmanifolds._arrays import Array, bytes_per_record, is_numpy, namespace, on_accelerator
+from dpmanifolds._arrays import Array, bytes_per_record, is_numpy, namespace, on_accelerator, plain_numpy
 from dpmanifolds._points import has_parts, leaves, records_at
 from dpmanifolds._validate import hide_records, record_numbers, refuse_empty
 from dpmanifolds.errors import ArgumentError
@@ -318,7 +318,7 @@ def record_form(
         points = record_numbers("points", points, shape) if manifold is None else manifold.take_form(points)
     if is_numpy(points):
         # a memory map and other subclasses as what they are below
-        points = np.asarray(points)
+        points = plain_numpy(points)
     leading = leading_axes(manifold, points)
     if len(leading) != 1:
         raise ArgumentError(
@@ -355,7 +355,7 @@ def _checked_block(manifold: Manifold | None, block: Any) -> Array:
     if not is_numpy(block):
         return block
     # one form, that blocks of complex numbers and of landmarks can be joined in
-    return manifold.take_form(block) if manifold is not None and manifold.is_complex else np.asarray(block)
+    return manifold.take_form(block) if manifold is not None and manifold.is_complex else plain_numpy(block)
 
 
 def _is_list_of_blocks(manifold: Manifold | None, points: Any) -> bool:

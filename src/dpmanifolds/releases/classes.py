@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 
 from dpmanifolds._arrays import Array
-from dpmanifolds._points import stack, taken
+from dpmanifolds._points import count_records, stack, taken
 from dpmanifolds._validate import hide_records, positive_integer
 from dpmanifolds.domains import Domain
 from dpmanifolds.errors import ArgumentError
@@ -209,7 +209,7 @@ def read_groups(
     guess, lenient, manifold = request.guess, private and request.mends, request.domain.manifold
     with hide_records():
         array = record_form(manifold, points, allow_empty=guess is not None)
-    count = int(manifold.batch_shape(array)[0])
+    count = count_records(array)
     tags, names = read_classes(labels, count, classes, private=private, lenient=lenient)
     persons = None if group_by is None else persons_of(group_by, count)
     if persons is not None and most == 1:
@@ -342,6 +342,8 @@ def _listed(labels: Any) -> list[Any]:
 
 
 def _looked_up(table: dict[Any, int], label: Any) -> int:
+    if label is np.ma.masked:
+        return -1
     try:
         return table.get(label.item() if hasattr(label, "item") else label, -1)
     except Exception:

@@ -34,6 +34,7 @@ from dpmanifolds.releases.written import domain_from_json, domain_to_json, point
 
 _SCHEMA = 1
 _NODES = (np.arange(200) + 0.5) / 200
+_TESTED_RECORDS, _TESTED_NOISE = 100, 0.1
 
 
 @dataclass(frozen=True, eq=False)
@@ -166,6 +167,20 @@ class GeodesicRegression:
         most = float(np.max(scale * stats.chi2.ppf(1 - (1 - level) / 2, degrees)))
         missed = lambda edge: float(np.mean(stats.chi2.cdf(edge / scale, degrees))) - level  # noqa: E731
         return math.sqrt(float(optimize.brentq(missed, 0.0, 4 * most + 1e-300)))
+
+    @property
+    def assumption(self) -> str:
+        """What has to be true of the records, and of n and the noise, for a region of slopes to hold."""
+        half = np.diff(self.covariate_bounds, axis=1)[:, 0] / 2
+        share = float(np.max(np.sqrt(self.noise_variances) * half)) / self.domain.radius
+        here = ""
+        if self.n < _TESTED_RECORDS or share > _TESTED_NOISE:
+            here = f" Here n = {self.n} and the noise is {share:.2g} of the radius: do not rely on the region."
+        return (
+            "Independent records that scatter alike at all covariates, few of them clipped by the ball. The law of the "
+            f"noise is known to first order: from n = {_TESTED_RECORDS} on, where its deviation, on a slope times half "
+            f"the bounds, is at most {_TESTED_NOISE:g} of the radius (docs/regression.md).{here}"
+        )
 
     def __repr__(self) -> str:
         seeded = ", reproducible (not for real records)" if self.reproducible else ""

@@ -105,6 +105,10 @@ def private_geodesic_regression(
     cuts = _allowed_cuts(request, domain)
     records = _read(request, points, covariates, len(bounds), group_by)
     n, q = records.count, len(bounds)
+    if n < q + 2:
+        raise ArgumentError(
+            f"must be at least {q + 2} records, or persons, to tell slopes: n_samples = {n}.", argument="points"
+        )
     plan = best_cut(budget, cuts, partial(_plan, request, n, q), lambda found: found.predicted)
     promise = compose(*(law.guarantee for law in plan.laws))
     walk = request.walk()
@@ -113,7 +117,8 @@ def private_geodesic_regression(
     assert law.exponent is not None
     total = records.total(view.contribution(law.exponent))
     if not request.mends:
-        check_rules(total, Product(domain.manifold, Euclidean(q)).rules, domain.manifold)
+        space = Product(domain.manifold, Euclidean(q))
+        check_rules(total, space.rules, space)
     warn_of_noise(domain, plan.error)
     request.spend("geodesic regression", promise, n, covariates=q, steps=len(plan.laws), domain=domain)
     state, moments, made = start_fit(view), None, list[Release]()

@@ -32,6 +32,7 @@ _LIMB = 21
 _MOST_ADDED = 1 << 20
 _MOST_RULES = 8
 _LEAST_EXPONENT = 8
+_LARGEST_TABLE = 1 << 30
 
 
 @dataclass(frozen=True, eq=False)
@@ -133,6 +134,7 @@ class IndependenceStatistic:
 
 def draw_pairings(n: int, permutations: int, rng: Any = None) -> np.ndarray:
     """Whose partner each of n records has (P + 1, n): its own, and those of random permutations."""
+    _check_table(n, permutations)
     generator = as_generator(rng)
     return np.stack([np.arange(n), *(generator.permutation(n) for _ in range(permutations))])
 
@@ -182,6 +184,16 @@ def _add_products(a: _Products, b: _Products) -> _Products:
     return _Products(a.products + b.products, a.sums + b.sums, a.broken + b.broken)
 
 
+def _check_table(count: int, permutations: int) -> None:
+    most = _LARGEST_TABLE // count
+    if permutations >= most:
+        raise ArgumentError(
+            f"must be below {most:,} for {count:,} records: more do not fit memory, and hardly sharpen the answer; got "
+            f"{permutations:,}.",
+            argument="permutations",
+        )
+
+
 def draw_seed(rng: Any = None) -> int:
     """A seed for who is put where, which knows nothing of the records."""
     return int(as_generator(rng).integers(1 << 62))
@@ -190,6 +202,7 @@ def draw_seed(rng: Any = None) -> int:
 def draw_groups(sizes: tuple[int, int], permutations: int, rng: Any = None) -> np.ndarray:
     """Who is in the first group (P + 2, n + m) uint8: as it is, under random permutations, and everybody."""
     generator, count = as_generator(rng), sum(sizes)
+    _check_table(count, permutations)
     chosen = np.zeros((permutations + 2, count), dtype=np.uint8)
     chosen[0, : sizes[0]] = 1
     for row in chosen[1:-1]:
