@@ -105,12 +105,14 @@ reproduce: $(VENV)/.test
 papers: $(VENV)/.test
 	$(BIN)/python -m papers.pages --out out/papers --write docs/papers.md
 
-# words are counted, the pages' Python and the examples are run, then the site is built into out/docs; every warning is an error
+# words are counted, the pages' Python and the examples are run, then the site is built into out/docs; every warning and
+# every dead link is an error
 docs: $(VENV)-docs/.ready
 	$(VENV)-docs/bin/python docs/count_words.py
 	$(VENV)-docs/bin/python docs/run_pages.py
 	$(VENV)-docs/bin/python -m examples.build
 	$(VENV)-docs/bin/python -m sphinx -q -W --keep-going -b html docs out/docs
+	$(VENV)-docs/bin/python docs/check_links.py out/docs
 
 # the planner page, one file in the wheel, from its sources in docs/planner
 planner:

@@ -21,6 +21,9 @@ from sphinx.util.docutils import SphinxDirective
 import dpmanifolds
 from dpmanifolds.planning import write_plan_page
 
+sys.path.insert(0, str(Path(__file__).resolve().parent))
+from parameter_lists import list_parameters
+
 logger = logging.getLogger(__name__)
 project = "dpmanifolds"
 author = copyright = "the dpmanifolds authors"
@@ -46,6 +49,7 @@ python_use_unqualified_type_names = True
 html_math_renderer = "mathml"
 html_theme = "pydata_sphinx_theme"
 html_title = "dpmanifolds"
+html_sidebars = {"first_steps": []}
 html_static_path = ["_static"]
 html_css_files = ["style.css"]
 html_show_sourcelink = False
@@ -144,6 +148,17 @@ def _escaped(text: str) -> str:
     return _SPECIAL.sub(lambda found: found[1] or "\\" + found[2], text)
 
 
+def show_parameters(name: str, kind: Any) -> list[str]:
+    """The parameters of a class as a list, in reStructuredText."""
+    listed = list_parameters(kind)
+    lines = ["", ".. rubric:: Parameters", ""] if listed else []
+    for parameter, (taken, meaning) in listed.items():
+        if not meaning:
+            logger.warning("%s: nothing says what %s means (docs/api/parameters.csv)", name, parameter)
+        lines += [" : ".join(filter(None, [_plain(parameter), _plain(taken)])), f"    {_plain(meaning)}"]
+    return [*lines, ""]
+
+
 def translate(app: Sphinx, what: str, name: str, obj: object, options: object, lines: list[str]) -> None:
     """Docstrings as reStructuredText: examples are left alone, indented formulas are shown as they are."""
     result: list[str] = []
@@ -171,7 +186,15 @@ def translate(app: Sphinx, what: str, name: str, obj: object, options: object, l
             if line.startswith("- ") and result and result[-1] and not result[-1].startswith(("- ", "  ")):
                 result.append("")
             result.append(_plain(line))
+    if what == "class":
+        place = next((number for number, line in enumerate(result) if line.startswith(">>>")), len(result))
+        result[place:place] = show_parameters(name, obj)
     lines[:] = result
+
+
+def shorten(app: Sphinx, what: str, name: str, obj: object, options: object, signature: str, returned: str) -> Any:
+    """scikit-learn's mark for what is not given is a word between signs."""
+    return (signature.replace("'$UNCHANGED$'", "UNCHANGED"), returned) if signature else None
 
 
 def write_formula(writer: Any, node: nodes.math | nodes.math_block) -> None:
@@ -200,10 +223,10 @@ def complete(app: Sphinx, environment: BuildEnvironment) -> None:
 
 def setup(app: Sphinx) -> None:
     """Called by Sphinx."""
-    sys.path.insert(0, str(Path(__file__).resolve().parent))
     app.add_directive("public-names", PublicNames)
     app.add_directive("picture", Picture)
     app.add_html_math_renderer("mathml", (write_formula, None), (write_formula, None))
     app.connect("autodoc-process-docstring", translate)
+    app.connect("autodoc-process-signature", shorten)
     app.connect("env-check-consistency", complete)
     app.connect("build-finished", planner)

@@ -150,6 +150,35 @@ def test_every_public_name_has_a_docstring_with_an_example(room):
     assert bare == []
 
 
+@pytest.mark.parametrize("room", [*rooms_of_the_reference(), "show.plots", "descent.losses"])
+def test_every_parameter_of_a_public_class_has_a_meaning(room):
+    lists = script("parameter_lists")
+    module = importlib.import_module(f"dpmanifolds.{room}")
+    kinds = [value for value in map(vars(module).get, module.__all__) if inspect.isclass(value)]
+    bare = {
+        (kind.__name__, name)
+        for kind in kinds
+        for name in lists.list_parameters(kind)
+        if not lists.find_meaning(kind, name)
+    }
+    assert bare == set(), "write docs/api/parameters.csv"
+
+
+def test_dead_links_and_foreign_markup_are_found(tmp_path):
+    check = script("check_links")
+    (tmp_path / "other.html").write_text("<h1 id='here'>5 $ and 6 $</h1><pre>$x$</pre>", encoding="utf-8")
+    page = tmp_path / "page.html"
+    page.write_text("<a href='other.html#here'>1</a><a href='#there'>2</a><p id='there'>3</p>", encoding="utf-8")
+    assert check.find_faults(tmp_path) == []
+    check.read_page.cache_clear()
+    page.write_text("<a href='other.html#gone'>1</a><img src='no.png'><p>:term:`fit`</p>", encoding="utf-8")
+    assert check.find_faults(tmp_path) == [
+        "page.html: shows ':term:`'",
+        "page.html: no anchor other.html#gone",
+        "page.html: no file no.png",
+    ]
+
+
 def test_examples_of_public_names_are_found_by_the_doctest_runner():
     """An example that is not collected is not run: every file of the package is under `testpaths`."""
     settings = (DOCS.parent / "pyproject.toml").read_text(encoding="utf-8")

@@ -236,7 +236,7 @@ def write_tables(told: dict[str, Any], folder: Path) -> None:
 
 
 _BLOCKS = {"ball": "a ball", "ball and sample": "a ball and a fifth of the records"}
-_HEAD = """# The league
+_HEAD = """# The league: private means against published mechanisms
 
 `private_mean` as it comes (`auto`) against published mechanisms, at the same promise and with the same public knowledge
 in every cell. Printed by `make league DATA=folder`, in {minutes:.0f} minutes (`--jobs {jobs}`). Every cell is in

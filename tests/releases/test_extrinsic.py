@@ -259,6 +259,17 @@ def test_bad_arguments_are_refused_before_anything_is_read():
         dpm.confidence_region(private_mean(points, ball, PureDP(1.0), kind="extrinsic", rng=0))
 
 
+def test_a_lattice_in_which_all_projectors_are_lost_is_refused_and_stands_in_for_nothing():
+    """All records counted as nothing, and the centre was released as their mean."""
+    for space, mu in ((dpm.Grassmann(60, 20), 1e-9), (dpm.Grassmann(40, 1), 3e-10)):
+        points = space.random_point(5, rng=0)
+        with pytest.raises(dpm.ScaleOutOfRangeError, match="finer lattice"):
+            private_mean(points, WholeSpace(space, points[0]), GaussianDP(mu), kind="extrinsic")
+    wide = Ball(space, points[0], 0.49 * np.pi)
+    assert find_stand_in(wide, math.inf, 5, GaussianDP(1.0)) is not None
+    assert find_stand_in(wide, math.inf, 5, GaussianDP(3e-10)) is None
+
+
 def test_the_command_line_has_both_kinds(tmp_path):
     np.save(tmp_path / "directions.npy", around(dpm.Sphere(2), np.eye(3)[2]))
     line = ["mean", str(tmp_path / "directions.npy"), "--manifold", "sphere:2", "--center", "0,0,1", "--radius", "2"]

@@ -85,8 +85,8 @@ def _place(text: str) -> dict[str, Any]:
     known = _FAMILIES.get(family) == len(numbers) and all(number.strip().isdecimal() for number in numbers)
     if not known:
         raise ArgumentError(
-            f"manifold must be one of spd:3, sphere:2, hyperbolic:2, shapes:12, euclidean:5, rotations:3 or "
-            f"grassmann:5,2, with your own sizes; got {text!r}."
+            "on the planner page the manifold must be one of spd:3, sphere:2, hyperbolic:2, shapes:12, euclidean:5, "
+            f"rotations:3 or grassmann:5,2, with your own sizes; got {text!r}. Plan others without the page."
         )
     return {"family": family, "sizes": {family: [int(number) for number in numbers]}}
 

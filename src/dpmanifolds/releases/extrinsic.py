@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from dpmanifolds.errors import ArgumentError
+from dpmanifolds.errors import ArgumentError, ScaleOutOfRangeError
 from dpmanifolds.releases.release import Release
 from dpmanifolds.releases.statistic import Request, warn_of_noise
 from dpmanifolds.sums import Choice, Draw, choose
@@ -35,6 +35,11 @@ def release_extrinsic_mean(request: Request, points: Any, group_by: Any) -> Rele
         facts = body.facts(count, adjacency=request.adjacency, unit=request.unit)
         found = choose(facts, request.budget, mechanism=request.mechanism, numerics=request.numerics)
         assert isinstance(found.mechanism, WrappedMechanism)
+        if not body.has_room(found.mechanism):
+            raise ScaleOutOfRangeError(
+                f"points of {body.manifold!r} need a finer lattice than 64-bit integers leave for this budget: give a "
+                "larger one, or fewer dimensions."
+            )
         return found, found.mechanism
 
     chosen, law = chosen_for(n)

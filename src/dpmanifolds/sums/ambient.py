@@ -105,6 +105,11 @@ class AmbientBody:
             self.manifold, self.center, substitute, radius=self.radius, offset=self.offset, exponent=law.exponent
         )
 
+    def has_room(self, law: WrappedMechanism) -> bool:
+        """Whether the lattice of this law is fine enough for projectors: on another all of them would be lost in it."""
+        rule = self.contribution(law, None)
+        return not isinstance(rule, ProjectorContribution) or rule.scale > 0
+
     def point_of(self, law: WrappedMechanism, noisy: np.ndarray) -> Array:
         """The point of the domain nearest to a noisy mean of coordinates less the offset: post-processing.
 

@@ -126,6 +126,8 @@ def find_stand_in(
     except NotAvailableError:
         return None
     assert isinstance(law, WrappedMechanism)
+    if not body.has_room(law):
+        return None
     curve = _curve_of(domain, domain.radius)
     spread = usual_spread(domain)
     bent = max(1 - curve.stiffness * curve.at(curve.half_square, spread), _LEAST_CURVE)
