@@ -36,7 +36,7 @@ def namespace(*arrays: Array) -> Any:
 
 def is_numpy(array: Array) -> bool:
     """Whether `array` is an ordinary NumPy array (the case with threads and fast paths)."""
-    return bool(is_numpy_array(array))
+    return type(array) is np.ndarray or bool(is_numpy_array(array))
 
 
 def is_traced(array: Array) -> bool:

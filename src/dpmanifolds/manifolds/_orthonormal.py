@@ -10,6 +10,7 @@ or Hermitian matrices without their trace.
 from __future__ import annotations
 
 import math
+from functools import lru_cache
 from typing import Any
 
 import numpy as np
@@ -21,6 +22,9 @@ from dpmanifolds.manifolds._common import default_tolerance, normal_array
 from dpmanifolds.manifolds._derivatives import call_smoothly
 from dpmanifolds.manifolds._symmetric import from_upper_triangle, matrix_form
 from dpmanifolds.manifolds.base import Manifold
+
+FEW_COLUMNS = 16
+"""Records of no more numbers are worked on in columns, longer ones in rows."""
 
 
 def blocks(a: Array, b: Array, c: Array, d: Array) -> Array:
@@ -163,6 +167,37 @@ def reflect_to_axis(x: Array, v: Array) -> tuple[Array, Array]:
     phase = safe_divide(first, xp.astype(xp.abs(first), x.dtype), 1.0)
     phase = xp.conj(phase) if xp.isdtype(x.dtype, "complex floating") else phase
     return -phase * turned[0, ...], turned[1:, ...]
+
+
+def reflect_rows(x: np.ndarray, rows: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    """`reflect_to_axis` of real NumPy rows (n, N): parts along x, coordinates (n, N−1), and squares of their lengths.
+
+    In columns, by element-wise functions, up to `FEW_COLUMNS` numbers; row by row from there on.
+    """
+    normal, phase = _real_reflector(x.tobytes())
+    if rows.shape[1] > FEW_COLUMNS:
+        turned = np.einsum("ij,j->i", rows, 2 * normal)[:, None] * normal
+        np.subtract(rows, turned, out=turned)
+        across = turned[:, 1:]
+        return -phase * turned[:, 0], across, np.einsum("ij,ij->i", across, across)
+    columns = rows.T
+    twice = columns[0] * (2 * normal[0])
+    held = np.empty_like(twice)
+    for column, number in zip(columns[1:], normal[1:], strict=True):
+        np.add(twice, np.multiply(column, 2 * number, out=held), out=twice)
+    turned = np.empty((len(columns), len(rows)))
+    for column, number, place in zip(columns, normal, turned, strict=True):
+        np.subtract(column, np.multiply(twice, number, out=place), out=place)
+    squared = turned[1] * turned[1]
+    for place in turned[2:]:
+        np.add(squared, np.multiply(place, place, out=held), out=squared)
+    return np.multiply(turned[0], -phase, out=held), turned[1:].T, squared
+
+
+@lru_cache(maxsize=64)
+def _real_reflector(numbers: bytes) -> tuple[np.ndarray, float]:
+    x = np.frombuffer(numbers)
+    return _reflector(x), -1.0 if x[0] < 0 else 1.0
 
 
 def _column(x: Array, ndim: int) -> Array:

@@ -132,54 +132,71 @@ def _rotate(a: dict[tuple[int, int], Array], u: list[Array], p: int, q: int, k: 
 
 
 Entries = dict[tuple[int, int], Array]
+_HAIR = 1e-30
+_COSINE = [(-1) ** j / math.factorial(2 * j) for j in range(10)]
 
 
-def log_entries(entries: Entries, k: int) -> Entries:
+def log_entries(entries: Entries, k: int, least: float = 0.01) -> Entries:
     """Entries (i, j), i ≤ j, of the matrix logarithm for k ≤ 3; NaN for a matrix that is not positive.
 
     Newton interpolation of log at the closed-form eigenvalues λ₁ ≥ λ₂ ≥ λ₃:
     f(λ₁)I + f[λ₁,λ₂](A−λ₁) + f[λ₁,λ₂,λ₃](A−λ₁)(A−λ₂). Its error is a product of eigenvalue errors, so that the √eps
     which the trigonometric formula loses at a double eigenvalue does not show; but that product is divided by λ₃²,
-    so a matrix of condition above 100 goes through Jacobi rotations instead, each decided by itself.
+    so a matrix with λ₃ < λ₁·`least` goes through Jacobi rotations instead, each decided by itself.
     """
     closed_forms = {1: lambda a: [a[(0, 0)]], 2: _pair_values, 3: _triple_values}
     values = closed_forms[k](entries)
     xp = namespace(values[0])
-    poor = ~(values[-1] > 0.01 * values[0])
-    one = xp.ones_like(values[0])
-    safe = [xp.where(poor, one, value) for value in values]
-    result = _interpolated(entries, safe, k)
+    poor = ~(values[-1] > least * values[0])
     if is_numpy(poor) and poor.ndim:
+        with np.errstate(all="ignore"):
+            result = _interpolated(entries, values, k)
         rows = np.nonzero(poor)
         if rows[0].size:
             few = _log_by_rotations({at: entry[rows] for at, entry in entries.items()}, k)
             for at, entry in few.items():
                 result[at][rows] = entry
         return result
+    one = xp.ones_like(values[0])
+    result = _interpolated(entries, [xp.where(poor, one, value) for value in values], k)
     rotated = _log_by_rotations(entries, k)
     return {at: xp.where(poor, rotated[at], result[at]) for at in result}
 
 
 def _interpolated(entries: Entries, values: list[Array], k: int) -> Entries:
-    """f(λ₁)I + (A−λ₁)(f[λ₁,λ₂]I + f[λ₁,λ₂,λ₃](A−λ₂)), by entries."""
+    """f(λ₁)I + (f[λ₁,λ₂] + (λ₁−λ₂)f[λ₁,λ₂,λ₃])·B + f[λ₁,λ₂,λ₃]·B², B = A − λ₁, by entries."""
     xp = namespace(values[0])
     highest = xp.log(values[0])
     if k == 1:
         return {(0, 0): highest}
-    first = _shifted(entries, values[0])
+    b = _shifted(entries, values[0])
     slope = _log_slope(values[0], values[1])
     if k == 2:
-        result = {at: slope * entry for at, entry in first.items()}
+        result = {at: slope * entry for at, entry in b.items()}
     else:
-        spread = values[0] - values[2]
-        bend = (slope - _log_slope(values[1], values[2])) / xp.where(spread > 0, spread, xp.ones_like(spread))
-        second = {at: bend * entry for at, entry in _shifted(entries, values[1]).items()}
-        for i in range(k):
-            second[(i, i)] = second[(i, i)] + slope
-        result = {(i, j): summed(first[_at(i, r)] * second[_at(r, j)] for r in range(k)) for i, j in first}
+        # a hair above nothing where all of them coincide
+        spread = xp.maximum(values[0] - values[2], _HAIR * values[0])
+        bend = (slope - _log_slope(values[1], values[2])) / spread
+        slope = slope + bend * (values[0] - values[1])
+        square = _squared(b)
+        result = {at: slope * entry + bend * square[at] for at, entry in b.items()}
     for i in range(k):
         result[(i, i)] = result[(i, i)] + highest
     return result
+
+
+def _squared(b: Entries) -> Entries:
+    """B² for k = 3."""
+    p, q, r = b[(0, 1)] * b[(0, 1)], b[(0, 2)] * b[(0, 2)], b[(1, 2)] * b[(1, 2)]
+    x, y, z = b[(0, 0)], b[(1, 1)], b[(2, 2)]
+    return {
+        (0, 0): x * x + p + q,
+        (1, 1): y * y + p + r,
+        (2, 2): z * z + q + r,
+        (0, 1): b[(0, 1)] * (x + y) + b[(0, 2)] * b[(1, 2)],
+        (0, 2): b[(0, 2)] * (x + z) + b[(0, 1)] * b[(1, 2)],
+        (1, 2): b[(1, 2)] * (y + z) + b[(0, 1)] * b[(0, 2)],
+    }
 
 
 def summed(terms: Iterable[Array]) -> Array:
@@ -213,18 +230,27 @@ def _triple_values(a: Entries) -> list[Array]:
     det = det + a[(0, 2)] * (a[(0, 1)] * a[(1, 2)] - y * a[(0, 2)])
     ratio = det / (2 * xp.where(p > 0, p * p * p, xp.ones_like(p)))
     angle = xp.acos(clamp(ratio, -1.0, 1.0)) / 3
-    largest = q + 2 * p * xp.cos(angle)
-    smallest = q + 2 * p * xp.cos(angle + 2 * math.pi / 3)
+    # angles up to π/3
+    twice = 2 * p
+    largest = q + twice * _cos(angle)
+    smallest = q - twice * _cos(math.pi / 3 - angle)
     return [largest, 3 * q - largest - smallest, smallest]
 
 
+def _cos(angle: Array) -> Array:
+    """By its power series, up to rounding for angles up to π/3: libraries take seven times as long."""
+    square = angle * angle
+    total = _COSINE[-1] * square
+    for coefficient in _COSINE[-2:0:-1]:
+        total = (total + coefficient) * square
+    return total + 1.0
+
+
 def _log_slope(a: Array, b: Array) -> Array:
-    """(log a − log b)/(a − b), and 1/b where they coincide."""
+    """(log a − log b)/(a − b) for a ≥ b, and 1/b where they coincide."""
     xp = namespace(a, b)
-    x = (a - b) / b
-    apart, one = xp.abs(x) > 0, xp.ones_like(x)
-    safe = xp.where(apart, x, one)
-    return xp.where(apart, xp.log1p(safe) / safe, one) / b
+    x = xp.maximum((a - b) / b, xp.full_like(a, _HAIR))
+    return xp.log1p(x) / (x * b)
 
 
 def _shifted(a: Entries, value: Array) -> Entries:

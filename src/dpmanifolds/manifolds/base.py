@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from abc import abstractmethod
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -17,6 +17,24 @@ from dpmanifolds.manifolds.facts import ManifoldFacts
 from dpmanifolds.manifolds.linearization import Linearization, linearize_by_average, weighted_sum
 from dpmanifolds.manifolds.names import register
 from dpmanifolds.noise import as_generator
+
+
+class Seen(NamedTuple):
+    """Records as seen from a public point, each by itself."""
+
+    rows: Array
+    """Coordinates of log (n, dim), or what makes them times `shares`; any numbers for records that break a rule."""
+    broken: Array
+    """The number of the rule that each breaks, 0 for none."""
+    shares: Array | None = None
+    """What a row is to be multiplied by."""
+    lengths: Array | None = None
+    """The lengths of the coordinates, where they are known."""
+
+    @property
+    def coordinates(self) -> Array:
+        """The rows, multiplied."""
+        return self.rows if self.shares is None else self.rows * self.shares[:, None]
 
 
 class Manifold(ManifoldFacts):
@@ -80,6 +98,12 @@ class Manifold(ManifoldFacts):
         decision looks at several records, and none makes it raise.
         """
         return self.to_coordinates(base, self.log(base, points))
+
+    def see(self, base: Array, points: Array) -> Seen | None:
+        """`log_coordinates` and `broken_rule` of NumPy's records in double precision in one go; None where there is no
+        such way. Records are not written to.
+        """
+        return None
 
     def exp_coordinates(self, base: Array, coordinates: np.ndarray) -> Array:
         """exp of the tangent vectors with these coordinates (..., dim): NumPy, as noise is; points are like `base`."""

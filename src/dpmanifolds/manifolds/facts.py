@@ -40,6 +40,9 @@ class ManifoldFacts(ABC):
     log_can_fail: bool = True
     """Whether `log_coordinates` calls routines that can fail where numbers are no point; plain formulas cannot."""
 
+    in_rows: bool = False
+    """Whether `see` wants one record after the other in memory, rather than one number of all records."""
+
     has_symmetric_coordinates: bool = False
     """Whether coordinates are those of symmetric matrices: the diagonal, then √2 times what is above it."""
 

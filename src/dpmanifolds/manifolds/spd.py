@@ -16,9 +16,10 @@ from dpmanifolds._validate import choice, positive_integer
 from dpmanifolds.errors import ArgumentError, NotOnManifoldError
 from dpmanifolds.manifolds._common import default_tolerance, normal_array, number_rules, step_around
 from dpmanifolds.manifolds._derivatives import differentiated_by, frozen
+from dpmanifolds.manifolds._log_triangle import see_small
 from dpmanifolds.manifolds._logarithms import matrix_logs
 from dpmanifolds.manifolds._symmetric import LARGEST_SMALL, apply_function, from_upper_triangle, log_entries
-from dpmanifolds.manifolds.base import Manifold
+from dpmanifolds.manifolds.base import Manifold, Seen
 
 METRICS = ("affine-invariant", "log-euclidean", "log-cholesky")
 _OTHER_NAMES = {"riemann": "affine-invariant", "logeuclid": "log-euclidean", "logchol": "log-cholesky"}
@@ -120,6 +121,13 @@ class SPDBase(Manifold):
         size = largest_entry(points)
         skew = xp.max(points - transpose(points), axis=(-2, -1))
         return number_rules(xp.isfinite(size), skew <= default_tolerance(points, None) * size)
+
+    def _see_small(self, points: np.ndarray, whitener: np.ndarray | None, center: np.ndarray | None) -> Seen:
+        rows, lengths, sound = see_small(points, whitener, center)
+        broken = np.zeros(len(points), dtype=np.int64)
+        odd = np.flatnonzero(~sound)
+        broken[odd] = self.broken_rule(points[odd])
+        return Seen(rows, broken, None, lengths)
 
     def first_broken_rule(self, block: Array) -> str | None:
         if is_numpy(block) and block.flags.c_contiguous and _seems_symmetric(block):

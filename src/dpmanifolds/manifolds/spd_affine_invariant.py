@@ -34,6 +34,7 @@ from dpmanifolds.manifolds._symmetric import (
     matrix_form,
     upper_triangle,
 )
+from dpmanifolds.manifolds.base import Seen
 from dpmanifolds.manifolds.linearization import HessianBlock, Linearization, outer_sum, spread_weights, weighted_sum
 from dpmanifolds.manifolds.spd import (
     SPDBase,
@@ -105,6 +106,11 @@ class SPDAffineInvariant(SPDBase):
         xp = namespace(base, points)
         whitener = xp.linalg.inv(xp.linalg.cholesky(base))
         return log_triangle(points, self.k, whitener)
+
+    def see(self, base: Array, points: Array) -> Seen | None:
+        if self.k > LARGEST_SMALL or not is_numpy(points):
+            return None
+        return self._see_small(points, np.linalg.inv(np.linalg.cholesky(base)), None)
 
     @differentiated_by("_smooth_dist")
     def dist(self, a: Array, b: Array) -> Array:

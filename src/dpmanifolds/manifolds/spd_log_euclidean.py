@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from functools import partial
+from functools import lru_cache, partial
 from typing import Any
 
 import numpy as np
@@ -23,6 +23,7 @@ from dpmanifolds.manifolds._symmetric import (
     sinhc_quotient,
     upper_triangle,
 )
+from dpmanifolds.manifolds.base import Seen
 from dpmanifolds.manifolds.euclidean import FlatManifold
 from dpmanifolds.manifolds.linearization import FlatSums, weighted_sum
 from dpmanifolds.manifolds.spd import SPDBase, log_summary, positive_log_entries, positive_matrix_logs
@@ -52,6 +53,11 @@ class SPDLogEuclidean(SPDBase, FlatManifold):
 
     def log_coordinates(self, base: Array, points: Array) -> Array:
         return log_triangle(points, self.k) - log_triangle(base[None, ...], self.k)[0, ...]
+
+    def see(self, base: Array, points: Array) -> Seen | None:
+        if self.k > LARGEST_SMALL or not is_numpy(points):
+            return None
+        return self._see_small(points, None, _chart_of(base.tobytes(), self.k))
 
     def inverse_chart(self, coordinates: Array) -> Array:
         return _matrix_function("exp", from_upper_triangle(coordinates, self.k))
@@ -90,6 +96,13 @@ class SPDLogEuclidean(SPDBase, FlatManifold):
 
     def random_point(self, size: tuple[int, ...] | int = (), *, rng: Any = None) -> Array:
         return apply_function(self._random_symmetric(size, rng), np.exp)
+
+
+@lru_cache(maxsize=64)
+def _chart_of(numbers: bytes, k: int) -> np.ndarray | None:
+    """Coordinates of the logarithm of a public point; None for the identity."""
+    chart = log_triangle(np.frombuffer(numbers).reshape(1, k, k), k)[0]
+    return chart if np.any(chart) else None
 
 
 def _matrix_function(name: str, matrix: Array) -> Array:

@@ -21,11 +21,13 @@ from dpmanifolds.manifolds._common import (
 )
 from dpmanifolds.manifolds._derivatives import differentiated_by
 from dpmanifolds.manifolds._orthonormal import (
+    FEW_COLUMNS,
     complement_to_coordinates,
     coordinates_to_complement,
+    reflect_rows,
     reflect_to_axis,
 )
-from dpmanifolds.manifolds.base import Manifold
+from dpmanifolds.manifolds.base import Manifold, Seen
 from dpmanifolds.manifolds.linearization import (
     HessianBlock,
     Linearization,
@@ -185,6 +187,27 @@ class Sphere(Manifold):
         else:
             turned = xp.concat([turned[:1, ...] + lost, turned[1:, ...]], axis=0)
         return xp.moveaxis(turned, 0, -1)
+
+    @property
+    def in_rows(self) -> bool:  # type: ignore[override]
+        return self.dim >= FEW_COLUMNS
+
+    def see(self, base: Array, points: Array) -> Seen | None:
+        """As in `log_coordinates`; |y|² = y₀² + |ȳ|² tells whether y lies on the sphere, and θ how long log is."""
+        if not is_numpy(points):
+            return None
+        along, across, squared = reflect_rows(base, points)
+        length = np.sqrt(squared)
+        squared += along * along
+        fits = np.abs(np.sqrt(squared, out=squared) / self.sphere_radius - 1) <= default_tolerance(points, None)
+        broken = np.zeros(len(points), dtype=np.int64)
+        odd = np.flatnonzero(~fits)
+        broken[odd] = 2 - ~np.isfinite(points[odd]).all(axis=1)
+        angle = np.arctan2(length, along) * self.sphere_radius
+        lost = np.flatnonzero(length == 0)
+        # the antipode has no direction: it gets the first axis
+        across[lost, 0], length[lost] = along[lost] < 0, 1.0
+        return Seen(across, broken, angle / length, angle)
 
     def _smooth_log_coordinates(self, base: Array, points: Array) -> Array:
         return self.to_coordinates(base, self._smooth_log(base, points))

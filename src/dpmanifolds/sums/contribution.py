@@ -31,6 +31,7 @@ from dpmanifolds._arrays import Array, clamp, is_numpy, like, namespace, to_nump
 from dpmanifolds._points import as_block, in_double, like_parts, on_host, records_at, replace_rows
 from dpmanifolds.domains.axes import Axes
 from dpmanifolds.manifolds import Manifold
+from dpmanifolds.manifolds.base import Seen
 from dpmanifolds.statistics.kernels.integers import BallRule, ball_columns, ball_rule, ball_sums
 
 __all__ = [
@@ -49,6 +50,7 @@ __all__ = [
 ]
 
 _FINEST = 29
+_WHOLE, _BITS_OF_WHOLE = 1.5 * 2.0**52, 0x4338 << 48
 _PLAIN_LEAST, _PLAIN_MOST = 1e-140, 1e140  # squares of such lengths are in range
 
 
@@ -61,6 +63,8 @@ class Contribution(ABC):
     """Of the size of the body, 2^exponent steps of the lattice, where it is a ball."""
     tile_bytes: int = 1 << 20
     """How many bytes of records are worked on together."""
+    in_rows: bool = False
+    """Whether vectors lie one after the other in a tile, rather than one number of all of them."""
     fixed_rows: bool = False
     """Whether neighbours have as many rows, each in the same place: no persons, no record more or less."""
 
@@ -115,6 +119,10 @@ class AtPoint(Contribution):
     def filler(self) -> Array | None:
         return self.base
 
+    @property
+    def in_rows(self) -> bool:  # type: ignore[override]
+        return self.manifold.in_rows
+
     def form(self, block: Any) -> Array:
         return in_double(self.manifold.take_form(block))
 
@@ -134,21 +142,36 @@ class AtPoint(Contribution):
 
     def look_at(self, block: Array) -> tuple[Array, Array]:
         """The same, with any numbers for a record that breaks a rule."""
-        manifold, base = self.manifold, like_parts(self.base, block)
+        seen = self.see(block)
+        return seen.coordinates, seen.broken
+
+    def see(self, block: Array) -> Seen:
+        """The same, as the manifold sees it."""
+        base = like_parts(self.base, block)
         with np.errstate(all="ignore"):
-            block = manifold.side_by_side(block)
-            broken = manifold.broken_rule(block)
-            xp = namespace(broken)
-            if manifold.log_can_fail:
-                block = replace_rows(block, base, broken > 0)
-            rows = self.coordinates(base, block)
-            lost = (broken == 0) & ~xp.all(xp.isfinite(rows), axis=-1)
-            broken = xp.where(lost, self._judged(block, lost), broken)
+            # not where something else than log is looked at
+            fused = self.manifold.see(base, block) if type(self).coordinates is AtPoint.coordinates else None
+            seen = self._see_by_steps(base, block) if fused is None else self._with_lost(fused, block)
             if self.substitute is None:
-                return rows, broken
-            middle = like_parts(self.substitute, block)
-            own = self.coordinates(base, as_block(middle))
-            return xp.where((broken > 0)[:, None], own, rows), xp.zeros_like(broken)
+                return seen
+            xp, broken = namespace(seen.broken), seen.broken
+            own = self.coordinates(base, as_block(like_parts(self.substitute, block)))
+            return Seen(xp.where((broken > 0)[:, None], own, seen.coordinates), xp.zeros_like(broken))
+
+    def _see_by_steps(self, base: Array, block: Array) -> Seen:
+        manifold = self.manifold
+        block = manifold.side_by_side(block)
+        broken = manifold.broken_rule(block)
+        if manifold.log_can_fail:
+            block = replace_rows(block, base, broken > 0)
+        return self._with_lost(Seen(self.coordinates(base, block), broken), block)
+
+    def _with_lost(self, seen: Seen, block: Array) -> Seen:
+        """Those judged that keep the cheap rules and have no coordinates."""
+        xp = namespace(seen.broken)
+        found = xp.all(xp.isfinite(seen.rows), axis=-1) if seen.lengths is None else seen.lengths < math.inf
+        lost = (seen.broken == 0) & ~found
+        return seen._replace(broken=xp.where(lost, self._judged(block, lost), seen.broken))
 
     def _judged(self, block: Array, lost: Array) -> Array:
         """The last rule for records that `belongs` refuses; a look at each of them alone, on the host."""
@@ -185,8 +208,19 @@ class TangentContribution(AtPoint):
         return self.manifold.dim if self.axes is None else self.axes.count
 
     def __call__(self, block: Array) -> tuple[Array, Array]:
-        rows, broken = self.look_at(block)
+        seen = self.see(block)
+        broken = seen.broken
         with np.errstate(all="ignore"):
+            if self.offset is None and self.axes is None:
+                return ball_integers(
+                    seen.rows,
+                    self.exponent,
+                    radius=self.radius,
+                    usable=broken == 0,
+                    shares=seen.shares,
+                    lengths=seen.lengths,
+                ), broken
+            rows = seen.coordinates
             if self.offset is not None:
                 rows = rows - like(self.offset, rows)
             if self.axes is None:
@@ -312,21 +346,31 @@ def shortened_length(dim: int, exponent: int) -> float:
     return 1 - (dim + 8) * 2.0**-52 - math.sqrt(dim) * 2.0**-exponent
 
 
-def ball_integers(rows: Array, exponent: int, *, radius: float = 1.0, usable: Array | None = None) -> Array:
+def ball_integers(
+    rows: Array,
+    exponent: int,
+    *,
+    radius: float = 1.0,
+    usable: Array | None = None,
+    shares: Array | None = None,
+    lengths: Array | None = None,
+) -> Array:
     """Integers (dim, n), int64, of rows (n, dim): each column from one row alone, 0 where it is not usable.
 
-    Rows are float64 arrays of any library. One column per record: what follows adds up along the last axis.
+    Rows are float64 arrays of any library, to be multiplied by their `shares` and then as long as `lengths`, where
+    these are given. One column per record: what follows adds up along the last axis.
     """
     xp = namespace(rows)
     columns = xp.permute_dims(rows, (1, 0))
     most, limit = 1 << exponent, shortened_length(columns.shape[0], exponent)
     with np.errstate(all="ignore"):
         if not _PLAIN_LEAST < radius < _PLAIN_MOST:
-            columns, radius = columns / radius, 1.0
-        squared = xp.sum(columns * columns, axis=0)
-        length = xp.sqrt(squared)
+            columns, radius, lengths = columns / radius, 1.0, None if lengths is None else lengths / radius
+        length = xp.sqrt(xp.sum(columns * columns, axis=0)) if lengths is None else lengths
         factor = xp.where(length > limit * radius, limit / length, xp.full_like(length, 1 / radius)) * most
-        usable = squared < math.inf if usable is None else usable & (squared < math.inf)
+        if shares is not None:
+            factor = factor * shares
+        usable = length < math.inf if usable is None else usable & (length < math.inf)
         whole = _as_integers(kept(columns * factor, usable), most)
     return kept(whole, length_fits(whole, exponent))
 
@@ -360,8 +404,13 @@ def _as_integers(scaled: Array, radius: int) -> Array:
     """The nearest integers, cut to ±radius; NumPy's numbers are written to."""
     xp = namespace(scaled)
     if is_numpy(scaled):
-        np.clip(np.rint(scaled, out=scaled), -radius, radius, out=scaled)
-        return scaled.astype(np.int64)
+        np.clip(scaled, -radius, radius, out=scaled)
+        # numbers next to 1.5·2⁵² are whole: adding it rounds to the nearest, ties to even, and leaves an integer in
+        # the last bits
+        scaled += _WHOLE
+        whole: np.ndarray = scaled.view(np.int64)
+        whole -= _BITS_OF_WHOLE
+        return whole
     return xp.astype(clamp(xp.round(scaled), -radius, radius), xp.int64)
 
 
@@ -377,4 +426,5 @@ def length_fits(whole: Array, exponent: int) -> Array:
     [True, False]
     """
     xp = namespace(whole)
-    return xp.sum(whole * whole, axis=0) <= 1 << (2 * exponent)
+    squares = np.einsum("ij,ij->j", whole, whole) if is_numpy(whole) else xp.sum(whole * whole, axis=0)
+    return squares <= 1 << (2 * exponent)

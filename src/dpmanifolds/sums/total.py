@@ -240,7 +240,7 @@ def _tiles(
         formed = contribution.form(block) if count else block
     for first in range(0, count, size):
         with np.errstate(all="ignore"):
-            whole, broken = contribution(cut_tile(formed, first, size, filler))
+            whole, broken = contribution(cut_tile(formed, first, size, filler, in_rows=contribution.in_rows))
         rows = min(size, count - first)
         yield whole[:, :rows], broken[:rows]
 
