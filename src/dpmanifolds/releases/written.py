@@ -46,8 +46,8 @@ def domain_to_json(domain: Domain) -> dict[str, Any]:
     """The kind of a domain and the arguments that make it again, as it says itself."""
     if _KINDS.get(domain.kind) is not type(domain):
         raise ArgumentError(
-            f"a release over {domain!r} cannot be written down: JSON knows Ball, Ellipsoid and DescriptorDomain. Keep "
-            "the release in memory, or promise a Ball."
+            f"a release over {domain!r} cannot be written down: JSON knows "
+            f"{', '.join(each.__name__ for each in _KINDS.values())}. Keep the release in memory, or promise a Ball."
         )
     return {"kind": domain.kind, **{name: to_plain(getattr(domain, name), name) for name in domain.written}}
 
