@@ -34,7 +34,7 @@ from dpmanifolds.manifolds import (
     SpecialOrthogonal,
     Sphere,
 )
-from dpmanifolds.privacy import Budget, GaussianDP, PureDP, ZeroConcentratedDP
+from dpmanifolds.privacy import ApproxDP, Budget, GaussianDP, PureDP, ZeroConcentratedDP
 
 __all__ = ["ROWS", "Row", "main"]
 
@@ -55,6 +55,7 @@ _SOME = (*_FEW, "SPD(2, metric='affine", "Planar", "Product")
 _KINDS: tuple[tuple[str, str, Budget, tuple[str, ...], int], ...] = (
     ("wrapped-laplace", "rounded", PureDP(1.0), (*_SOME, "Hyperbolic"), 201),
     ("wrapped-laplace", "lattice", PureDP(1.0), _FEW, 201),
+    ("wrapped-laplace", "rounded", ApproxDP(1.0, 0.05), _SOME[1:], 201),
     ("wrapped-gaussian", "rounded", GaussianDP(1.0), ("",), 201),
     ("wrapped-gaussian", "lattice", ZeroConcentratedDP(0.5), _FEW, 201),
     ("direct-laplace", "rounded", PureDP(1.0), ("Sphere(2", "SPD(2, metric='affine"), 201),
@@ -84,7 +85,13 @@ class Row:
 
     @property
     def label(self) -> str:
-        return f"{self.mechanism} ({self.numerics}) on {self.manifold!r}"
+        at = "" if self.delta is None else f", δ = {self.delta:g}"
+        return f"{self.mechanism} ({self.numerics}{at}) on {self.manifold!r}"
+
+    @property
+    def delta(self) -> float | None:
+        """Of a point (ε, δ), at which ε is attacked."""
+        return self.budget.delta if isinstance(self.budget, ApproxDP) else None
 
     @property
     def tight(self) -> bool:
@@ -99,6 +106,8 @@ class Row:
         """
         if self.numerics == "idealized":
             return 3
+        if self.delta is not None:
+            return 1
         if self.numerics == "lattice" and not isinstance(self.budget, PureDP):
             return 2
         return (1, 1, 3, 5, 7, 12)[self.manifold.dim - 1] if isinstance(self.budget, PureDP) else 0.5
@@ -113,6 +122,7 @@ class Row:
             numerics=self.numerics,
             draws=draws,
             noise_factor=noise_factor,
+            delta=self.delta,
             confidence=confidence,
             rng=rng,
         )

@@ -2,12 +2,13 @@
 
     python benchmarks/maps.py [--people 200] [--side 22] [--releases 4]
 
-A template of log-Euclidean tensors, smooth with details of its own, is public. People differ from it by a common smooth
-shift (.3 in every voxel, root mean square), a smooth field of their own whose cosines fall like 1/(1 + f²) with the
-frequency f (.5), and noise in every voxel (.2). Released is their mean, at μ = 1, in a ball that holds nine tenths of
-them. For each way: the root mean square error in a voxel of what was released, against the mean of all records; told:
-the expected error of the smooth part, per voxel; then that of the template alone, and that of having only so many
-people (sampling). Time and memory are those of one release.
+A template of log-Euclidean tensors, smooth with details of its own, is public. People differ from it by a common
+smooth shift (.3 in every voxel, root mean square), a smooth field of their own whose cosines fall like 1/(1 + f²)
+with the frequency f (.5), and noise in every voxel (.2). Released is their mean, at μ = 1, in a ball that holds nine
+tenths of them. For each way: the root mean square error in a voxel of what was released, against the mean of all
+records; that of its smooth part; told: the expected error, of the smooth part of clipped records, per voxel; then
+what clipping moves the smooth part of their mean by in the ball, and with public axes; the error of the template
+alone, and that of having only so many people (sampling). Time and memory are those of one release.
 """
 
 from __future__ import annotations
@@ -70,6 +71,7 @@ def main() -> None:
     at = template.reshape(voxels, 3, 3)
     charts = np.asarray(_TENSORS.chart(people))
     truth = np.mean(charts, axis=0)
+    whole = _TENSORS.inverse_chart(truth)
     radius = float(np.quantile(smooth.dist(template, people), 0.9))
     wide = float(np.quantile(np.sqrt(np.sum((charts - _TENSORS.chart(template)) ** 2, axis=(1, 2, 3, 4))), 0.9))
     body = Ellipsoid.from_scales(smooth, template, smooth_scales(smooth), margin=0.0)
@@ -88,15 +90,21 @@ def main() -> None:
     alone = float(np.sqrt(np.mean(np.sum((truth - _TENSORS.chart(template)) ** 2, axis=-1))))
     print(f"{options.people} people, {voxels} voxels; root mean square error in a voxel, {options.releases} releases")
     for name, release in ways.items():
-        started, errors = time.perf_counter(), []
+        started, errors, smooth_errors = time.perf_counter(), [], []
         for seed in range(options.releases):
             made = release(seed)
-            value = np.asarray(_TENSORS.chart(np.asarray(made.value).reshape((*truth.shape[:-1], 3, 3))))
-            errors.append(np.sqrt(np.mean(np.sum((value - truth) ** 2, axis=-1))))
+            value = np.asarray(made.value).reshape((*truth.shape[:-1], 3, 3))
+            errors.append(np.sqrt(np.mean(np.sum((_TENSORS.chart(value) - truth) ** 2, axis=-1))))
+            smooth_errors.append(float(smooth.dist(whole, value)) / math.sqrt(voxels))
         each = (time.perf_counter() - started) / options.releases
         assert made.expected_error is not None
         told = made.expected_error.mean / math.sqrt(voxels)
-        print(f"  {name:<48} {np.mean(errors):.3f}, told {told:.3f}, {each:.1f} s")
+        parts = f"{np.mean(errors):.3f}, smooth part {np.mean(smooth_errors):.3f}"
+        print(f"  {name:<48} {parts}, told {told:.3f}, {each:.1f} s")
+    for name, domain in {"a ball": Ball(smooth, template, radius), "public axes": body}.items():
+        inside = np.mean(smooth.log_coordinates(template, domain.clip(people)), axis=0)
+        moved = np.linalg.norm(inside - np.mean(smooth.log_coordinates(template, people), axis=0))
+        print(f"  clipping to {name:<36} {moved / math.sqrt(voxels):.3f}")
     print(f"  {'the template alone':<48} {alone:.3f}\n  {'sampling error':<48} {sampling:.3f}")
     memory = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 2**20
     print(f"  records {people.nbytes / 2**30:.2f} GiB, all of this at most {memory:.2f} GiB")

@@ -71,6 +71,19 @@ def positive_integer(name: str, value: Any, *, at_least: int = 1) -> int:
     return number
 
 
+def auto_or_integer(name: str, value: Any, *, at_least: int = 1) -> int | str:
+    """`value` if it is "auto", else as an int, or an error that names the argument.
+
+    >>> auto_or_integer("steps", "auto"), auto_or_integer("steps", 3)
+    ('auto', 3)
+    """
+    if isinstance(value, str):
+        if value == "auto":
+            return value
+        raise ArgumentError(f"must be 'auto' or a whole number of at least {at_least}; got {value!r}.", argument=name)
+    return positive_integer(name, value, at_least=at_least)
+
+
 def as_float(name: str, value: Any, allowed: str) -> float:
     """`value` as a float, or an error that says what is allowed."""
     try:
@@ -135,11 +148,15 @@ def numeric_array(name: str, value: Any) -> Array:
     try:
         return as_array(value)
     except (TypeError, ValueError, OverflowError):
-        raise ArgumentError(
-            f"must be an array of numbers (NumPy, PyTorch, JAX or CuPy); got {type(value).__name__}. "
-            "Turn lists of unequal length, strings, objects or generators into one array first.",
-            argument=name,
-        ) from None
+        raise _no_array(name, value) from None
+
+
+def _no_array(name: str, value: Any) -> ArgumentError:
+    return ArgumentError(
+        f"must be an array of numbers (NumPy, PyTorch, JAX or CuPy); got {type(value).__name__}. "
+        "Turn lists of unequal length, strings, objects or generators into one array first.",
+        argument=name,
+    )
 
 
 def record_numbers(name: str, records: Any, shape: tuple[int, ...] | None = None, *, of_complex: bool = False) -> Array:
@@ -193,7 +210,8 @@ def each_record(records: Any, shape: tuple[int, ...], *, of_complex: bool = Fals
     [1.0, nan, nan]
     """
     rows = records if isinstance(records, list | tuple) else _objects(records)
-    assert rows is not None
+    if rows is None:
+        raise _no_array("points", records)
     made = np.full((len(rows), *shape), math.nan, dtype=np.complex128 if of_complex else np.float64)
     for number, record in enumerate(rows):
         # what one odd record made of the array that it is in says nothing about this one

@@ -19,25 +19,24 @@ OPEN = "site open study --manifold euclidean:2 --center 0,0 --radius 2 --n 60 --
 
 @pytest.fixture
 def tables(folder):
-    """Records of two sites, and the ledger of one."""
+    """Records of two sites, and their ledgers."""
     rng = np.random.default_rng(0)
     for name in ("north", "south"):
         np.savetxt(folder / f"{name}.csv", rng.normal(size=(30, 2)), delimiter=",", header="x,y", comments="")
         (folder / f"{name}.key").write_text(f"the secret key of {name}")
-    dpm.Ledger(folder / "north.ledger").open_dataset("patients", dpm.GaussianDP(1.25))
+        dpm.Ledger(folder / f"{name}.ledger").open_dataset("patients", dpm.GaussianDP(1.25))
     return folder
 
 
-def answer_line(name, number=1, more=""):
-    return f"site answer study/round-{number}.json {name}.csv --name {name} --out {name}-{number}.json {more}"
+def answer_line(name, number=1, more="", ledger=True):
+    account = f"--ledger {name}.ledger --dataset patients" if ledger else ""
+    return f"site answer study/round-{number}.json {name}.csv --name {name} --out {name}-{number}.json {account} {more}"
 
 
 def test_two_sites_make_a_release_by_files(tables, typed):
     assert typed(OPEN).exit_code == 0
     keyed = "--signing-key {0}.key"
-    first = typed(
-        answer_line("north", more="--most-mu 1 --ledger north.ledger --dataset patients --signing-key north.key")
-    )
+    first = typed(answer_line("north", more="--most-mu 1 --signing-key north.key"))
     assert first.exit_code == 0, first.stderr
     assert typed(answer_line("south", more=keyed.format("south"))).exit_code == 0
     outcome = typed("site combine study north-1.json south-1.json --keys .")
@@ -55,15 +54,23 @@ def test_two_sites_make_a_release_by_files(tables, typed):
 
 def test_a_round_is_answered_once(tables, typed):
     typed(OPEN)
-    more = "--ledger north.ledger --dataset patients"
-    assert typed(answer_line("north", more=more)).exit_code == 0
-    again = typed(answer_line("north", more=more))
+    assert typed(answer_line("north")).exit_code == 0
+    again = typed(answer_line("north"))
     assert again.exit_code == 2
     assert "exists" in again.stderr
-    other = typed(answer_line("north", more=more).replace("--out north-1.json", "--out other.json"))
+    other = typed(answer_line("north").replace("--out north-1.json", "--out other.json"))
     assert other.exit_code == 2
     assert "answered before" in other.stderr
     assert len(dpm.Ledger(tables / "north.ledger").entries()) == 2
+
+
+def test_without_a_ledger_that_remembers_it_no_round_is_answered(tables, typed):
+    """Whoever asks a second time would get other noise, and average it out."""
+    typed(OPEN)
+    outcome = typed(answer_line("north", ledger=False))
+    assert outcome.exit_code == 2
+    assert "no ledger" in outcome.stderr
+    assert not list(tables.glob("north-1.json*"))
 
 
 def test_rounds_against_the_options_of_a_site_are_refused(tables, typed):
@@ -85,7 +92,7 @@ def test_rounds_against_the_options_of_a_site_are_refused(tables, typed):
 def test_what_would_fail_after_the_draw_is_told_before_anything_is_spent(more, said, tables, typed):
     typed(OPEN)
     (tables / "short.key").write_text("short")
-    outcome = typed(answer_line("north", more=f"{more} --ledger north.ledger --dataset patients"))
+    outcome = typed(answer_line("north", more=more))
     assert outcome.exit_code == 2
     assert said in outcome.stderr
     assert len(dpm.Ledger(tables / "north.ledger").entries()) == 1

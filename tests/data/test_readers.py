@@ -287,6 +287,41 @@ def test_bad_tables_are_refused_without_quoting_them(tmp_path, text):
     assert "secret" not in str(refusal.value)
 
 
+@pytest.mark.parametrize("cell", ['"', '"ann', '"ann""', '"a\nb"'])
+def test_no_quote_of_one_record_takes_the_records_below_into_its_cell(tmp_path, cell):
+    path = tmp_path / "visits.csv"
+    path.write_text(f'person,x\nbob,1\n{cell},2\neve,3\n"zoe",4\n', newline="\n")
+    for read in (lambda: read_points(path, columns=["x"]), lambda: read_labels(path, "person")):
+        with pytest.raises(ArgumentError, match="must stand in one line") as refusal:
+            read()
+        assert "ann" not in str(refusal.value)
+
+
+def test_quoted_cells_hold_separators_and_quotes(tmp_path):
+    path = tmp_path / "visits.csv"
+    path.write_text('person,x\n"bob, jr",1\n"ann ""a""",2\n5\' 11",3\n"zoe', newline="\n")
+    assert read_labels(path, "person").tolist() == ["bob, jr", 'ann "a"', "5' 11\"", "zoe"]
+
+
+@pytest.mark.parametrize(
+    "text", ["x\n1\n\n3\n", "1\n\n3\n", "\n1\n3\n", "x\n1\n3\n\n", "1\r\n \r\n3\r\n", '""\n1\n3\n']
+)
+def test_in_one_column_a_line_without_a_number_is_no_record_less(tmp_path, text):
+    path = tmp_path / "values.csv"
+    path.write_text(text, newline="\n")
+    with pytest.raises(ArgumentError, match=r"one column and a blank line|names of columns or a record"):
+        read_points(path)
+
+
+@pytest.mark.parametrize("name", ["x.tsv", "x.csv"])
+def test_a_first_record_of_empty_cells_is_no_blank_line(tmp_path, name):
+    (tmp_path / name).write_text("\t\n1\t2\n3\t4\n")
+    with pytest.raises(ArgumentError, match="names of columns or a record"):
+        read_points(tmp_path / name)
+    (tmp_path / name).write_text("\n  \na\tb\n1\t2\n3\t4\n")
+    assert read_points(tmp_path / name).tolist() == [[1.0, 2.0], [3.0, 4.0]]
+
+
 VALID = {
     "x.npy": npy_bytes(MATRICES),
     "x.npz": npz_bytes(),

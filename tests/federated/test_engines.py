@@ -187,6 +187,15 @@ def test_no_share_leaves_a_party_for_a_sum_that_keeps_less_than_the_promise(name
     assert used == [1] * (said == "shared")
 
 
+def test_no_share_leaves_a_party_whose_round_is_another_one_than_that_of_the_others():
+    """A coordinator that sends others a round on a coarser lattice gets shares that are no noise on this answer."""
+    asked, other = (Coordinator(study(modulus=MPYC_MODULUS, budget=GaussianDP(mu))).round for mu in (1.0, 2.0))
+    answer, runtime = Site("north", records(FLAT, 20), rng=0).answer(asked), Listening(NAMES, asked)
+    runtime.told[2] = ("south", other.hash, False)
+    with pytest.raises(RoundRefusedError, match="answers to the same round"):
+        asyncio.run(sum_answers(asked, answer, runtime, pytest.fail))
+
+
 @pytest.mark.parametrize("threshold", [0, 1])
 def test_no_share_leaves_a_party_where_mpyc_was_told_to_keep_answers_from_fewer(threshold):
     """With -T 0 each party would see the answers of all."""

@@ -185,6 +185,8 @@ def test_wrong_descents_are_told(options, said):
         {"at": {"dtype": "float64", "values": [[5.0], [0.0], [0.0]]}},
         {"loss": {"name": "PCALoss", "manifold": "Sphere", "radius": 1.0}},
         {"loss": {"name": "HyperbolicEmbeddingLoss"}},
+        {"loss": {**write_loss(LOSSES[5][0]), "penalty": "1"}},
+        {"loss": {**write_loss(VECTORS), "radius": True}},
     ],
     ids=str,
 )

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from pathlib import Path
 
 import numpy as np
@@ -103,3 +104,61 @@ def test_a_ledger_has_no_data_set_of_a_name_that_is_no_text(name, tmp_path):
     with pytest.raises(ArgumentError, match="no data set"):
         ledger.spend(name, dpm.Guarantee.pure(0.1), what="mean")
     assert ledger.remaining("people") == dpm.PureDP(1.0)
+
+
+@pytest.mark.parametrize("name", ["mechanism", "numerics", "refine", "steps", "kind", "on_invalid"])
+def test_arrays_in_place_of_words_are_refused(name):
+    ball = dpm.Ball(dpm.SPD(2), np.eye(2), 1.0)
+    with pytest.raises(ArgumentError, match=name):
+        dpm.private_mean(dpm.SPD(2).random_point(9, rng=0), ball, dpm.PureDP(1.0), **{name: np.zeros(2)})
+
+
+def test_an_array_is_no_kind_of_budget():
+    with pytest.raises(ArgumentError, match="to must be one of"):
+        dpm.convert(dpm.PureDP(1.0), np.zeros(2))
+
+
+@pytest.mark.parametrize("points", ["text", {}, None, 3])
+def test_what_holds_no_records_is_no_shape(points):
+    ball = dpm.Ball(dpm.PlanarShapes(3), dpm.PlanarShapes(3).random_point(rng=0), 0.3)
+    with pytest.raises(ArgumentError):
+        dpm.validate(points, ball)
+
+
+@pytest.mark.parametrize("radius", [1e155, 1e200, 1e300])
+def test_a_mean_whose_noise_has_no_square_in_floats_is_refused(radius):
+    ball = dpm.Ball(dpm.Euclidean(2), np.zeros(2), radius)
+    with pytest.raises(dpm.ScaleOutOfRangeError, match="rescale"):
+        dpm.private_mean(np.zeros((20, 2)), ball, dpm.GaussianDP(0.8), mechanism="wrapped-laplace", numerics="lattice")
+
+
+@pytest.mark.parametrize("radius", [1e-100, 1e55, 1e100, 1e160])
+@pytest.mark.parametrize("metric", ["log-euclidean", "affine-invariant"])
+def test_a_spread_that_leaves_floats_is_refused_before_it_is_paid(radius, metric, tmp_path):
+    ledger = dpm.Ledger(tmp_path / "account")
+    ledger.open_dataset("people", dpm.PureDP(1.0))
+    space = dpm.SPD(2, metric)
+    with pytest.raises(dpm.ScaleOutOfRangeError, match="rescale"):
+        dpm.private_mean_and_spread(
+            space.random_point(9, rng=0), dpm.Ball(space, np.eye(2), radius), dpm.PureDP(1.0), ledger=ledger,
+            dataset="people",
+        )  # fmt: skip
+    assert ledger.remaining("people") == dpm.PureDP(1.0)
+
+
+@pytest.mark.parametrize(
+    ("name", "changed"),
+    [
+        ("sensitivity", {"tag": None}),
+        ("sensitivity", {"statement": [1]}),
+        ("value", {"point": {"dtype": "float64", "values": [1.0]}}),
+        ("value", {"point": []}),
+        ("domain", {"center": {"dtype": "float64", "values": [[[1.0]]]}}),
+    ],
+)
+def test_a_release_that_cannot_be_told_is_not_read(name, changed):
+    ball = dpm.Ball(dpm.SPD(2), np.eye(2), 1.0)
+    data = json.loads(dpm.private_mean(dpm.SPD(2).random_point(20, rng=0), ball, dpm.PureDP(1.0), rng=0).to_json())
+    data[name] |= changed
+    with pytest.raises(dpm.DPManifoldsError):
+        dpm.Release.from_json(json.dumps(data))

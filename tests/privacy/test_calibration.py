@@ -99,7 +99,7 @@ def test_values_of_the_design():
 
 
 @pytest.mark.parametrize(
-    ("epsilon", "delta"), [(500.0, 1e-10), (1e-6, 1e-300), (20.0, 1e-300), (1e-12, 0.5), (0.1, 0.9)]
+    ("epsilon", "delta"), [(500.0, 1e-10), (1e-6, 1e-300), (20.0, 1e-300), (1e-12, 0.5), (0.1, 0.9), (1e-100, 1e-300)]
 )
 def test_extreme_arguments_satisfy_the_analytic_condition(epsilon, delta):
     sigma = gaussian_sigma(1.0, epsilon, delta)

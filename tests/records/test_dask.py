@@ -16,6 +16,7 @@ from dpmanifolds import (
     ApproxDP,
     ArgumentError,
     Ball,
+    Euclidean,
     NotOnManifoldError,
     PureDP,
     Sphere,
@@ -190,3 +191,21 @@ def test_wrong_dask_arrays_are_refused():
         frechet_mean(ball.manifold, da.from_array(records).to_delayed()[0, 0, 0])
     with pytest.raises(ArgumentError, match="sample_weight"):
         frechet_mean(ball.manifold, da.from_array(records), sample_weight=np.ones(100))
+
+
+@pytest.mark.parametrize("odd", [np.full((500, 2), 9.0), [[9.0, 9.0]] * 500, np.full((1, 2), 9.0)])
+def test_a_block_among_the_records_of_a_bag_is_one_record(odd):
+    """Its rows moved the sum by 500 where one record may move it by 2."""
+    plane = Euclidean(2)
+    ball = Ball(plane, np.zeros(2), 1.0)
+    elements = [*np.zeros((20, 2)), odd, *np.zeros((19, 2))]
+    release = private_mean(db.from_sequence(elements, npartitions=5), ball, PureDP(1.0), on_invalid="center")
+    assert release.n == 40
+    with pytest.raises(NotOnManifoldError, match="finite"):
+        private_mean(db.from_sequence(elements, npartitions=5), ball, PureDP(1.0))
+
+
+def test_a_record_among_the_blocks_of_a_bag_is_a_record():
+    elements = [np.zeros((10, 2)), np.zeros(2), np.zeros((10, 2))]
+    ball = Ball(Euclidean(2), np.zeros(2), 1.0)
+    assert private_mean(db.from_sequence(elements, npartitions=1), ball, PureDP(1.0)).n == 21

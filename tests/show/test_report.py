@@ -244,3 +244,35 @@ def test_a_moment_of_curved_records_has_a_page_with_a_figure():
     model = dpm.PrivateTangentPCA(ball, dpm.GaussianDP(1.0), 1).fit(dpm.SPD(3).random_point(60, rng=0))
     for release in model.releases_:
         assert "<svg" in report_html(release)
+
+
+SPACES = [dpm.Euclidean(1), dpm.Euclidean(2), dpm.Euclidean(3), dpm.SPD(2), dpm.Sphere(2), dpm.PlanarShapes(3)]
+
+
+@pytest.mark.parametrize("space", SPACES, ids=repr)
+def test_what_is_drawn_with_a_mean_has_its_page(space):
+    """A spread, or how many records a cluster has, stands behind the mean in the coordinates."""
+    ball, budget = dpm.Ball(space, space.random_point(rng=0), 0.5), dpm.GaussianDP(1.0)
+    records = space.random_point(60, rng=1)
+    both = dpm.private_mean_and_spread(records, ball, budget, rng=0)
+    clusters = dpm.PrivateKMeans(2, ball, budget, random_state=0).fit(records).clusters_.releases
+    for release in (both, *clusters):
+        assert "<figure" in report_html(release)
+        with pytest.raises(dpm.errors.NotAvailableError):
+            dpm.confidence_region(release)
+
+
+@pytest.mark.parametrize("about", ["mean", "origin"])
+@pytest.mark.parametrize("dim", [2, 3, 5])
+def test_a_covariance_is_drawn_as_a_matrix(dim, about):
+    ball = dpm.Ball(dpm.Euclidean(dim), np.zeros(dim), 1.0)
+    release = dpm.private_covariance(np.zeros((50, dim)), ball, dpm.GaussianDP(1.0), about=about, rng=0)
+    assert "The released matrix" in report_html(release)
+
+
+def test_two_weights_in_all_of_the_plane_are_drawn():
+    ball = dpm.Ball(dpm.SPD(1), np.eye(1), 1.0)
+    for seed in range(12):
+        records, model = dpm.SPD(1).random_point(2, rng=seed), dpm.PrivateLogisticRegression
+        release = model(ball, dpm.PureDP(1.0), classes=[0, 1], random_state=seed).fit(records, [0, 1]).release_
+        assert "<figure" in report_html(release)

@@ -151,3 +151,10 @@ def test_simulated_lengths_have_the_second_moment_of_the_axes():
     for law, variance in (("gaussian", 1.0), ("laplace", 4.0), ("coordinatewise", 2.0)):
         assert np.isclose(np.mean(noise_lengths(lengths, law) ** 2), variance * np.sum(lengths**2), rtol=0.05)
     assert np.isclose(np.mean(noise_lengths(lengths, "laplace", True) ** 2), 5.0 * np.sum(lengths**2), rtol=0.05)
+
+
+def test_noise_without_end_leaves_an_axis():
+    values = np.array([1.0, 0.5])
+    lengths = _axes(_Spectrum(values, np.eye(2), 0.0, 0), 1e-3, lambda count: 1e24).lengths
+    assert np.all(np.isfinite(lengths)), lengths
+    assert lengths[0] > 0

@@ -147,3 +147,11 @@ def test_any_counts_give_a_radius(counts):
     found = best_moment_radius(counts, 3.0, EDGES, 100.0, noise=0.1, dim=3)
     assert found.radius in EDGES
     assert 1 <= found.growth < math.inf
+
+
+@pytest.mark.parametrize("wishart", [False, True])
+@pytest.mark.parametrize("size", [1e-150, 2.0**-300, 2.0**300, 1e200])
+def test_what_is_shrunk_after_it_was_paid_for_has_no_square_that_leaves_floats(size, wishart):
+    noisy = np.diag([3.0, 1.0, -0.5])
+    plain = shrink_spectrum(noisy, BulkNoise(0.5, wishart))
+    assert np.allclose(shrink_spectrum(size * noisy, BulkNoise(size * 0.5, wishart)) / size, plain, rtol=1e-12)

@@ -35,17 +35,19 @@ def audit(
     draws: int = 100_000,
     confidence: float = 0.95,
     noise_factor: float = 1.0,
+    delta: float | None = None,
     pair: Neighbours | None = None,
     rng: Any = None,
 ) -> AuditReport:
     """Attack the named mechanism for the private mean of n records in a ball.
 
     `draws` releases of each of two neighbours are scored by their exact log-likelihood ratio: of the noisy sum of
-    integers for a wrapped mechanism, in one step, of the released point for the others. Up to about six dimensions such
-    an attack has the power to see 30 % too little noise (`noise_factor=0.7` shows that it does); above, compare laws
-    instead. Several steps, classes, persons and other releases are attacked by `audit_release`. The claim that is
-    attacked is the mechanism's own guarantee, which may be stronger than the budget. `pair` are neighbours of your own,
-    the worst known ones otherwise. `rng=None` draws from the secure source, as a release does.
+    integers for a wrapped mechanism, in one step, of the released point for the others. Up to about six dimensions
+    such an attack has the power to see 30 % too little noise (`noise_factor=0.7` shows that it does); above, compare
+    laws instead. Several steps, classes, persons and other releases are attacked by `audit_release`. The claim that
+    is attacked is the mechanism's own guarantee, which may be stronger than the budget, or its ε at `delta`. `pair`
+    are neighbours of your own, the worst known ones otherwise. `rng=None` draws from the secure source, as a release
+    does.
 
     >>> import dpmanifolds as dpm
     >>> from dpmanifolds.auditing import audit
@@ -64,6 +66,7 @@ def audit(
         *attack(chosen, pair, draws, source, factor),
         chosen.guarantee,
         confidence,
+        delta,
         mechanism=chosen.name,
         numerics=chosen.numerics,
         domain=repr(domain.manifold),

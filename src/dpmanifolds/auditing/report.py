@@ -57,10 +57,16 @@ class AuditReport:
 
     @classmethod
     def from_scores(
-        cls, first: np.ndarray, second: np.ndarray, guarantee: Guarantee, confidence: float, **about: Any
+        cls,
+        first: np.ndarray,
+        second: np.ndarray,
+        guarantee: Guarantee,
+        confidence: float,
+        delta: float | None = None,
+        **about: Any,
     ) -> Self:
-        """What the scores of draws of two neighbours show against a guarantee."""
-        claim = Claim.of(guarantee)
+        """What the scores of draws of two neighbours show against a guarantee, or against its ε at `delta`."""
+        claim = Claim.of(guarantee, delta)
         points = np.linspace(0.0, max(1.5 * min(guarantee.epsilon(1e-3), 20.0), 0.1), _PROFILE_POINTS)
         return cls(
             claim=claim,

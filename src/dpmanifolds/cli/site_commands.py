@@ -144,6 +144,9 @@ def answer(
 ) -> None:
     """Answer a round with the records in FILES and this site's noise; the ledger is charged before it is drawn.
 
+    The ledger (dpmanifolds ledger open) also remembers that the round was answered: a second answer, with other noise,
+    would tell more.
+
     [bold]Example[/bold]
 
     dpmanifolds site answer round-1.json tensors.csv --layout upper --name north --out north-1.json --most-mu 1
@@ -154,6 +157,7 @@ def answer(
     from dpmanifolds.cli.spend import account_of
     from dpmanifolds.errors import ArgumentError
     from dpmanifolds.federated import Round, Site, SitePolicy
+    from dpmanifolds.federated.engines import answer_over_line
     from dpmanifolds.federated.rules import records_live_on
     from dpmanifolds.privacy import GaussianDP
 
@@ -184,7 +188,7 @@ def answer(
     # what cannot be written must not be paid for
     room = _room_for(out)
     try:
-        _write(out, site.answer(round_).to_json())
+        _write(out, answer_over_line(site, round_).to_json())
     finally:
         room.unlink(missing_ok=True)
     typer.echo(f"{out}: {round_.statistic}, round {round_.number}, μ = {round_.mu:.6g}")

@@ -32,7 +32,7 @@ from dpmanifolds.data._files import check_size, decoding, need, read_all
 from dpmanifolds.errors import ArgumentError
 
 _ID = re.compile(r"(?i)(.*[_ -])?(id|nr|no|index|subject|person|patient|participant|record|case|unnamed: 0)|")
-_BLANK_LINES = re.compile(r"\A(?:[ \t]*\r?\n)+")
+_BLANK_LINES = re.compile(r"\A(?: *\r?\n)+")
 _NOTHING = re.compile(r"(?i)|na|n/a|#n/a|nan|null|none|missing|[-.?*]")
 """How tables write that there is none."""
 _TABLE = "a table of numbers, the same number in every row and none missing"
@@ -93,8 +93,34 @@ def chosen_columns(path: Path, names: list[str], columns: Sequence[str]) -> list
 
 
 def _text(path: Path, limit: int) -> str:
-    """From the first line on that is not blank; a tab before it is an empty cell, and belongs to it."""
-    return _BLANK_LINES.sub("", read_all(path, limit).decode("utf-8-sig"))
+    """From the first line on that is not blank; a line of tabs is one of empty cells."""
+    whole = read_all(path, limit).decode("utf-8-sig")
+    text = _BLANK_LINES.sub("", whole)
+    _refuse_long_cells(path, text)
+    if text and len(_heading(path, text)) == 1:
+        _refuse_gaps(path, whole)
+    return text
+
+
+def _refuse_long_cells(path: Path, text: str) -> None:
+    """A quote that one record does not close would take those below into its cell: no record reaches into another."""
+    if '"' not in text:
+        return
+    reader = csv.reader(io.StringIO(text), delimiter=_delimiter(path, text))
+    if any(reader.line_num != number for number, _ in enumerate(reader, start=1)):
+        raise ArgumentError(
+            f"{path.name} has a quoted cell that goes on in the next line, or a quote that is not closed: each record "
+            "must stand in one line. Take line breaks and odd quotes out of cells."
+        )
+
+
+def _refuse_gaps(path: Path, text: str) -> None:
+    """In a table of one column a blank line is a record without its number: to leave it out would tell of it."""
+    if any(not line.strip() for line in text.removesuffix("\n").split("\n")):
+        raise ArgumentError(
+            f"{path.name} has one column and a blank line, which may be a record without its number. Take blank lines "
+            "out, or write what is known of the record."
+        )
 
 
 def _delimiter(path: Path, text: str) -> str:
@@ -130,7 +156,7 @@ def _has_names(path: Path, cells: Sequence[str], header: str) -> bool:
         return header == "yes"
     if all(map(_is_number, cells)):
         return False
-    if any(map(_is_number, cells)) or (cells != [""] and all(map(_NOTHING.fullmatch, cells))):
+    if any(map(_is_number, cells)) or all(map(_NOTHING.fullmatch, cells)):
         raise ArgumentError(
             f"{path.name} begins with a line that may be names of columns or a record with a cell that is no number. "
             "Say which: header='yes' or header='no'."

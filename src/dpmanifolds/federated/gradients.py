@@ -68,6 +68,8 @@ def write_loss(loss: Loss) -> dict[str, Any]:
 def read_loss(data: Any) -> Loss:
     """What `write_loss` wrote; the loss checks its own numbers."""
     kind = _LOSSES[data["name"]]
+    if any(isinstance(data[each.name], str | bool) for each in fields(kind)):
+        raise RoundRefusedError(f"what {data['name']} is made of are numbers and points.")
     made: Loss = kind(**{each.name: from_plain(data[each.name], each.name) for each in fields(kind)})
     return made
 

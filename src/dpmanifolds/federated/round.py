@@ -155,7 +155,9 @@ class Round:
             raise RoundRefusedError("classes of a round must be texts or whole numbers, and blocks whole numbers.")
         if not self.parts or len(set(places)) < len(places) or (None in labels and len(labels) > 1):
             raise RoundRefusedError("the parts of a round must be of different classes.")
-        blocks = {label: {part.block for part in self.parts if part.label == label} for label in labels}
+        blocks: dict[str | int | None, set[int | None]] = {}
+        for label, block in places:
+            blocks.setdefault(label, set()).add(block)
         cut = self.statistic == "two-sample test"
         if any(found != (set(range(len(found))) if cut else {None}) for found in blocks.values()):
             raise RoundRefusedError("blocks are for tests, numbered from 0 in each class.")

@@ -122,8 +122,8 @@ def note_spending(dataset: str | None, guarantee: Guarantee) -> None:
 
 def checked_kind(name: str, kind: Any) -> type[Budget]:
     """A kind of budget, or an error that lists them."""
-    if kind not in KINDS.values():
-        raise ArgumentError(f"must be one of {', '.join(KINDS)}; got {kind!r}.", argument=name)
+    if not isinstance(kind, type) or kind not in KINDS.values():
+        raise ArgumentError(f"must be one of {', '.join(KINDS)}; got {shown(kind)}.", argument=name)
     found: type[Budget] = kind
     return found
 

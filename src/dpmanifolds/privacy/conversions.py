@@ -36,6 +36,8 @@ _SATURATED = -5.0
 _LOG_ROOT_TWO_PI = math.log(2 * math.pi) / 2
 _BINOMIAL_RANGE = 640.0
 _ROOT_TOLERANCE = 4 * ULP
+# a log δ that falls like −(ε/μ)² takes up to 350
+_MOST_ROOT_STEPS = 2000
 _BITS = 48
 _SLACK = 2.0**-_BITS
 _MOMENT_ROUNDING = 2.0**-46
@@ -144,7 +146,8 @@ def mu_for(epsilon: float, delta: float) -> float:
 
 def _safe_root(excess: Callable[[float], float], low: float, high: float, *, size: float, outwards: int) -> float:
     """The root, moved to the safe side by 16 ulp (of `size` for an ε near 0), doubled until nothing is in excess."""
-    root = float(optimize.brentq(excess, low, high, xtol=size * _ROOT_TOLERANCE, rtol=_ROOT_TOLERANCE))
+    tolerance = {"xtol": size * _ROOT_TOLERANCE, "rtol": _ROOT_TOLERANCE, "maxiter": _MOST_ROOT_STEPS}
+    root = float(optimize.brentq(excess, low, high, **tolerance))
     step = max(abs(root), size if outwards > 0 else 0.0) * _SLACK
     while not excess(root + outwards * step) <= 0:
         step *= 2

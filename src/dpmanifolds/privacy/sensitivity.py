@@ -66,6 +66,9 @@ class Sensitivity:
 
     def __post_init__(self) -> None:
         choice("adjacency", self.adjacency, ADJACENCIES)
+        for name in ("theorem", "tag", "statement"):
+            if not isinstance(getattr(self, name), str):
+                raise ArgumentError(f"must be a text; got {shown(getattr(self, name))}.", argument=name)
         object.__setattr__(self, "value", positive_number("value", self.value))
 
     def __float__(self) -> float:

@@ -193,25 +193,35 @@ def _tuple_of_arrays(parts: list[Any]) -> Array:
 
 @dataclass(frozen=True)
 class _Stacked:
-    """A partition of a bag as one array."""
+    """A partition of a bag as one array.
+
+    Most of its elements say whether it holds records or blocks of them: a block among records is one record, which is
+    malformed, as it would move a sum by as much as it has rows.
+    """
 
     manifold: Manifold
 
     def __call__(self, partition: Any) -> Array:
-        blocks = [self._block(element) for element in partition]
+        found = [self._read(element) for element in partition]
+        in_blocks = 2 * sum(is_block for _, is_block in found) > len(found)
+        blocks = [rows if in_blocks or not is_block else self._malformed for rows, is_block in found]
         kind = np.complex128 if self.manifold.is_complex else np.float64
         return np.concatenate(blocks) if blocks else np.empty((0, *self.manifold.point_shape), dtype=kind)
 
-    def _block(self, element: Any) -> np.ndarray:
-        """One record, or several; what is neither is one that is malformed."""
-        for records in (element, [element]) if isinstance(element, np.ndarray) else ([element], element):
+    @property
+    def _malformed(self) -> np.ndarray:
+        return np.full((1, *self.manifold.point_shape), np.nan)
+
+    def _read(self, element: Any) -> tuple[np.ndarray, bool]:
+        """One record, or several, and whether it is a block; what is neither is a record that is malformed."""
+        for is_block in (True, False) if isinstance(element, np.ndarray) else (False, True):
             try:
-                found = np.asarray(self.manifold.take_form(records))
+                found = np.asarray(self.manifold.take_form(element if is_block else [element]))
             except ArgumentError:
                 continue
             if len(self.manifold.batch_shape(found)) == 1:
-                return found
-        return np.full((1, *self.manifold.point_shape), np.nan)
+                return found, is_block
+        return self._malformed, False
 
 
 @dataclass(frozen=True)

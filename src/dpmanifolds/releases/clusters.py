@@ -20,7 +20,7 @@ import numpy as np
 
 from dpmanifolds._arrays import Array, to_numpy
 from dpmanifolds._points import host, records_at, stack
-from dpmanifolds._validate import positive_integer
+from dpmanifolds._validate import auto_or_integer, positive_integer
 from dpmanifolds.domains import Ball
 from dpmanifolds.errors import ArgumentError, NotOnManifoldError
 from dpmanifolds.manifolds import Euclidean
@@ -118,9 +118,9 @@ class _Plan(NamedTuple):
 
 def _planned(request: Request, n: int, count: int, radius: float, rounds: int | str) -> _Plan:
     """As many rounds as public facts suggest: one more while a centre errs little in each."""
-    if rounds != "auto":
-        wanted = positive_integer("rounds", rounds)
-        return best_cut(request.budget, [[1 / wanted] * wanted], partial(_laws, request, n, count, radius), _error)
+    asked = auto_or_integer("rounds", rounds)
+    if not isinstance(asked, str):
+        return best_cut(request.budget, [[1 / asked] * asked], partial(_laws, request, n, count, radius), _error)
     best = None
     for wanted in range(_FEWEST_ROUNDS, _MOST_ROUNDS + 1):
         plan = best_cut(request.budget, [[1 / wanted] * wanted], partial(_laws, request, n, count, radius), _error)

@@ -237,6 +237,9 @@ def _needs_one_draw(release: Any) -> None:
         raise NotAvailableError("of a mean and spread the region of the population is known: population_region.")
     if release.expected_error is None or release.statistic in ("counts", "squares", "extrinsic mean"):
         raise NotAvailableError(f"no region is known for this kind of release: {release.statistic}.")
+    drawn = 1 if release.coordinates is None else release.coordinates.size
+    if drawn not in (1, release.manifold.dim):
+        raise NotAvailableError(f"of a {release.statistic} more was drawn than a point: no region is known for it.")
     if release.guarantee.adjacency != "replace-one":
         raise NotAvailableError("no region is known where the number of records is private: it is noisy, too.")
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import Any
 
-from dpmanifolds._validate import choice, positive_integer
+from dpmanifolds._validate import auto_or_integer, choice
 from dpmanifolds.domains import Domain
 from dpmanifolds.errors import ArgumentError
 from dpmanifolds.privacy import Budget
@@ -15,7 +15,7 @@ from dpmanifolds.releases.refine import refined_mean
 from dpmanifolds.releases.refine_plan import decide_rounds
 from dpmanifolds.releases.release import Release
 from dpmanifolds.releases.statistic import Request, check_request, domain_first, warn_of_noise
-from dpmanifolds.sums import NUMERICS, TANGENT
+from dpmanifolds.sums import MECHANISMS, NUMERICS, TANGENT
 from dpmanifolds.sums.steps import is_wide
 from dpmanifolds.sums.total import RecordSums
 
@@ -97,7 +97,8 @@ def private_mean(
     >>> release.value.shape, release.mechanism, release.numerics
     ((3,), 'wrapped-laplace', 'rounded')
     """
-    by_sums = mechanism in TANGENT and numerics != "idealized"
+    by_sums = choice("mechanism", mechanism, ("auto", *MECHANISMS)) in TANGENT
+    by_sums = choice("numerics", numerics, NUMERICS) != "idealized" and by_sums
     extrinsic = choice("kind", kind, _KINDS) == "extrinsic"
     request = check_request(
         domain,
@@ -117,14 +118,15 @@ def private_mean(
         rng=rng,
     )
     by_axes = isinstance(refine, str) and refine == "axes"
-    rounds = 0 if by_axes or refine == "auto" else positive_integer("refine", refine, at_least=0)
+    refine = "axes" if by_axes else auto_or_integer("refine", refine, at_least=0)
+    rounds = 0 if isinstance(refine, str) else refine
     if basis is not None and not by_axes:
         raise ArgumentError("is for refine='axes': the directions of its axes.", argument="basis")
     if public_sample is not None and (rounds or by_axes or extrinsic or not by_sums):
         raise ArgumentError("is for Fréchet means by sums, and takes the place of refine.", argument="public_sample")
     public = None if public_sample is None else read_sample(request, public_sample)
     if extrinsic:
-        if not by_sums or rounds or by_axes or steps not in ("auto", 1):
+        if not by_sums or rounds or by_axes or request.steps not in ("auto", 1):
             raise ArgumentError(
                 "an extrinsic mean is one sum: leave steps and refine out, and the mechanism to 'auto' or take a "
                 "wrapped one, with numerics 'safe'.",
@@ -134,7 +136,7 @@ def private_mean(
 
         return release_extrinsic_mean(request, points, group_by)
     if not by_sums:
-        if request.guess is not None or rounds or by_axes or steps != "auto":
+        if request.guess is not None or rounds or by_axes or request.steps != "auto":
             raise ArgumentError(
                 "steps, refine and adjacency='add-remove-one' are for means by sums: leave the mechanism to 'auto' or "
                 f"take a wrapped one, with numerics 'safe'; got {mechanism!r} with {numerics!r}."

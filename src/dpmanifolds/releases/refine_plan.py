@@ -90,7 +90,7 @@ class Rounds:
 
 
 def decide_rounds(request: Request, records: RecordSums) -> int:
-    """What refine="auto" means: 1 where a paid radius costs at most 6 % whatever the records are, else 0.
+    """What refine="auto" means: 1 where what a paid radius leaves of the budget errs at most 6 % more, else 0.
 
     Decided by public facts alone: the kind of domain, the noise on a count, which the budget sets, and the number of
     records. From n = 4 standard deviations of a noisy count on (`CLEAR`) the histogram shows where the records are,

@@ -304,8 +304,9 @@ class Release(WrittenAnswer):
         """The release that `to_json` wrote; anything else is refused."""
         with read_json(cls, text) as data:
             release = cls._from_dict(data)
-            # what cannot be written again was never written
+            # what cannot be written again, or told, was never written
             release.to_json()
+            release.summary()
         return release
 
     @classmethod

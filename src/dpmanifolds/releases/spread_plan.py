@@ -21,6 +21,7 @@ from typing import Any
 import numpy as np
 
 from dpmanifolds.domains import Ball
+from dpmanifolds.errors import ScaleOutOfRangeError
 from dpmanifolds.privacy import Budget, Guarantee, compose
 from dpmanifolds.releases.population import SpreadNoise, mean_part, region_law
 from dpmanifolds.releases.statistic import best_cut
@@ -39,6 +40,8 @@ _SPREAD, _NARROWEST = 0.4, 0.3
 _PLANNED_DIMENSION = 40
 _LEVEL = 0.95
 _LARGEST_SQUARES = 1000
+# fourth powers of lengths, and of noise of up to 2⁶² of them, stay in floats
+_LARGEST = 1e50
 
 
 @dataclass(frozen=True)
@@ -68,6 +71,8 @@ class SpreadPlan:
 def plan_spread(domain: Ball, n: int, budget: Budget, unit: str) -> SpreadPlan:
     """The plan with the smallest predicted region. Worked out once for the same public facts."""
     flat = domain.manifold.is_flat
+    if not 1 / _LARGEST < domain.radius < _LARGEST:
+        raise ScaleOutOfRangeError(f"a spread in a ball of radius {domain.radius:g} leaves floats: rescale the data.")
 
     def plans(*parts: Budget) -> Iterator[SpreadPlan]:
         rough = None if flat else plan_steps(domain, n, parts[0], unit=unit, most=1)

@@ -17,7 +17,7 @@ import numpy as np
 
 from dpmanifolds._arrays import Array
 from dpmanifolds._points import host
-from dpmanifolds._validate import choice, hide_records, positive_integer, shown
+from dpmanifolds._validate import auto_or_integer, choice, hide_records, positive_integer, shown
 from dpmanifolds.domains import Ball, Domain
 from dpmanifolds.errors import (
     ArgumentError,
@@ -312,7 +312,8 @@ def check_request(
     known = check_terms(budget, **terms)
     choice("numerics", numerics, kinds)
     choice("mechanism", mechanism, TANGENT)
-    return Request(domain=domain, mechanism=mechanism, numerics=numerics, steps=steps, **vars(known))
+    wanted = auto_or_integer("steps", steps)
+    return Request(domain=domain, mechanism=mechanism, numerics=numerics, steps=wanted, **vars(known))
 
 
 def warn_of_noise(domain: Domain, *errors: ExpectedError) -> None:

@@ -44,7 +44,7 @@ def read_json(
         if schema is not None and data.pop("schema") != schema:
             raise refused(f"this version reads schema {schema} alone; write it with {kind.__name__}.to_json.")
         yield data
-    except (KeyError, TypeError, ValueError, IndexError, AttributeError, ArithmeticError, RecursionError) as problem:
+    except (LookupError, TypeError, ValueError, AttributeError, ArithmeticError, RecursionError) as problem:
         if isinstance(problem, DPManifoldsError) and (refused is ArgumentError or isinstance(problem, refused)):
             raise
         raise refused(
@@ -80,8 +80,8 @@ def domain_to_json(domain: Domain) -> dict[str, Any]:
     """The kind of a domain and the arguments that make it again, as it says itself."""
     if _KINDS.get(domain.kind) is not type(domain):
         raise ArgumentError(
-            f"a release over {domain!r} cannot be written down: JSON knows Ball, Ellipsoid and DescriptorDomain. Keep "
-            "the release in memory, or promise a Ball."
+            f"a release over {domain!r} cannot be written down: JSON knows "
+            f"{', '.join(each.__name__ for each in _KINDS.values())}. Keep the release in memory, or promise a Ball."
         )
     return {"kind": domain.kind, **{name: to_plain(getattr(domain, name), name) for name in domain.written}}
 

@@ -46,6 +46,7 @@ MOST_DIRECTIONS = 2048
 _WEIGHTS = (0.02, 0.05, 0.1, 0.15, 0.2, 0.3, 0.4, 0.5, 0.6, 0.7, 0.8, 0.9, 0.95, 1.0)
 _FACTORS = (0.25, 0.5, 0.6, 0.7, 0.8, 0.9, 1.0, 1.1, 1.2, 1.35, 1.5, 2.0, 3.0, 5.0)
 _MOST_FOLDS = 10
+_UNIT = 2.0**-52
 _KEPT_TRACE = 0.99
 _SHORTEST = 1e-6  # of the longest axis
 # how many times wider than the sample says the difference may be, and what log-likelihood must be gained to believe it
@@ -263,12 +264,14 @@ def _axes(spectrum: _Spectrum, tau: float, noise: Noise) -> _Axes:
         variance = noise(int(many[-1]))
         levels = long / (1 + many * variance / tau)
         asked = roots[order] > levels * variance / tau
+        # the longest always is; noise without end lets floating point doubt it
+        asked[0] = True
         if asked[-1]:
             break
         order = order[: int(np.flatnonzero(asked)[-1]) + 1]
     level, lengths = float(levels[-1]), np.zeros_like(roots)
     drowned = level**2 * variance / tau
-    lengths[order] = np.sqrt(level * roots[order] - drowned)
+    lengths[order] = np.sqrt(np.maximum(level * roots[order] - drowned, _UNIT * level * roots[order]))
     return _Axes(lengths, variance, drowned)
 
 

@@ -62,15 +62,21 @@ class BulkNoise:
 
     def oracle(self, values: np.ndarray) -> np.ndarray:
         """ξ for each of these noisy eigenvalues."""
+        # in units of a power of two, so that no square leaves floats
+        power = math.frexp(max(float(np.max(np.abs(values))), self.spread))[1]
+        found = self._oracle(np.ldexp(values, -power), math.ldexp(self.spread, -power))
+        return np.asarray(np.ldexp(found, power))
+
+    def _oracle(self, values: np.ndarray, spread: float) -> np.ndarray:
         dim = len(values)
         gaps = values[:, None] - values[None, :]
-        width = _WIDTH * self.spread
+        width = _WIDTH * spread
         repelled = np.sum(gaps / (gaps * gaps + width * width), axis=1) / dim
         if not self.wishart:
-            return np.asarray(values - 2 * self.spread**2 * dim * repelled)
-        blur = _DENSITY_WIDTH * self.spread * math.sqrt(dim)
+            return np.asarray(values - 2 * spread**2 * dim * repelled)
+        blur = _DENSITY_WIDTH * spread * math.sqrt(dim)
         density = np.sum(blur / (gaps * gaps + blur * blur), axis=1) / dim
-        seen, squared = repelled + 1j * density, self.spread**2 * dim / 2
+        seen, squared = repelled + 1j * density, spread**2 * dim / 2
         transform = 2 * squared * seen / (1 - squared * seen * seen)
         return np.asarray(values - transform.real - transform.imag / density * repelled)
 

@@ -29,9 +29,9 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from dpmanifolds._validate import positive_integer
+from dpmanifolds._validate import auto_or_integer, positive_integer
 from dpmanifolds.domains import Domain
-from dpmanifolds.errors import ArgumentError, NotAvailableError
+from dpmanifolds.errors import ArgumentError, NotAvailableError, ScaleOutOfRangeError
 from dpmanifolds.privacy import Budget, Guarantee, compose, split
 from dpmanifolds.sums.choose import Choice, calibrate, choose
 from dpmanifolds.sums.mechanism import ExpectedError, Facts, Mechanism, mean_facts
@@ -48,7 +48,7 @@ _SPREADS = {False: _SPREAD, True: 0.36}
 _UNSURE = {False: 0.1, True: 0.5}
 # the same for the bias of the first step, which is 1/h times the whole one
 _DOUBT = 0.6
-_MOST_NOISE = 0.8
+_MOST_NOISE, _LARGEST = 0.8, 1e150
 _NARROW = 0.5
 # what a further step, and a third one, must gain
 _TIE, _THIRD = 1.0025, 1.03
@@ -131,16 +131,15 @@ def plan_steps(
     `steps=1` is the tangent mean at the centre; where "auto" takes one step, it is the first of those towards the
     Fréchet mean (`whole_step`). `facts` go to `mean_facts`.
     """
+    steps = auto_or_integer("steps", steps)
     if domain.body is not None and steps not in ("auto", 1):
         raise ArgumentError(
             f"must be 'auto' or 1 in an ellipsoid, which is looked at from its centre; got {steps!r}.", argument="steps"
         )
-    if steps == "auto":
+    if isinstance(steps, str):
         counts = range(1, 2 if domain.manifold.is_flat or domain.body is not None else most + 1)
-    elif isinstance(steps, str):
-        raise ArgumentError(f"must be 'auto' or a whole number of at least 1; got {steps!r}.", argument="steps")
     else:
-        counts = range(positive_integer("steps", steps), positive_integer("steps", steps) + 1)
+        counts = range(steps, steps + 1)
     n = positive_integer("n", n)
     whole = steps == 1
     return _best_plan(domain, n, budget, counts, whole, mechanism, numerics, tuple(sorted(facts.items())))
@@ -194,7 +193,7 @@ def average_hessian(domain: Domain, spread: float, distance: float = 0.0) -> flo
     """
     manifold = domain.manifold
     curvature = manifold.average_curvature
-    rho = math.sqrt(spread**2 + distance**2 / 3)
+    rho = math.hypot(spread, distance / math.sqrt(3))
     angle = math.sqrt(abs(curvature)) * rho
     if angle < 1e-6:
         return 1.0
@@ -272,13 +271,14 @@ def _course(domain: Domain, errors: Sequence[float], *, once: bool = False) -> _
     what is seen from the centre, the noise of the first step counts for more than its size there.
     """
     radius, spread = domain.radius, usual_spread(domain)
+    if not max(errors) < _LARGEST:
+        raise ScaleOutOfRangeError(f"noise that errs by {max(errors):g} has no square in floats: rescale the data.")
     near = average_hessian(domain, spread)
     whole = 1.0 if once else whole_step(domain, len(errors))
     unsure = _UNSURE[domain.manifold.is_hadamard] * abs(1 - near)
     # no weights make more of independent noises than this
-    least = min(
-        1 / math.sqrt(sum(1 / max(error, 1e-150) ** 2 for error in errors)) / max(near, 1.0), _MOST_NOISE * radius
-    )
+    least = 1 / math.hypot(*(1 / max(error, 1e-150) for error in errors)) / max(near, 1.0)
+    least = min(least, _MOST_NOISE * radius)
     ways = []
     for place in (share * radius for share in _PLACES):
         bias = max(abs(1 - whole * average_hessian(domain, spread, place)), _DOUBT * abs(1 - near)) * place
@@ -318,10 +318,10 @@ def _shrunk(domain: Domain, noise: float, place: float) -> float:
 
     1/√d of it at the centre, and nowhere more than the way there and a tenth of the radius.
     """
-    if place**2 + noise**2 == 0:
+    if (whole := math.hypot(place, noise)) == 0:
         return noise
-    kept = (place**2 + noise**2 / domain.manifold.dim) / (place**2 + noise**2)
-    return min(noise * math.sqrt(kept), 0.8 * place + 0.1 * domain.radius)
+    kept = math.hypot(place / whole, noise / whole / math.sqrt(domain.manifold.dim))
+    return min(noise * kept, 0.8 * place + 0.1 * domain.radius)
 
 
 def _stretch(domain: Domain, distance: float) -> float:

@@ -17,11 +17,13 @@ import numpy as np
 
 from dpmanifolds._arrays import Array, like, namespace, norm
 from dpmanifolds._points import has_parts
-from dpmanifolds._validate import positive_integer, positive_number, real_numbers
+from dpmanifolds._validate import number_between, positive_integer, positive_number, real_numbers
 from dpmanifolds.descent.losses.loss import Loss, clip_factors, like_point, row_product
 from dpmanifolds.domains import Domain
 from dpmanifolds.errors import ArgumentError
 from dpmanifolds.manifolds import Euclidean, Manifold
+
+_LEAST, _MOST = 1e-50, 1e50  # of the radius, whose square is in the curvature of the loss
 
 
 @dataclass(frozen=True, eq=False)
@@ -59,7 +61,7 @@ class LogisticLoss(Loss):
     def __post_init__(self) -> None:
         positive_integer("features", self.features)
         positive_integer("classes", self.classes, at_least=2)
-        positive_number("radius", self.radius)
+        number_between("radius", positive_number("radius", self.radius), _LEAST, _MOST)
         if self.penalty != 0:
             positive_number("penalty", self.penalty)
         if self.start is not None and (

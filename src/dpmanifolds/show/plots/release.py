@@ -11,7 +11,7 @@ from typing import Any, cast
 import numpy as np
 
 from dpmanifolds._arrays import Array
-from dpmanifolds._points import host
+from dpmanifolds._points import has_parts, host
 from dpmanifolds.domains import Ball
 from dpmanifolds.errors import ArgumentError, NotAvailableError
 from dpmanifolds.manifolds import PlanarShapes
@@ -41,15 +41,22 @@ def plot_release(release: Release, *, level: float = 0.9, ax: Any = None) -> Any
     if not isinstance(release, Release):
         raise ArgumentError(f"release must be a Release; got {type(release).__name__}.")
     region = known_region(release, level)
+    return _PICTURES[_picture_of(release)](release, region, ax)
+
+
+def _picture_of(release: Release) -> str:
+    """That of the manifold, or of numbers that are no point of it: a covariance, or scores."""
     if isinstance(release.value, float):
-        return _number(release, region, ax)
-    return _PICTURES[release.manifold.picture](release, region, ax)
+        return "number"
+    if has_parts(release.value) or np.shape(release.value) == release.manifold.point_shape:
+        return release.manifold.picture
+    return "matrix" if np.ndim(release.value) == 2 else "vector"
 
 
 def caption_of(release: Release, level: float = 0.9) -> str:
     """What the picture shows, in one sentence or two."""
     region = known_region(release, level)
-    picture = "number" if isinstance(release.value, float) else release.manifold.picture
+    picture = _picture_of(release)
     if picture in _TABLES:
         return f"The {_TABLES[picture]}: blue below 0, white at 0, red above."
     if picture == "field":
@@ -111,7 +118,8 @@ def _plane(release: Release, region: ConfidenceRegion | None, ax: Any) -> Any:
     ax = axes(ax, (4.6, 4.6))
     circle = need_matplotlib("matplotlib.patches").Circle
     domain = release.domain
-    ax.add_patch(circle(tuple(domain.center), domain.radius, color=DOMAIN, alpha=0.15, linewidth=0))
+    if math.isfinite(domain.radius):
+        ax.add_patch(circle(tuple(domain.center), domain.radius, color=DOMAIN, alpha=0.15, linewidth=0))
     if region is not None:
         ax.add_patch(
             circle(
@@ -140,7 +148,7 @@ def _field(release: Release, region: ConfidenceRegion | None, ax: Any) -> Any:
 
 
 def _vector(release: Release, region: ConfidenceRegion | None, ax: Any) -> Any:
-    numbers = np.asarray(release.value)
+    numbers = np.asarray(release.value).ravel()
     return _stems(numbers, None, numbers, "component", axes(ax, (6.0, 3.4)))
 
 
@@ -156,21 +164,6 @@ def _stems(numbers: np.ndarray, region: ConfidenceRegion | None, middle: np.ndar
     return ax
 
 
-_PICTURES: dict[str, Callable[[Release, ConfidenceRegion | None, Any], Any]] = {
-    "coordinates": _coordinates,
-    "ellipsoids": _ellipsoids,
-    "field": _field,
-    "shape": _shape,
-    "sphere": _sphere,
-    "disc": _disc,
-    "plane": _plane,
-    "numbers": _numbers,
-    "vector": _vector,
-    "matrix": _matrix,
-    "projector": _projector,
-}
-
-
 def _number(release: Release, region: ConfidenceRegion | None, ax: Any) -> Any:
     ax = axes(ax, (6.0, 1.4))
     if region is not None:
@@ -184,6 +177,22 @@ def _number(release: Release, region: ConfidenceRegion | None, ax: Any) -> Any:
     for side in ("left", "right", "top"):
         ax.spines[side].set_visible(False)
     return ax
+
+
+_PICTURES: dict[str, Callable[[Release, ConfidenceRegion | None, Any], Any]] = {
+    "number": _number,
+    "coordinates": _coordinates,
+    "ellipsoids": _ellipsoids,
+    "field": _field,
+    "shape": _shape,
+    "sphere": _sphere,
+    "disc": _disc,
+    "plane": _plane,
+    "numbers": _numbers,
+    "vector": _vector,
+    "matrix": _matrix,
+    "projector": _projector,
+}
 
 
 def known_region(release: Release, level: float) -> ConfidenceRegion | None:
@@ -208,9 +217,13 @@ def edge_of(region: ConfidenceRegion, count: int) -> Array:
 
 
 def noisy_coordinates(release: Release) -> np.ndarray:
-    """The middle of a region in coordinates: those that were drawn, which may lie outside of the domain."""
-    if release.coordinates is not None:
-        return np.asarray(release.coordinates)
+    """The middle of a region in coordinates: those that were drawn, which may lie outside of the domain.
+
+    A spread that was drawn with a mean stands behind it; of a cluster sums and counts were drawn.
+    """
+    drawn, dim = release.coordinates, release.manifold.dim
+    if drawn is not None and (drawn.size == dim or release.spread is not None):
+        return np.asarray(drawn[:dim])
     return np.asarray(release.manifold.log_coordinates(release.viewpoint, host(release.value)))
 
 
