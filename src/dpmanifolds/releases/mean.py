@@ -97,7 +97,7 @@ def private_mean(
     >>> release.value.shape, release.mechanism, release.numerics
     ((3,), 'wrapped-laplace', 'rounded')
     """
-    by_sums = choice("mechanism", mechanism, ("auto", *MECHANISMS)) in TANGENT
+    by_sums = choice("mechanism", mechanism, ("auto", "direct", *MECHANISMS)) in TANGENT
     by_sums = choice("numerics", numerics, NUMERICS) != "idealized" and by_sums
     extrinsic = choice("kind", kind, _KINDS) == "extrinsic"
     request = check_request(
