@@ -133,7 +133,7 @@ def test_other_files_are_refused(path, ledger, text):
     assert spends(ledger) == []
 
 
-@pytest.mark.parametrize("state", ["", ".", "none/run.json"])
+@pytest.mark.parametrize("state", ["", ".", "none/run.json", "/dev/zero", "/dev/full", "x" * 300])
 def test_a_state_that_cannot_be_written_is_refused_before_anything_is_spent(ledger, state, tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     with pytest.raises(ArgumentError, match="state must be a file"):

@@ -56,6 +56,9 @@ class StateFile:
 
     def __enter__(self) -> StateFile:
         try:
+            # a device would be read without end
+            if self.path.exists() and not self.path.is_file():
+                raise OSError
             self._lock = open(self.path.with_name(self.path.name + ".lock"), "w", encoding="utf-8")
         except (OSError, ValueError):
             raise ArgumentError(
