@@ -174,11 +174,12 @@ class AtPoint(Contribution):
         return seen._replace(broken=xp.where(lost, self._judged(block, lost), seen.broken))
 
     def _judged(self, block: Array, lost: Array) -> Array:
-        """The last rule for records that `belongs` refuses; a look at each of them alone, on the host."""
+        """The first rule broken by records that `belongs` refuses, or the last; a look at each alone, on the host."""
         codes = np.zeros(lost.shape[0], dtype=np.int64)
         for row in np.flatnonzero(to_numpy(lost)).tolist():
             record = on_host(records_at(block, row))
-            codes[row] = 0 if bool(self.manifold.belongs(record)) else len(self.manifold.rules)
+            if not bool(self.manifold.belongs(record)):
+                codes[row] = int(self.manifold.broken_rule(as_block(record))[0]) or len(self.manifold.rules)
         return like_integers(codes, lost)
 
 
