@@ -149,7 +149,8 @@ def test_all_words_of_the_picture_lie_within_it(opened, viewport):
             """() => { const whole = document.querySelector("#chart svg").getBoundingClientRect();
                 return [...document.querySelectorAll("#chart svg text")].filter((one) => {
                     const box = one.getBoundingClientRect();
-                    return box.left < whole.left || box.right > whole.right || box.top < whole.top || box.bottom > whole.bottom;
+                    return box.left < whole.left || box.right > whole.right
+                        || box.top < whole.top || box.bottom > whole.bottom;
                 }).map((one) => one.textContent); }"""
         )
         assert cut == [], family
