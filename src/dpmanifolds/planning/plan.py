@@ -51,8 +51,6 @@ from dpmanifolds.sums import MECHANISMS, TANGENT, mean_facts
 from dpmanifolds.sums.ambient import body_of
 from dpmanifolds.sums.steps import is_wide
 
-__all__ = ["Plan", "plan", "split_plan"]
-
 _WORTH_TELLING = 0.8
 _USUAL_BUDGETS = (PureDP(0.1), PureDP(0.3), PureDP(1.0), PureDP(3.0))
 
