@@ -52,8 +52,6 @@ from dpmanifolds.sums import MECHANISMS, TANGENT, mean_facts
 from dpmanifolds.sums.ambient import body_of
 from dpmanifolds.sums.steps import is_wide
 
-__all__ = ["Plan", "plan", "split_plan"]
-
 _WORTH_TELLING = 0.8
 _FLAT = "; metric='log-euclidean' is flat, and does not."
 _USUAL_BUDGETS = (PureDP(0.1), PureDP(0.3), PureDP(1.0), PureDP(3.0))

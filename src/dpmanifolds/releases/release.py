@@ -39,8 +39,6 @@ from dpmanifolds.releases.written import (
 from dpmanifolds.sums import Draw, ExpectedError, Mechanism
 from dpmanifolds.sums.public import PublicPart
 
-__all__ = ["Release", "release_of"]
-
 _SCHEMA = 3
 _POINTS = ("mean", "extrinsic mean", "value", "median", "class mean", "cluster mean", "mean and spread")
 _CENTERS = ("mean", "extrinsic mean", "median", "mean and spread")
