@@ -12,8 +12,6 @@ from dpmanifolds.show.plots.difference import caption_difference, plot_differenc
 from dpmanifolds.show.plots.release import svg_of
 from dpmanifolds.show.words import guess_of, percent
 
-__all__ = ["difference_html"]
-
 
 def difference_html(difference: Difference) -> str:
     """How large the difference is, with a picture, what is promised and what is assumed, as HTML.

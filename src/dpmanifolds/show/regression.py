@@ -15,8 +15,6 @@ from dpmanifolds.show.plots.regression import caption_regression, plot_regressio
 from dpmanifolds.show.plots.release import svg_of
 from dpmanifolds.show.words import guess_of, percent
 
-__all__ = ["describe_regression", "regression_html"]
-
 
 def regression_html(fit: GeodesicRegression, names: Sequence[str] | None = None) -> str:
     """How records change with covariates of these names, with a picture for each, promises and assumptions, as HTML.

@@ -16,8 +16,6 @@ from dpmanifolds.releases import Difference
 from dpmanifolds.show.plots._axes import DOMAIN, NOISE, VALUE, axes, directions
 from dpmanifolds.show.plots.points import plot_poincare, plot_shape, plot_spd, plot_sphere
 
-__all__ = ["PICTURES", "caption_difference", "draw_change", "draw_coordinates", "plot_difference"]
-
 PICTURES = ("ellipsoids", "shape", "sphere", "disc")
 """What is drawn as such; of other manifolds coordinates are drawn."""
 _EDGE, _SHOWN_ELLIPSES = 181, 40

@@ -12,8 +12,6 @@ from dpmanifolds.releases import GeodesicRegression
 from dpmanifolds.show.plots._axes import directions
 from dpmanifolds.show.plots.difference import PICTURES, draw_change, draw_coordinates
 
-__all__ = ["caption_regression", "plot_regression"]
-
 
 def plot_regression(fit: GeodesicRegression, *, covariate: int = 0, ax: Any = None) -> Any:
     """The fit at the low bound of a covariate (grey) and at the high one (blue), others in the middle of theirs.
