@@ -48,6 +48,14 @@ def test_rooms_import_nothing_that_stays_out_of_the_wheel():
         assert not taken & outside, path.relative_to(house.HOME)
 
 
+def test_only_rooms_list_what_they_offer():
+    assert not house.lists_outside_of_rooms()
+
+
+def test_every_file_fits_one_sitting():
+    assert not house.long_files()
+
+
 def test_budgets_say_themselves_what_they_are():
     assert len(house.class_checks(house.BUDGETS, {"privacy"})) <= 12
 

@@ -36,8 +36,6 @@ from dpmanifolds.federated.site import Answer, Site
 from dpmanifolds.federated.study import Study
 from dpmanifolds.releases import Release
 
-__all__ = ["SiteExecutor", "StudyController"]
-
 _TASK, _ROUND, _ANSWER = "answer_round", "round", "answer"
 
 

@@ -35,14 +35,6 @@ from dpmanifolds.releases.spread_plan import SpreadPlan, plan_spread
 from dpmanifolds.releases.statistic import check_request, domain_first, names_of_groups, read_named
 from dpmanifolds.releases.written import read_json
 
-__all__ = [
-    "Difference",
-    "carry_difference",
-    "difference_derivatives",
-    "fit_count",
-    "private_difference",
-]
-
 _STEP = 1e-5
 
 

@@ -39,8 +39,6 @@ from dpmanifolds.releases.written import (
 from dpmanifolds.sums import Draw, ExpectedError, Mechanism
 from dpmanifolds.sums.public import PublicPart
 
-__all__ = ["Release", "release_of"]
-
 _SCHEMA = 3
 _POINTS = ("mean", "extrinsic mean", "value", "median", "class mean", "cluster mean", "mean and spread")
 _CENTERS = ("mean", "extrinsic mean", "median", "mean and spread")
@@ -221,7 +219,9 @@ class Release(WrittenAnswer):
         error = self.expected_error
         if error is None:
             return "it depends on the records, and is not stated"
-        if isinstance(self.value, float):
+        if self.statistic == "clipped share":
+            share = f". The average is {100 * error.mean:.2g} %{self.counted}"
+        elif isinstance(self.value, float):
             share = f". The average is {100 * error.mean / abs(self.value):.2g} % of the value" if self.value else ""
         elif self.statistic in _POINTS:
             share = f". The average is {error.relate(self.domain, host(self.value))}"

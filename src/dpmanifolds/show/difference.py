@@ -11,8 +11,6 @@ from dpmanifolds.show.plots.difference import caption_difference
 from dpmanifolds.show.plots.release import figure_svg
 from dpmanifolds.show.words import guess_of, percent
 
-__all__ = ["difference_html"]
-
 
 def difference_html(difference: Difference) -> str:
     """How large the difference is, with a picture, what is promised and what is assumed, as HTML.

@@ -6,8 +6,6 @@ from collections.abc import Iterable
 from html import escape
 from importlib import resources
 
-__all__ = ["list_cards", "make_page", "paragraph", "section"]
-
 
 def make_page(title: str, sections: Iterable[str]) -> str:
     """A page of these parts, with its style in it."""

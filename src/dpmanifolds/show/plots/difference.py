@@ -13,8 +13,6 @@ from dpmanifolds.releases import Difference
 from dpmanifolds.show.plots._axes import DOMAIN, NOISE, VALUE, axes, directions
 from dpmanifolds.show.plots.points import plot_poincare, plot_shape, plot_spd, plot_sphere
 
-__all__ = ["caption_difference", "plot_difference"]
-
 _EDGE, _SHOWN_ELLIPSES = 181, 40
 
 
