@@ -325,6 +325,15 @@ class Guarantee:
             laws[level, backward] = accounts.tail_law(self.terms, level, backward=backward)
         return laws[level, backward]
 
+    @property
+    def best_guess(self) -> float:
+        """The largest probability of guessing right which of two equally likely values a record has.
+
+        >>> round(Guarantee.pure(1.0).best_guess, 3)
+        0.731
+        """
+        return (1 + float(self.delta(0.0))) / 2
+
     def to_dp_accounting(self) -> Any:
         """This promise as dp-accounting's pessimistic `PrivacyLossDistribution`, to compose with that library's own."""
         from dp_accounting.pld.privacy_loss_distribution import PrivacyLossDistribution

@@ -169,9 +169,11 @@ class Request(Terms):
         drawn = law.noisy_mean(total.integers, total.rows, self.account.rng) + half
         return Draw(float(np.clip(drawn[0], 0.0, most)), drawn)
 
-    def choose(self, facts: Facts, budget: Budget) -> Mechanism:
+    def choose(self, facts: Facts, budget: Budget) -> WrappedMechanism:
         """The mechanism for another sum of the same question."""
-        return choose(facts, budget, mechanism=self.mechanism, numerics=self.numerics).mechanism
+        law = choose(facts, budget, mechanism=self.mechanism, numerics=self.numerics).mechanism
+        assert isinstance(law, WrappedMechanism)
+        return law
 
     def counts(self, cells: int, part: Budget, unit: int) -> CountsNoise:
         """The noise for counts of records in so many cells."""
