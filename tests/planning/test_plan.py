@@ -180,6 +180,14 @@ def test_plans_of_spd_agree_with_the_formula() -> None:
     assert row.error.mean == pytest.approx(6 * (2 * 1.5 / 500) / 2.0, rel=1e-6)
 
 
+@pytest.mark.parametrize("metric", ["affine-invariant", "log-euclidean"])
+def test_a_metric_that_is_flat_is_offered_where_the_ball_is_so_large_that_curvature_is_felt(metric: str) -> None:
+    wide, narrow = (str(plan(Ball(SPD(3, metric), np.eye(3), radius), 1000, PureDP(1.0))) for radius in (3.0, 0.2))
+    assert ("metric='log-euclidean' is flat" in wide) == ("Curvature:" in wide) == (metric == "affine-invariant")
+    assert "Curvature" not in narrow
+    assert "Curvature" in str(plan(Ball(Hyperbolic(2), Hyperbolic(2).origin, 3.0), 1000, PureDP(1.0)))
+
+
 def test_a_plan_with_a_public_sample_tells_what_private_mean_would_predict():
     rng = np.random.default_rng(0)
     points = rng.standard_normal((440, 4)) * [2.0, 0.5, 0.2, 0.05]

@@ -219,7 +219,9 @@ class Release(WrittenAnswer):
         error = self.expected_error
         if error is None:
             return "it depends on the records, and is not stated"
-        if isinstance(self.value, float):
+        if self.statistic == "clipped share":
+            share = f". The average is {100 * error.mean:.2g} %{self.counted}"
+        elif isinstance(self.value, float):
             share = f". The average is {100 * error.mean / abs(self.value):.2g} % of the value" if self.value else ""
         elif self.statistic in _POINTS:
             share = f". The average is {error.relate(self.domain, host(self.value))}"

@@ -63,7 +63,8 @@ def caption_of(release: Release, level: float = 0.9) -> str:
         return f"The released {release.statistic}, one glyph per matrix."
     parts = [f"Blue: the released {release.statistic}."]
     if region is not None and picture != "vector":
-        parts.append(f"Orange: where {region.about} lies with a probability of {100 * level:.0f} %.")
+        likely = f"lies with a probability of {100 * level:.0f} %, behind the blue where that is wider"
+        parts.append(f"Orange: where {region.about} {likely}.")
     if picture in _WITH_DOMAIN:
         parts.append("Grey: the public centre or domain, chosen before the records were seen.")
     return " ".join(parts)
