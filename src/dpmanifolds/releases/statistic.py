@@ -17,7 +17,7 @@ import numpy as np
 
 from dpmanifolds._arrays import Array
 from dpmanifolds._points import host
-from dpmanifolds._validate import auto_or_integer, choice, hide_records, positive_integer, shown
+from dpmanifolds._validate import auto_or_integer, choice, hide_records, positive_integer, shown, text
 from dpmanifolds.domains import Ball, Domain
 from dpmanifolds.errors import (
     ArgumentError,
@@ -236,10 +236,7 @@ def check_terms(
     guess = positive_integer("n_guess", n_guess) if added else None
     if unit is None:
         unit = "record" if group_by is None else "person"
-    if not isinstance(unit, str) or not unit:
-        raise ArgumentError(
-            f"must say what neighbours differ in, for instance 'person'; got {shown(unit)}.", argument="unit"
-        )
+    text("unit", unit, "what one record is, for instance 'person'")
     account = open_account(ledger, dataset, rng)
     return Terms(budget=budget, adjacency=adjacency, guess=guess, on_invalid=on_invalid, unit=unit, account=account)
 
