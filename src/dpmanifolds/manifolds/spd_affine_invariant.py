@@ -61,6 +61,7 @@ class SPDAffineInvariant(SPDBase):
     """
 
     metric = "affine-invariant"
+    flat_metric = "log-euclidean"
     has_symmetric_coordinates = True
     injectivity_radius = math.inf
 
