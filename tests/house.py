@@ -225,6 +225,18 @@ def long_files() -> list[str]:
     return [str(path.relative_to(HOME)) for path in modules() if lines_of(path).total > LONGEST]
 
 
+def lists_outside_of_rooms() -> list[str]:
+    """Modules that list the names they offer, as only a room does: a package, or a module that is a room."""
+    found = []
+    for path in modules():
+        is_room = path.name == "__init__.py" or path.parent == HOME
+        if not is_room and any(
+            "__all__" in names_in(node) for node in tree_of(path).body if isinstance(node, ast.Assign)
+        ):
+            found.append(str(path.relative_to(HOME)))
+    return found
+
+
 def is_private(name: str) -> bool:
     """Whether a name begins with one underscore."""
     return name.startswith("_") and not name.startswith("__")

@@ -10,6 +10,7 @@ LAYERS = {
     "_arrays": 0,
     "_points": 0,
     "_validate": 0,
+    "_words": 0,
     "noise": 1,
     "manifolds": 2,
     "domains": 2,
@@ -46,6 +47,14 @@ def test_rooms_import_nothing_that_stays_out_of_the_wheel():
     for path in house.modules():
         taken = {name.split(".")[0] for name in house.imported_modules(path)}
         assert not taken & outside, path.relative_to(house.HOME)
+
+
+def test_only_rooms_list_what_they_offer():
+    assert not house.lists_outside_of_rooms()
+
+
+def test_every_file_fits_one_sitting():
+    assert not house.long_files()
 
 
 def test_budgets_say_themselves_what_they_are():

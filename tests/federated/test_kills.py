@@ -17,7 +17,7 @@ from dpmanifolds.federated import Answer, reconcile
 from dpmanifolds.federated.mpyc_engine import MPYC_MODULUS, _free_ports, read_sum
 from dpmanifolds.ledger.runs import PaidRun
 from dpmanifolds.sums.shares import NoiseShares
-from tests.federated.parties import FLAT, NAMES, records, study
+from tests.federated.parties import FLAT, NAMES, records, simulate, study
 
 
 class KilledError(BaseException):
@@ -151,8 +151,7 @@ def test_mpyc_makes_no_sum_of_fewer_parties_than_the_promise_needs(tmp_path, led
 
 def check_outcome(module, given, answered, charged, folder):
     """Who is in the release, none where `answered` is 0, and how often each ledger was charged."""
-    command = [sys.executable, "-m", f"tests.federated.{module}", str(folder), *given.split()]
-    done = subprocess.run(command, capture_output=True, text=True, timeout=900, check=False)
+    done = simulate(module, folder, *given.split())
     outcome = json.loads(done.stdout.split("OUTCOME ")[-1])
     assert outcome["spent"] == charged
     if answered:

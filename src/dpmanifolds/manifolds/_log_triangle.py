@@ -119,8 +119,21 @@ def whitener_of(numbers: bytes, k: int) -> np.ndarray | None:
     return None if np.array_equal(whitener, np.eye(k)) else whitener
 
 
+def whitened_entries(whitener: Array, points: Array) -> Entries:
+    """Entries of MxMᵀ, for one M by a single matrix product with its symmetrised Kronecker square."""
+    xp = namespace(whitener, points)
+    k = points.shape[-1]
+    positions = [(i, j) for i in range(k) for j in range(i, k)]
+    if whitener.ndim > 2:
+        whitened = whitener @ points @ transpose(whitener)
+        return {(i, j): whitened[..., i, j] for i, j in positions}
+    kernel = xp.stack([xp.reshape(whitener[i, :][:, None] * whitener[j, :][None, :], (k * k,)) for i, j in positions])
+    flat = kernel @ transpose(xp.reshape(points, (-1, k * k)))
+    return {at: flat[row, :] for row, at in enumerate(positions)}
+
+
 def _whitened(x: Entries, matrix: Array, k: int) -> Entries:
-    """Entries (i, j), i ≤ j, of MxMᵀ for a lower triangular M, which is what Cholesky factors have."""
+    """The same for a lower triangular M, which is what Cholesky factors have, each record worked on by itself."""
     full = {(i, j): x[min(i, j), max(i, j)] for i in range(k) for j in range(k)}
     half = {(i, j): summed(matrix[..., i, a] * full[(a, j)] for a in range(i + 1)) for i in range(k) for j in range(k)}
     return {

@@ -29,6 +29,7 @@ from typing import Any
 from dpmanifolds._validate import choice, positive_integer, shown
 from dpmanifolds.domains import Ball, Domain
 from dpmanifolds.errors import ArgumentError, NotAvailableError
+from dpmanifolds.manifolds import SPDAffineInvariant
 from dpmanifolds.planning.inverse import budget_for
 from dpmanifolds.planning.rows import (
     KINDS,
@@ -51,9 +52,8 @@ from dpmanifolds.sums import MECHANISMS, TANGENT, mean_facts
 from dpmanifolds.sums.ambient import body_of
 from dpmanifolds.sums.steps import is_wide
 
-__all__ = ["Plan", "plan", "split_plan"]
-
 _WORTH_TELLING = 0.8
+_FLAT = "; metric='log-euclidean' is flat, and does not."
 _USUAL_BUDGETS = (PureDP(0.1), PureDP(0.3), PureDP(1.0), PureDP(3.0))
 
 
@@ -132,9 +132,10 @@ class Plan:
             (row.error.mean_at_edge / row.error.mean for row in self.rows if row.error is not None), default=1.0
         )
         if stretch > 1.01:
+            end = _FLAT if isinstance(self.domain.manifold, SPDAffineInvariant) else "."
             found.append(
                 "Curvature: noise of one size at the centre moves points near the edge of the domain up to "
-                f"{stretch:.2g} times as far."
+                f"{stretch:.2g} times as far{end}"
             )
         missing: dict[tuple[str, str], list[str]] = {}
         for row in self.rows:

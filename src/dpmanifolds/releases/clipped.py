@@ -12,8 +12,6 @@ from dpmanifolds.releases.statistic import check_request, domain_first
 from dpmanifolds.sums.contribution import OnLine
 from dpmanifolds.sums.wrapped import WrappedMechanism
 
-__all__ = ["private_clipped_share"]
-
 
 class BeyondContribution(OnLine):
     """1 for a record farther than the radius from the base, −1 for others; one out of reach counts as farther."""

@@ -4,8 +4,6 @@ from __future__ import annotations
 
 from dpmanifolds.releases.release import Release
 
-__all__ = ["summarize_release"]
-
 
 def summarize_release(release: Release) -> str:
     """One page: what was released, what is promised, how good it is, what it rests on."""

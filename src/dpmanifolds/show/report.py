@@ -15,8 +15,8 @@ import numpy as np
 from dpmanifolds._points import has_parts, leaves
 from dpmanifolds.errors import ArgumentError
 from dpmanifolds.releases import Release
-from dpmanifolds.show.html import list_cards, make_page, paragraph, section
-from dpmanifolds.show.plots.release import figure_svg
+from dpmanifolds.show.html import figure, list_cards, make_page, paragraph, section, seed_warning, warning
+from dpmanifolds.show.plots.release import caption_of, figure_svg
 from dpmanifolds.show.words import guess_of, percent
 
 _LARGEST_TABLE = 12
@@ -68,10 +68,10 @@ def report_html(release: Release, *, notes: Sequence[str] = ()) -> str:
     title = f"The private {release.statistic}{release.counted}"
     sections = (
         _header(release, title),
-        _seed_warning(release),
+        seed_warning(reproducible=release.reproducible),
         _advisories(release),
-        _warning("Little is told.", release.noise_warning),
-        _warning("Is this the right ball?", release.edge_warning),
+        warning("Little is told.", release.noise_warning and f"{release.noise_warning}."),
+        warning("Is this the right ball?", release.edge_warning and f"{release.edge_warning}."),
         _cards(release),
         section("What was released", _released(release, notes)),
         section("The promise", _promise(release)),
@@ -92,15 +92,6 @@ def _header(release: Release, title: str) -> str:
     )
 
 
-def _seed_warning(release: Release) -> str:
-    if not release.reproducible:
-        return ""
-    return (
-        "<p class='warning' role='alert'><strong>Not for real records.</strong> This release was made with a seed: "
-        "whoever knows the seed can take the noise away again.</p>"
-    )
-
-
 def _advisories(release: Release) -> str:
     told = "".join(f"<li>{escape(text)}</li>" for text in release.advisories)
     if not told:
@@ -109,10 +100,6 @@ def _advisories(release: Release) -> str:
         f"<div class='warning' role='alert'><strong>Known faults of version {escape(release.version)}.</strong>"
         f"<ul>{told}</ul></div>"
     )
-
-
-def _warning(title: str, text: str) -> str:
-    return f"<p class='warning' role='alert'><strong>{title}</strong> {escape(text)}.</p>" if text else ""
 
 
 def _cards(release: Release) -> str:
@@ -136,14 +123,8 @@ def _released(release: Release, notes: Iterable[str]) -> str:
     if release.stages:
         parts.append(paragraph(f"Stages before it: {len(release.stages)}; the promise covers all of them together."))
     parts += [paragraph(note) for note in notes]
-    figure = figure_svg(release)
-    if figure is None:
-        parts.append(paragraph('No figure: matplotlib is not installed (pip install "dpmanifolds[plot]").'))
-    else:
-        from dpmanifolds.show.plots.release import caption_of
-
-        caption = escape(caption_of(release, _LEVEL))
-        parts.append(f"<figure role='img' aria-label='{caption}'>{figure}<figcaption>{caption}</figcaption></figure>")
+    svg = figure_svg(release)
+    parts.append(figure(svg, "" if svg is None else caption_of(release, _LEVEL)))
     parts.append(_value_table(release.value))
     return "\n".join(parts)
 

@@ -33,8 +33,6 @@ from dpmanifolds.sums.steps import StepPlan, safe_share
 from dpmanifolds.sums.total import ExactSum, RecordSums, check_rules
 from dpmanifolds.sums.wrapped import WrappedMechanism
 
-__all__ = ["Look", "Stage", "Walk", "generator_of", "weigh_step"]
-
 # times the radius that holds noise nine times in ten: from two dimensions on it is longer once in 300,000 times or less
 _BEYOND_NOISE = 4.0
 _MOST_TRIES = 40
