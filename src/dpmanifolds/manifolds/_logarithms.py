@@ -48,7 +48,7 @@ DEVICE_REACH = _Reach(5, 0.8, 0.3)
 _ROOT_STEPS = (20, 12, 9)
 _HARD_BYTES = 1 << 23
 # beyond, eigh is the faster one
-_LARGEST_SIZE = 64
+LARGEST_SIZE = 64
 # stays in the cache, with the powers
 _PIECE_BYTES = 1 << 17
 
@@ -84,7 +84,7 @@ def matrix_logs(matrices: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
 
 def largest_spread(k: int) -> float:
     """The largest s of k×k matrices whose logarithms come from products: 0 where none do."""
-    return float(_spread(REACHES[-1].square)) if LARGEST_SMALL < k <= _LARGEST_SIZE else 0.0
+    return float(_spread(REACHES[-1].square)) if LARGEST_SMALL < k <= LARGEST_SIZE else 0.0
 
 
 def _spread(square: Any) -> Any:
@@ -127,10 +127,10 @@ def _piece_by_products(matrices: np.ndarray, reach: _Reach) -> tuple[np.ndarray,
     usable = (center > 0) & (center < math.inf)
     moved = np.where(usable[:, None, None], matrices, np.eye(k))
     center = np.where(usable, center, 1.0)
-    _diagonal(moved)[...] += center[:, None]
+    diagonals(moved)[...] += center[:, None]
     cayley = call_each(np.linalg.inv, moved)
     cayley *= (-2 * center)[:, None, None]
-    _diagonal(cayley)[...] += 1
+    diagonals(cayley)[...] += 1
     # powers of T = 2Y²/z − I, z the largest square
     powers = np.empty((count, reach.blocks, k, k))
     np.matmul(cayley, cayley, out=powers[:, 0])
@@ -155,7 +155,7 @@ def _piece_by_products(matrices: np.ndarray, reach: _Reach) -> tuple[np.ndarray,
         total = total @ highest
         total += sums[:, number]
     found = cayley @ total
-    _diagonal(found)[...] += np.log(center)[:, None]
+    diagonals(found)[...] += np.log(center)[:, None]
     return square, found, inside
 
 
@@ -169,7 +169,7 @@ def _table(reach: _Reach) -> tuple[np.ndarray, np.ndarray]:
     return np.ascontiguousarray(table[:, 0]), np.ascontiguousarray(table[:, 1:])
 
 
-def _diagonal(matrices: np.ndarray) -> np.ndarray:
+def diagonals(matrices: np.ndarray) -> np.ndarray:
     """The diagonals (n, k), to be written to."""
     count, k, _ = matrices.shape
     return matrices.reshape(count, k * k)[:, :: k + 1]
@@ -329,22 +329,30 @@ def _product_plus(a: Array, b: Array, added: Array) -> Array:
 
 @cache
 def polynomials(blocks: int, square: float) -> np.ndarray:
-    """Of 2h(square·(t+1)/2) as a polynomial in t, interpolated near Chebyshev's points; `blocks` to a row, rising.
-
-    Worked out in 60 digits by Newton's divided differences: to go from one basis to another loses many.
-    """
-    count = blocks * blocks
+    """Of 2h(square·(t+1)/2) as a polynomial in t, interpolated near Chebyshev's points; `blocks` to a row, rising."""
     with localcontext(Context(prec=60)):
-        nodes = [Decimal(math.cos(math.pi * (i + 0.5) / count)) for i in range(count)]
-        values = [_twice_artanh_over(Decimal(square) / 2 * (node + 1)) for node in nodes]
-        for order in range(1, count):
-            for i in range(count - 1, order - 1, -1):
-                values[i] = (values[i] - values[i - 1]) / (nodes[i] - nodes[i - order])
-        rising = [Decimal(0)] * count
-        for value, node in zip(reversed(values), reversed(nodes), strict=True):
-            rising = [below - node * own for below, own in zip([Decimal(0), *rising], rising, strict=False)]
-            rising[0] += value
-    return np.array(rising, dtype=np.float64).reshape(blocks, blocks)
+        half = Decimal(square) / 2
+        found = monomials(lambda t: _twice_artanh_over(half * (t + 1)), blocks * blocks - 1, Decimal(-1), Decimal(1))
+    return found.reshape(blocks, blocks)
+
+
+def monomials(function: Callable[[Decimal], Decimal], degree: int, low: Decimal, high: Decimal) -> np.ndarray:
+    """Coefficients, rising, of the polynomial that meets a function near Chebyshev's points of an interval.
+
+    Worked out in the digits of the context by Newton's divided differences: to go from one basis to another loses many.
+    """
+    count = degree + 1
+    cosines = [Decimal(math.cos(math.pi * (i + 0.5) / count)) for i in range(count)]
+    nodes = [(low + high + cosine * (high - low)) / 2 for cosine in cosines]
+    values = [function(node) for node in nodes]
+    for order in range(1, count):
+        for i in range(count - 1, order - 1, -1):
+            values[i] = (values[i] - values[i - 1]) / (nodes[i] - nodes[i - order])
+    rising = [Decimal(0)] * count
+    for value, node in zip(reversed(values), reversed(nodes), strict=True):
+        rising = [below - node * own for below, own in zip([Decimal(0), *rising], rising, strict=False)]
+        rising[0] += value
+    return np.array(rising, dtype=np.float64)
 
 
 def _twice_artanh_over(square: Decimal) -> Decimal:

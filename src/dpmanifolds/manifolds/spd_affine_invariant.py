@@ -25,7 +25,7 @@ from dpmanifolds._arrays import (
 )
 from dpmanifolds.manifolds._common import capped_exp
 from dpmanifolds.manifolds._derivatives import differentiated_by
-from dpmanifolds.manifolds._log_triangle import log_triangle, whitened_entries
+from dpmanifolds.manifolds._log_triangle import log_triangle, whitened_entries, whitener_of
 from dpmanifolds.manifolds._symmetric import (
     LARGEST_SMALL,
     apply_function,
@@ -104,9 +104,7 @@ class SPDAffineInvariant(SPDBase):
         return log_triangle(points, self.k, whitener)
 
     def see(self, base: Array, points: Array) -> Seen | None:
-        if self.k > LARGEST_SMALL or not is_numpy(points):
-            return None
-        return self._see_small(points, np.linalg.inv(np.linalg.cholesky(base)), None)
+        return self._see(points, whitener_of(base.tobytes(), self.k), None) if is_numpy(points) else None
 
     @differentiated_by("_smooth_dist")
     def dist(self, a: Array, b: Array) -> Array:
