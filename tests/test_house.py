@@ -10,6 +10,7 @@ LAYERS = {
     "_arrays": 0,
     "_points": 0,
     "_validate": 0,
+    "_words": 0,
     "noise": 1,
     "manifolds": 2,
     "domains": 2,

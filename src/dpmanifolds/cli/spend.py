@@ -46,7 +46,7 @@ class Job:
     @property
     def counted(self) -> str:
         """n in words."""
-        return f"{self.n} {'records' if self.groups is None else 'persons'}"
+        return f"{self.n} {self.terms['unit'].partition(' within ')[0]}{'s' if self.n != 1 else ''}"
 
 
 def prepare(records: Records, place: Place, budgeting: Budgeting, accounting: Accounting, saving: Saving) -> Job:

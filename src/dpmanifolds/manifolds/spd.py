@@ -13,6 +13,7 @@ import numpy as np
 
 from dpmanifolds._arrays import Array, contract, eps, eye, is_numpy, largest_entry, like, namespace, sym, transpose
 from dpmanifolds._validate import choice, positive_integer
+from dpmanifolds._words import tell_percent
 from dpmanifolds.errors import ArgumentError, NotOnManifoldError
 from dpmanifolds.manifolds._common import default_tolerance, normal_array, number_rules, step_around
 from dpmanifolds.manifolds._derivatives import differentiated_by, frozen
@@ -66,16 +67,15 @@ class SPDBase(Manifold):
         with np.errstate(all="ignore"):
             if self.k != 3:
                 new, old = (np.diagonal(each, axis1=-2, axis2=-1) for each in (moved, point))
-                share = 100 * float(np.mean(np.abs(new / old - 1)))
-                return f"{share:.2g} % in a variance (diagonal entry)" if math.isfinite(share) else ""
+                share = float(np.mean(np.abs(new / old - 1)))
+                return f"{tell_percent(share)} in a variance (diagonal entry)" if math.isfinite(share) else ""
             (old, old_anisotropy), (new, new_anisotropy) = map(_diffusion, (point, moved))
-            share = 100 * float(np.mean(np.abs(new / old - 1)))
+            share = float(np.mean(np.abs(new / old - 1)))
             bent = float(np.mean(np.abs(new_anisotropy - old_anisotropy)))
         if not math.isfinite(share + bent):
             return ""
-        return (
-            f"{share:.2g} % in mean diffusivity and {bent:.2g} in fractional anisotropy, if these are diffusion tensors"
-        )
+        told = f"{tell_percent(share)} in mean diffusivity and {bent:.2g} in fractional anisotropy"
+        return f"{told}, if these are diffusion tensors"
 
     @property
     def picture(self) -> str:  # type: ignore[override]
