@@ -6,10 +6,12 @@ As Opacus does it (Abadi et al. 2016): every record is drawn with probability q 
 its gradient is clipped, Gaussian noise is added to the sum. Noise is calibrated to (ε, δ), replace-one, by
 dp-accounting's privacy loss distributions. It knows what we know: public filters (four, or all channels), the public
 mean as the point of tangency, features scaled by their public root mean square, public weights to start from, or zeros.
-Of all settings the one with the best accuracy on the records told apart, over all subjects, is shown: not private, and
-it flatters the rival. Ours are `PrivateTangentClassifier` as it comes, and the better of two ways to use
-`PrivateLogisticRegression` with public weights to start from: behind four public filters and a private tangent space
-(`benchmarks/eeg.py`), and at the public mean with all channels.
+Its setting is chosen where that is free, as ours are: every public subject (where there is one, either half of it)
+plays the private one in turn, under as much noise, and the setting does best there. Beside it stands the setting that
+does best on the records told apart, over all subjects: not private, and it flatters the rival. Ours is
+`PrivateTangentClassifier` as it comes. `PrivateLogisticRegression`, with public weights to start from, is shown in two
+ways: behind four public filters and a private tangent space (`benchmarks/eeg.py`), and at the public mean with all
+channels.
 
 Data: the EEG-like simulation of `benchmarks/eeg.py`, and real EEG (left against right stimuli) and digits (3 against 8)
 with a random fifth public and a fifth told apart.
@@ -46,16 +48,17 @@ DELTA, EPSILONS = 1e-5, (1.0, 3.0)
 SETTINGS = list(
     itertools.product(((1.0, 8), (0.25, 40), (0.1, 100)), (0.1, 0.5, 2.0), (0.3, 1.0), (4, None), (True, False))
 )
-COMPETITORS = ("tangent", "regression", "DP-SGD", "public weights")
+COMPETITORS = ("tangent", "regression", "chosen", "DP-SGD", "public weights")
 HEAD = (
     "data",
     "runs",
     "ε",
     "PrivateTangentClassifier",
     "PrivateLogisticRegression, better of 2",
+    "DP-SGD",
     "DP-SGD, best of 72",
     "public weights, better of 2",
-    "se of the better of ours less DP-SGD",
+    "se of PrivateTangentClassifier less DP-SGD",
 )
 Labelled = tuple[np.ndarray, np.ndarray]
 
@@ -137,12 +140,41 @@ def _regressions(study: Study, budget: dpm.Budget, seed: int) -> Iterator[Any]:
     yield dpm.PrivateLogisticRegression(ball, budget, classes=[0, 1], initial=initial, random_state=seed)
 
 
+def look(study: Study) -> dict[int | None, tuple[list[np.ndarray], np.ndarray]]:
+    """Features behind four public filters, and of all channels."""
+    return {filters: _features(study, filters) for filters in (4, None)}
+
+
+def scores(study: Study, seen: Any, epsilon: float, n: int, rng: np.random.Generator) -> np.ndarray:
+    """Accuracy of the rival in every setting, under the noise that n records get."""
+    labels, truth, found = study.train[1], study.test[1] == 1, []
+    for (rate, steps), pace, clip, filters, warm in SETTINGS:
+        (rows, told), public = seen[filters]
+        start, sigma = public if warm else np.zeros_like(public), noise_multiplier(epsilon, DELTA, rate, steps)
+        sigma *= len(rows) / n
+        made = train(rows, 2.0 * labels - 1, start, rate=rate, steps=steps, pace=pace, clip=clip, sigma=sigma, rng=rng)
+        found.append(np.mean((told @ made > 0) == truth))
+    return np.array(found)
+
+
+def rehearsals(study: Study) -> Iterator[Study]:
+    """Every public subject as the private one, half of it told apart by the other; one subject is two halves."""
+    subjects = study.public
+    if len(subjects) == 1:
+        points, labels = subjects[0]
+        subjects = [(points[first::2], labels[first::2]) for first in (0, 1)]
+    for held, (points, labels) in enumerate(subjects):
+        others, half = [each for number, each in enumerate(subjects) if number != held], len(labels) // 2
+        yield Study(study.space, others, (points[:half], labels[:half]), (points[half:], labels[half:]))
+
+
 def play(study: Study, seed: int) -> dict[tuple[str, float], np.ndarray]:
-    """Accuracy of ours, and of the rival in every setting."""
+    """Accuracy of ours, and of the rival in the setting that public subjects choose and in all of them."""
     found: dict[tuple[str, float], np.ndarray] = {}
     (points, labels), (others, truth) = study.train, study.test
-    seen = {filters: _features(study, filters) for filters in (4, None)}
-    rng = np.random.default_rng(seed)
+    rng, seen = np.random.default_rng(seed), look(study)
+    rehearsed = [(each, look(each)) for each in rehearsals(study)]
+    alone = np.array([np.mean((rows[1] @ public > 0) == (truth == 1)) for rows, public in seen.values()])
     for epsilon in EPSILONS:
         budget = dpm.ApproxDP(epsilon, DELTA)
         model = dpm.PrivateTangentClassifier(None, budget, classes=[0, 1], public=study.public, random_state=seed)
@@ -150,19 +182,10 @@ def play(study: Study, seed: int) -> dict[tuple[str, float], np.ndarray]:
         found["regression", epsilon] = np.array(
             [np.mean(each.fit(points, labels).predict(others) == truth) for each in _regressions(study, budget, seed)]
         )
-        scores = []
-        for (rate, steps), pace, clip, filters, warm in SETTINGS:
-            (rows, told), public = seen[filters]
-            sigma = noise_multiplier(epsilon, DELTA, rate, steps)
-            start = public if warm else np.zeros_like(public)
-            made = train(
-                rows, 2.0 * labels - 1, start, rate=rate, steps=steps, pace=pace, clip=clip, sigma=sigma, rng=rng
-            )
-            scores.append(np.mean((told @ made > 0) == (truth == 1)))
-        found["DP-SGD", epsilon] = np.array(scores)
-        found["public weights", epsilon] = np.array(
-            [np.mean((rows[1] @ public > 0) == (truth == 1)) for rows, public in seen.values()]
-        )
+        told = np.mean([scores(*each, epsilon, len(labels), rng) for each in rehearsed], axis=0)
+        found["DP-SGD", epsilon] = scores(study, seen, epsilon, len(labels), rng)
+        found["chosen", epsilon] = found["DP-SGD", epsilon][[np.argmax(told)]]
+        found["public weights", epsilon] = alone
     return found
 
 
@@ -178,7 +201,7 @@ def real(points: np.ndarray, labels: np.ndarray, splits: int) -> Iterator[Study]
     """A random fifth is public, another one is told apart."""
     fifth = len(points) // 5
     for split in range(splits):
-        order = np.random.default_rng(split).permutation(len(points))
+        order = np.random.default_rng([split, 2026]).permutation(len(points))
         public, test, train_ = order[:fifth], order[fifth : 2 * fifth], order[2 * fifth :]
         parts = [(points[rows], labels[rows]) for rows in (public, train_, test)]
         yield Study(dpm.SPD(points.shape[-1]), parts[:1], parts[1], parts[2])
@@ -209,8 +232,7 @@ def table(folder: Path | None, subjects: int) -> Iterator[Sequence[str]]:
         played = [play(study, seed) for seed, study in enumerate(runs)]
         for epsilon in EPSILONS:
             best = [_best(np.array([each[who, epsilon] for each in played])) for who in COMPETITORS]
-            ours, theirs = max(best[:2], key=np.mean), best[2]
-            width = float(np.std(ours - theirs, ddof=1)) / np.sqrt(len(played))
+            width = float(np.std(best[0] - best[2], ddof=1)) / np.sqrt(len(played))
             yield name, str(len(played)), f"{epsilon:g}", *(f"{each.mean():.3f}" for each in best), f"{width:.3f}"
 
 
