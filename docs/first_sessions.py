@@ -172,7 +172,7 @@ def typed(command: str, answer: str, folder: Path, environment: dict[str, str]) 
     with contextlib.suppress(OSError):
         while read := os.read(ours, 65536):
             seen += read
-            if reply and seen.rstrip().endswith(b"]:"):
+            if reply and seen.endswith(b"]: "):
                 os.write(ours, reply)
                 reply = b""
     os.close(ours)

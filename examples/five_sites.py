@@ -62,6 +62,7 @@ def draw_figure(path: Path, ball: dpm.Ball, ways: dict[str, Any], whole: np.ndar
         x, y = np.asarray(SPACE.log_coordinates(ball.center, whole))[:2]
         axes.scatter(x, y, marker="+", color="black", s=120, label="mean of all records")
         axes.set_aspect("equal", adjustable="datalim")
+        axes.locator_params(nbins=4)
         axes.set(xlabel="first coordinate", ylabel="second coordinate", title="Five sites, μ = 1 (expected error)")
         figure.legend(loc="outside right center")
 

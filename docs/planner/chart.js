@@ -3,7 +3,7 @@
 
 const chart = (() => {
   const DASHES = { rounded: "", lattice: "2 4", idealized: "9 4" };
-  const MARGIN = { left: 76, right: 14, top: 10, bottom: 40 }, POINTS = 41;
+  const MARGIN = { left: 60, right: 14, top: 28, bottom: 40 }, POINTS = 41;
 
   const style = (index) => `stroke:var(--c${index});stroke-dasharray:${DASHES[planner.MECHANISMS[index][1]] || "none"}`;
 
@@ -50,7 +50,8 @@ const chart = (() => {
       parts.push(`<text x="${MARGIN.left - 7}" y="${y(v) + 4}" text-anchor="end">${text}</text>`);
     }
     parts.push(`<text x="${(width + MARGIN.left) / 2}" y="${height - 4}" text-anchor="middle">${money.LETTER[budget.kind]}</text>`);
-    parts.push(`<text transform="translate(13 ${(height - MARGIN.bottom) / 2}) rotate(-90)" text-anchor="middle">expected error (${view.unit})</text>`);
+    // lying above the axis: standing beside it, it is longer than the axis is on a phone
+    parts.push(`<text x="2" y="14">expected error (${view.unit})</text>`);
     if (useless < top && useless > bottom) line("useless", MARGIN.left, y(useless), width - MARGIN.right, y(useless));
     parts.push(`<clipPath id="inside"><rect x="${MARGIN.left}" y="${MARGIN.top}" width="${width - MARGIN.left - MARGIN.right}" height="${height - MARGIN.top - MARGIN.bottom}"/></clipPath><g clip-path="url(#inside)">`);
     curves.forEach((points, k) => {

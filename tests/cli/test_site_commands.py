@@ -109,6 +109,21 @@ def test_answers_with_another_key_are_refused(tables, typed):
     assert not (tables / "study" / "release").exists()
 
 
+def test_keys_are_bytes_of_any_kind(tables, typed):
+    """Read as text, all bytes that are none would be one, and six of them a key of eighteen."""
+    typed(OPEN)
+    for name, key in (("north", bytes(range(200, 216))), ("south", bytes(range(220, 236))), ("short", b"\xff" * 6)):
+        (tables / f"{name}.key").write_bytes(key)
+    short = typed(answer_line("north", more="--signing-key short.key"))
+    assert short.exit_code == 2
+    assert "16 random" in short.stderr
+    for name in ("north", "south"):
+        assert typed(answer_line(name, more="--signing-key south.key")).exit_code == 0
+    wrong = typed("site combine study north-1.json south-1.json --keys .")
+    assert wrong.exit_code == 2
+    assert "'north' is not signed" in wrong.stderr
+
+
 def test_several_rounds_follow_each_other(tables, typed):
     typed(OPEN + " --refine 1")
     for number in (1, 2):

@@ -36,13 +36,12 @@ class SeededExecutor(SiteExecutor):
 
 
 def main(folder, sites, gone=0):
-    folder.mkdir(parents=True, exist_ok=True)
     names = [f"site-{number}" for number in range(1, sites + 1)]
     ball = Ball(SPD(3, "log-euclidean"), np.eye(3), 2.0)
     study = Study("mean", ball, GaussianDP(1.0), n=10 * sites, sites=names, transport="plain", tolerated=min(gone, 1))
     (folder / "study.json").write_text(study.to_json())
     job = FedJob(name="study", min_clients=sites)
-    job.to_server(StudyController(str(folder / "study.json"), str(folder / "release.json")))
+    job.to_server(StudyController(str(folder / "study.json"), str(folder / "release.json"), timeout=60))
     job.to_clients(SeededExecutor(sites, gone))
     start = time.perf_counter()
     job.simulator_run(str(folder / "work"), n_clients=sites, threads=sites)

@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import subprocess
+import sys
+
 import numpy as np
 
 from dpmanifolds import SPD, Ball, Euclidean, GaussianDP, Site, Sphere, Study
@@ -33,3 +36,18 @@ def split_sites(points, names=NAMES, seed=0, **options):
         Site(name, part, rng=seed + number, **options)
         for number, (name, part) in enumerate(zip(names, parts, strict=True))
     ]
+
+
+def simulate(module, folder, *arguments):
+    """What a study of this module printed, in a folder of its own; FLARE's simulator gets three attempts.
+
+    It looks for a free port and lets go of it before its client listens there: now and then another one gets it, and
+    the simulator says that the thread of that client failed.
+    """
+    for attempt in "123":
+        (folder / attempt).mkdir()
+        command = [sys.executable, "-m", f"tests.federated.{module}", str(folder / attempt), *arguments]
+        done = subprocess.run(command, capture_output=True, text=True, timeout=900, check=False)
+        if "run_client_thread error" not in done.stdout + done.stderr:
+            break
+    return done

@@ -3,13 +3,11 @@
 from __future__ import annotations
 
 import logging
-import subprocess
-import sys
 
 import pytest
 
 from dpmanifolds import Coordinator
-from tests.federated.parties import study
+from tests.federated.parties import simulate, study
 
 
 @pytest.mark.needs("nvflare")
@@ -20,8 +18,7 @@ from tests.federated.parties import study
 )
 def test_flare_carries_answers_bit_for_bit(arguments, said, tmp_path):
     pytest.importorskip("nvflare")
-    command = [sys.executable, "-m", "tests.federated.flare_study", str(tmp_path), *arguments]
-    done = subprocess.run(command, capture_output=True, text=True, timeout=500, check=False)
+    done = simulate("flare_study", tmp_path, *arguments)
     assert said in done.stdout, done.stderr[-2000:]
 
 

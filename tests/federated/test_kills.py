@@ -14,10 +14,11 @@ import pytest
 
 from dpmanifolds import Coordinator, GaussianDP, Ledger, Round, RoundRefusedError, Site
 from dpmanifolds.federated import Answer, reconcile
-from dpmanifolds.federated.mpyc_engine import MPYC_MODULUS, _free_ports, read_sum
+from dpmanifolds.federated.mpyc_engine import MPYC_MODULUS, free_ports, read_sum
 from dpmanifolds.ledger.runs import PaidRun
 from dpmanifolds.sums.shares import NoiseShares
-from tests.federated.parties import FLAT, NAMES, records, study
+from dpmanifolds.sums.total import RecordSums
+from tests.federated.parties import FLAT, NAMES, records, simulate, study
 
 
 class KilledError(BaseException):
@@ -45,8 +46,8 @@ def spent(ledgers):
 
 
 PHASES = {
-    "while it sums": (Site, "_sum", 0),
-    "before it is charged": (Site, "_spend", 0),
+    "while it sums": (RecordSums, "total", 0),
+    "before it is charged": (Ledger, "spend", 0),
     "between charge and draw": (PaidRun, "take", 1),
     "while it draws": (NoiseShares, "draw", 1),
     "before it is written": (Answer, "__init__", 1),
@@ -86,7 +87,7 @@ def test_a_site_that_is_killed_while_it_answers(phase, tolerated, ledgers, monke
 
 def start_parties(tmp_path, phases, seconds=8.0):
     """A process for each party, in one of the phases of `mpyc_kills`; their exit codes."""
-    ports = [option for port in _free_ports(len(phases)) for option in ("-P", f"127.0.0.1:{port}")]
+    ports = [option for port in free_ports(len(phases)) for option in ("-P", f"127.0.0.1:{port}")]
     running = []
     for number, (name, phase) in enumerate(phases.items()):
         if phase == "absent":
@@ -151,8 +152,7 @@ def test_mpyc_makes_no_sum_of_fewer_parties_than_the_promise_needs(tmp_path, led
 
 def check_outcome(module, given, answered, charged, folder):
     """Who is in the release, none where `answered` is 0, and how often each ledger was charged."""
-    command = [sys.executable, "-m", f"tests.federated.{module}", str(folder), *given.split()]
-    done = subprocess.run(command, capture_output=True, text=True, timeout=900, check=False)
+    done = simulate(module, folder, *given.split())
     outcome = json.loads(done.stdout.split("OUTCOME ")[-1])
     assert outcome["spent"] == charged
     if answered:

@@ -140,6 +140,22 @@ def test_a_metric_is_asked_for_where_there_are_several(opened):
         assert "expected error (" in page.locator("#chart svg").text_content()
 
 
+@pytest.mark.parametrize("viewport", [PHONE, DESKTOP], ids=["phone", "desktop"])
+def test_all_words_of_the_picture_lie_within_it(opened, viewport):
+    page = opened(viewport=viewport)
+    for family in page.locator("#family option").evaluate_all("found => found.map((one) => one.value)"):
+        page.select_option("#family", family)
+        cut = page.evaluate(
+            """() => { const whole = document.querySelector("#chart svg").getBoundingClientRect();
+                return [...document.querySelectorAll("#chart svg text")].filter((one) => {
+                    const box = one.getBoundingClientRect();
+                    return box.left < whole.left || box.right > whole.right
+                        || box.top < whole.top || box.bottom > whole.bottom;
+                }).map((one) => one.textContent); }"""
+        )
+        assert cut == [], family
+
+
 @pytest.mark.parametrize(("manifold", "n", "radius"), [("hyperbolic:2", 500, 14.0), ("spd:28", 60, 8.0)])
 def test_the_choice_is_in_the_picture_however_large_its_error(opened, manifold, n, radius):
     page = opened(manifold=manifold, n=n, radius=radius)
@@ -293,5 +309,5 @@ def test_screenshots(opened, width, dark):
     assert name.stat().st_size > 10_000
     page.fill("#releases", "1")
     page.select_option("#family", "sphere")
-    page.fill("#radius", "1.6")
+    page.fill("#radius", "3.2")
     page.screenshot(path=folder / f"{width}-{'dark' if dark else 'light'}-refused.png")

@@ -25,6 +25,8 @@ from dpmanifolds import (
     private_median,
     private_variance,
 )
+from dpmanifolds.sums.contribution import TangentContribution
+from dpmanifolds.sums.total import read_records
 from dpmanifolds.sums.wrapped import WrappedMechanism
 
 da = pytest.importorskip("dask.array")
@@ -209,3 +211,33 @@ def test_a_record_among_the_blocks_of_a_bag_is_a_record():
     elements = [np.zeros((10, 2)), np.zeros(2), np.zeros((10, 2))]
     ball = Ball(Euclidean(2), np.zeros(2), 1.0)
     assert private_mean(db.from_sequence(elements, npartitions=1), ball, PureDP(1.0)).n == 21
+
+
+@pytest.mark.parametrize("odd", [np.full((500, 2), 9.0), [[9.0, 9.0]] * 500])
+@pytest.mark.parametrize("entry", ["mean", "variance", "median"])
+def test_a_block_alone_in_its_partition_is_one_record_of_a_bag_of_records(entry, odd):
+    """Bags of up to 100 elements have one in each partition: most of it said that the block was one."""
+    ball = Ball(Euclidean(2), np.zeros(2), 1.0)
+    bag = db.from_sequence([*np.zeros((39, 2)), odd])
+    assert bag.npartitions == 40
+    assert ENTRIES[entry](bag, ball, on_invalid="center").n == 40
+    with pytest.raises(NotOnManifoldError, match="finite"):
+        ENTRIES[entry](bag, ball)
+
+
+@pytest.mark.parametrize("odd", [[1.0, None], [1.0], None, [1.0, "a"]])
+@pytest.mark.parametrize("others", [0, 1, 49])
+def test_a_malformed_record_of_a_block_in_a_bag_takes_no_other_with_it(odd, others):
+    """A list of 50 records, one of them odd, counted as one record that is malformed."""
+    plane = Euclidean(2)
+    block, mended = [[1.0, 1.0]] * others, TangentContribution(plane, np.zeros(2), np.zeros(2), radius=2.0, exponent=9)
+    seen = read_records(plane, db.from_sequence([[[1.0, 1.0]] * 50] * 2 + [[*block, odd]])).total(mended)
+    assert seen.rows == 101 + others
+    assert seen.integers == [256 * (100 + others)] * 2
+
+
+def test_what_elements_of_a_bag_are_is_decided_before_persons_are_told_apart():
+    ball = Ball(Euclidean(2), np.zeros(2), 1.0)
+    elements = [*np.zeros((39, 2)), np.full((500, 2), 9.0)]
+    names = np.arange(40) // 2
+    assert private_mean(db.from_sequence(elements), ball, PureDP(1.0), group_by=names, on_invalid="center").n == 20

@@ -50,6 +50,13 @@ def test_with_little_noise_it_is_the_share_of_records_outside():
     assert found.sensitivity.value == pytest.approx(1 / 50)
 
 
+def test_its_error_is_told_in_percent_of_the_records_whatever_the_share_is():
+    """Percents of a share near 0 would be of nothing."""
+    for seed in range(3):
+        found = dpm.private_clipped_share(RECORDS, Ball(dpm.SPD(2), np.eye(2), radius=9.0), PureDP(1.0), rng=seed)
+        assert found.error_statement.endswith("The average is 2 % of 50 records")
+
+
 def test_of_a_person_it_is_the_average_of_records():
     names = np.repeat(np.arange(10), 5)
     found = dpm.private_clipped_share(RECORDS, BALL, GaussianDP(500.0), group_by=names, rng=0)

@@ -25,11 +25,11 @@ from dpmanifolds import (
 )
 from dpmanifolds._points import host, taken
 from dpmanifolds.records.source import source_of
+from dpmanifolds.releases.discriminant import ScoreContribution
 from dpmanifolds.sums import contribution as integers
 from dpmanifolds.sums.contribution import (
     Axes,
     DistanceContribution,
-    ScoreContribution,
     TangentContribution,
     ball_integers,
     finest_exponent,

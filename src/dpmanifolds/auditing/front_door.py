@@ -52,19 +52,6 @@ from dpmanifolds.releases import ClassMeans, Difference, GeodesicRegression, Rel
 from dpmanifolds.releases.clusters import Clusters
 from dpmanifolds.releases.discriminant import Discriminant
 
-__all__ = [
-    "LAWS",
-    "Door",
-    "Law",
-    "PathError",
-    "Said",
-    "Tap",
-    "audit_release",
-    "find_difference",
-    "overheard_noise",
-    "remembered_plans",
-]
-
 _Scored: TypeAlias = (
     RoundedGaussian | RoundedLaplace | LatticeGaussian | LatticeLaplace | SymmetricGaussian | SymmetricLaplace
 )

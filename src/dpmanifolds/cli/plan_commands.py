@@ -12,8 +12,6 @@ import typer
 from dpmanifolds.cli._app import OTHER, app
 from dpmanifolds.cli.options import Budgeting, Place, takes
 
-__all__ = ["audit", "export", "open_dataset", "plan", "review", "show", "verify"]
-
 
 @app.command(rich_help_panel="Plan and check")
 @takes

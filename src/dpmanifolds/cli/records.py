@@ -26,8 +26,6 @@ from dpmanifolds.privacy.budget import Budget, budget_of
 from dpmanifolds.records.persons import Persons, persons_of
 from dpmanifolds.show.tables import progress
 
-__all__ = ["Loaded", "ball_from", "budget_from", "load", "names_of_persons", "persons"]
-
 _FILES = "files"
 _FORWARDED = ("key", "header", "layout", "record_axis", "mask", "missing")
 _NUMBER = r"[-+]?(?:\d+\.?\d*|\.\d+)(?:[eE][-+]?\d+)?"

@@ -11,8 +11,6 @@ import typer
 from dpmanifolds.cli._app import app
 from dpmanifolds.cli.options import NO_ACCOUNT, USUAL, Accounting, Budgeting, Place, Records, Saving, takes
 
-__all__ = ["clipped", "descend", "mean", "median", "pca", "variance"]
-
 _MECHANISM = "Mechanism"
 _State = Annotated[
     Path | None,

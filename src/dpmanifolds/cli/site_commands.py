@@ -29,12 +29,12 @@ app.add_typer(commands, name="site", rich_help_panel="Release")
 _Key = Annotated[Path | None, typer.Option(help="A file with the secret key that site and coordinator share.")]
 
 
-def _read(path: Path) -> str:
+def _read(path: Path) -> bytes:
     from dpmanifolds.errors import ArgumentError
 
     if not path.is_file():
         raise ArgumentError(f"there is no file {str(path)!r}. Check the spelling and the folder.")
-    return path.read_text(encoding="utf-8", errors="replace")
+    return path.read_bytes()
 
 
 def _write(path: Path, text: str, *, overwrite: bool = False) -> None:
@@ -62,7 +62,7 @@ def _room_for(path: Path) -> Path:
 
 
 def _key(path: Path | None) -> bytes | None:
-    return None if path is None else _read(path).strip().encode()
+    return None if path is None else _read(path).strip()
 
 
 @commands.command("open")

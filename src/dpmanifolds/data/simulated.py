@@ -8,8 +8,6 @@ import numpy as np
 
 from dpmanifolds._validate import positive_integer
 
-__all__ = ["simulate_tensors"]
-
 
 def simulate_tensors(n: int, *, anisotropy: float = 1.0, rng: Any = None) -> np.ndarray:
     """n diffusion tensors (n, 3, 3) in mm²/s as in white matter: eigenvalues near 1.2e−3, 5e−4, 4e−4, axes near x.

@@ -17,8 +17,6 @@ from dpmanifolds._validate import choice
 from dpmanifolds.errors import ArgumentError
 from dpmanifolds.manifolds import Manifold
 
-__all__ = ["SPELLINGS", "TYPICAL", "Typical", "find_typical", "guess_unit"]
-
 SPELLINGS = str.maketrans({"²": "2", "µ": "u", "μ": "u"})
 
 

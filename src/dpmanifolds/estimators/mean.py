@@ -17,8 +17,6 @@ from dpmanifolds.privacy import Budget
 from dpmanifolds.releases import Release, private_mean, private_median
 from dpmanifolds.releases.statistic import check_domain
 
-__all__ = ["PrivateFrechetMean", "PrivateFrechetMedian", "PrivateTangentSpace"]
-
 
 class _OneRelease(PrivateEstimator):
     """An estimator whose fit is one release."""

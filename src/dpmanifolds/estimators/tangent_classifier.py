@@ -33,8 +33,6 @@ from dpmanifolds.records.persons import persons_of
 from dpmanifolds.releases.discriminant import Contrasts, Discriminant, private_discriminant
 from dpmanifolds.statistics import frechet_mean
 
-__all__ = ["PrivateTangentClassifier"]
-
 Subjects = list[tuple[Array, np.ndarray]]
 
 _FILTERS = (4, 6, 8, 12, 16)

@@ -10,8 +10,9 @@ client that fails or does not answer in time is a site that is gone.
 Executors may be made anew, so that a ledger must remember what was answered: without one a site refuses. They are
 installed at the sites, which forbid code that comes with jobs ("byoc"): in it nothing here would be checked.
 
-Its homomorphic encryption is not used: CKKS rounds, and digits of exact sums under BFV, added up one by one, show more
-than the sum (docs/proofs/federated.md, section 4).
+Its homomorphic encryption is not used: CKKS rounds, digits of exact sums under BFV, added up one by one, show more than
+the sum, and all sites have the one key, so that the server and any of them would open each answer
+(docs/proofs/federated.md, section 4).
 """
 
 from __future__ import annotations
@@ -34,8 +35,6 @@ from dpmanifolds.federated.round import Round
 from dpmanifolds.federated.site import Answer, Site
 from dpmanifolds.federated.study import Study
 from dpmanifolds.releases import Release
-
-__all__ = ["SiteExecutor", "StudyController"]
 
 _TASK, _ROUND, _ANSWER = "answer_round", "round", "answer"
 

@@ -40,7 +40,7 @@ class SitePolicy:
     statistics: tuple[str, ...] | None = None
     manifold: Manifold | None = None
     sites: tuple[str, ...] | None = None
-    """Others that one is ready to be added up with."""
+    """All that one is ready to be added up with, itself among them."""
     adjacency: str | None = None
     unit: str | None = None
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from functools import partial, reduce
+from functools import lru_cache, partial, reduce
 from itertools import combinations
 
 import numpy as np
@@ -11,6 +11,7 @@ import numpy as np
 from dpmanifolds._arrays import Array, eye, is_numpy, namespace, on_accelerator, stack_last, transpose
 from dpmanifolds.manifolds._derivatives import call_smoothly
 from dpmanifolds.manifolds._logarithms import device_logs, matrix_logs
+from dpmanifolds.manifolds._near_logs import near_logs
 from dpmanifolds.manifolds._symmetric import LARGEST_SMALL, log_entries, matrix_form, summed, upper_triangle
 
 Entries = dict[tuple[int, int], Array]
@@ -99,8 +100,40 @@ def see_small(
     return rows.T, np.sqrt(summed(row * row for row in rows)), sound
 
 
+def see_large(
+    points: np.ndarray, whitener: np.ndarray | None = None, center: np.ndarray | None = None
+) -> tuple[np.ndarray, np.ndarray]:
+    """The same for k > 3, with errors up to 10⁻⁸ of the logarithm; whoever is sound is not told."""
+    if whitener is not None:
+        points = whitener @ points @ whitener.T
+    rows = upper_triangle(near_logs(points))
+    if center is not None:
+        rows -= center
+    return rows, np.sqrt(np.einsum("ij,ij->i", rows, rows))
+
+
+@lru_cache(maxsize=64)
+def whitener_of(numbers: bytes, k: int) -> np.ndarray | None:
+    """The inverse of the Cholesky factor of a public point; None for the identity."""
+    whitener = np.linalg.inv(np.linalg.cholesky(np.frombuffer(numbers).reshape(k, k)))
+    return None if np.array_equal(whitener, np.eye(k)) else whitener
+
+
+def whitened_entries(whitener: Array, points: Array) -> Entries:
+    """Entries of MxMᵀ, for one M by a single matrix product with its symmetrised Kronecker square."""
+    xp = namespace(whitener, points)
+    k = points.shape[-1]
+    positions = [(i, j) for i in range(k) for j in range(i, k)]
+    if whitener.ndim > 2:
+        whitened = whitener @ points @ transpose(whitener)
+        return {(i, j): whitened[..., i, j] for i, j in positions}
+    kernel = xp.stack([xp.reshape(whitener[i, :][:, None] * whitener[j, :][None, :], (k * k,)) for i, j in positions])
+    flat = kernel @ transpose(xp.reshape(points, (-1, k * k)))
+    return {at: flat[row, :] for row, at in enumerate(positions)}
+
+
 def _whitened(x: Entries, matrix: Array, k: int) -> Entries:
-    """Entries (i, j), i ≤ j, of MxMᵀ for a lower triangular M, which is what Cholesky factors have."""
+    """The same for a lower triangular M, which is what Cholesky factors have, each record worked on by itself."""
     full = {(i, j): x[min(i, j), max(i, j)] for i in range(k) for j in range(k)}
     half = {(i, j): summed(matrix[..., i, a] * full[(a, j)] for a in range(i + 1)) for i in range(k) for j in range(k)}
     return {

@@ -25,7 +25,7 @@ from dpmanifolds._arrays import (
 )
 from dpmanifolds.manifolds._common import capped_exp
 from dpmanifolds.manifolds._derivatives import differentiated_by
-from dpmanifolds.manifolds._log_triangle import log_triangle
+from dpmanifolds.manifolds._log_triangle import log_triangle, whitened_entries, whitener_of
 from dpmanifolds.manifolds._symmetric import (
     LARGEST_SMALL,
     apply_function,
@@ -61,6 +61,7 @@ class SPDAffineInvariant(SPDBase):
     """
 
     metric = "affine-invariant"
+    flat_metric = "log-euclidean"
     has_symmetric_coordinates = True
     injectivity_radius = math.inf
 
@@ -72,10 +73,6 @@ class SPDAffineInvariant(SPDBase):
     def average_curvature(self) -> float:
         """Ricci is −k/4 times the metric across the multiples of the base, and 0 along them."""
         return -self.k / (4 * self.dim) if self.k > 1 else 0.0
-
-    def eigenvalue_radius(self, low: float, high: float) -> float:
-        """½√k·ln(high/low), attained."""
-        return math.sqrt(self.k) * math.log(high / low) / 2
 
     @differentiated_by("_smooth_exp")
     def exp(self, base: Array, vector: Array) -> Array:
@@ -92,8 +89,7 @@ class SPDAffineInvariant(SPDBase):
     @differentiated_by("_smooth_log")
     def log(self, base: Array, point: Array) -> Array:
         xp = namespace(base, point)
-        lower = xp.linalg.cholesky(base)
-        vectors, values, _ = xp.linalg.svd(_relative_root(lower, point), full_matrices=False)
+        lower, vectors, values = _relative_singular(base, point)
         moved = lower @ vectors
         return sym((moved * (2 * xp.log(values))[..., None, :]) @ transpose(moved))
 
@@ -108,9 +104,7 @@ class SPDAffineInvariant(SPDBase):
         return log_triangle(points, self.k, whitener)
 
     def see(self, base: Array, points: Array) -> Seen | None:
-        if self.k > LARGEST_SMALL or not is_numpy(points):
-            return None
-        return self._see_small(points, np.linalg.inv(np.linalg.cholesky(base)), None)
+        return self._see(points, whitener_of(base.tobytes(), self.k), None) if is_numpy(points) else None
 
     @differentiated_by("_smooth_dist")
     def dist(self, a: Array, b: Array) -> Array:
@@ -133,8 +127,7 @@ class SPDAffineInvariant(SPDBase):
     def geodesic(self, a: Array, b: Array, t: Array | float) -> Array:
         """L U Σ^2t Uᵀ Lᵀ: never through a tangent matrix, which could not hold a badly conditioned pair."""
         xp = namespace(a, b)
-        lower = xp.linalg.cholesky(a)
-        vectors, values, _ = xp.linalg.svd(_relative_root(lower, b), full_matrices=False)
+        lower, vectors, values = _relative_singular(a, b)
         time = t if isinstance(t, (int, float)) else t[..., None]
         root = lower @ (vectors * xp.exp(time * xp.log(values))[..., None, :])
         return sym(root @ transpose(root))
@@ -151,9 +144,7 @@ class SPDAffineInvariant(SPDBase):
 
     @differentiated_by("_smooth_transport")
     def transport(self, base: Array, to: Array, vector: Array) -> Array:
-        xp = namespace(base, to, vector)
-        lower = xp.linalg.cholesky(base)
-        vectors, values, _ = xp.linalg.svd(_relative_root(lower, to), full_matrices=False)
+        lower, vectors, values = _relative_singular(base, to)
         inner = transpose(vectors) @ _whiten(lower, vector) @ vectors
         moved = lower @ (vectors * values[..., None, :])
         return sym(moved @ inner @ transpose(moved))
@@ -244,6 +235,14 @@ def _relative_root(lower: Array, point: Array) -> Array:
     return xp.linalg.solve(lower, xp.linalg.cholesky(point))
 
 
+def _relative_singular(base: Array, point: Array) -> tuple[Array, Array, Array]:
+    """L, U and Σ with base = LLᵀ, point = KKᵀ and L⁻¹K = U Σ Vᵀ."""
+    xp = namespace(base, point)
+    lower = xp.linalg.cholesky(base)
+    vectors, values, _ = xp.linalg.svd(_relative_root(lower, point), full_matrices=False)
+    return lower, vectors, values
+
+
 def _sums(
     manifold: SPDAffineInvariant, base: Array, squared: Array, spread: Array, pull: Array, weights: Array
 ) -> Linearization:
@@ -313,19 +312,6 @@ def _log_gap_factor(a: Array, b: Array, log_a: Array, log_b: Array) -> Array:
     small = math.sqrt(eps(a)) / 8
     total = a + b
     return (xp.abs(log_a - log_b) / 2 + small) * total / (xp.abs(a - b) + small * total)
-
-
-def whitened_entries(whitener: Array, points: Array) -> dict[tuple[int, int], Array]:
-    """Entries of MxMᵀ, for one M by a single matrix product with its symmetrised Kronecker square."""
-    xp = namespace(whitener, points)
-    k = points.shape[-1]
-    positions = [(i, j) for i in range(k) for j in range(i, k)]
-    if whitener.ndim > 2:
-        whitened = whitener @ points @ transpose(whitener)
-        return {(i, j): whitened[..., i, j] for i, j in positions}
-    kernel = xp.stack([xp.reshape(whitener[i, :][:, None] * whitener[j, :][None, :], (k * k,)) for i, j in positions])
-    flat = kernel @ transpose(xp.reshape(points, (-1, k * k)))
-    return {at: flat[row, :] for row, at in enumerate(positions)}
 
 
 def _large(

@@ -51,8 +51,6 @@ from dpmanifolds.sums import MECHANISMS, TANGENT, mean_facts
 from dpmanifolds.sums.ambient import body_of
 from dpmanifolds.sums.steps import is_wide
 
-__all__ = ["Plan", "plan", "split_plan"]
-
 _WORTH_TELLING = 0.8
 _USUAL_BUDGETS = (PureDP(0.1), PureDP(0.3), PureDP(1.0), PureDP(3.0))
 
@@ -132,9 +130,11 @@ class Plan:
             (row.error.mean_at_edge / row.error.mean for row in self.rows if row.error is not None), default=1.0
         )
         if stretch > 1.01:
+            flat = self.domain.manifold.flat_metric
+            end = f"; metric={flat!r} is flat, and does not." if flat else "."
             found.append(
                 "Curvature: noise of one size at the centre moves points near the edge of the domain up to "
-                f"{stretch:.2g} times as far."
+                f"{stretch:.2g} times as far{end}"
             )
         missing: dict[tuple[str, str], list[str]] = {}
         for row in self.rows:

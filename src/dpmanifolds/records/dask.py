@@ -12,7 +12,7 @@ import operator
 import os
 from bisect import bisect_left
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import wraps
 from itertools import accumulate
 from typing import Any, TypeVar
@@ -24,13 +24,16 @@ from dpmanifolds._points import count_records, join, leaves, records_at
 from dpmanifolds._validate import refuse_empty
 from dpmanifolds.errors import ArgumentError, DPManifoldsError
 from dpmanifolds.manifolds import Manifold
+from dpmanifolds.records.bags import Elements, Readings
 from dpmanifolds.records.blocks import block_size, is_tiny, leading_axes, ordered_map, total_of
 from dpmanifolds.records.source import Merge, Part, Source, is_dask
 
 State = TypeVar("State")
-Form = Callable[[Any], Array]
 _FAN_IN = 8
 _LATER = 1 << 40
+
+
+Form = Callable[[Any], Array | Readings]
 
 
 class DaskSource(Source):
@@ -75,7 +78,7 @@ class DaskSource(Source):
                 _task(_merged, f"{stem}-{depth}-{first}", work, states[first : first + _FAN_IN])
                 for first in range(0, len(states), _FAN_IN)
             ]
-        total = _computed(states[:1])[0] if states else _State(0)
+        (total,) = self._decide(_computed(states[:1]) or [_State(0)])
         self._settle(total.rows)
         result: State = total.value if total.rows else part(0, 0, self._empty)
         return result
@@ -107,8 +110,15 @@ class DaskSource(Source):
         if self._sizes is None:
             stem, work = _posted(_Work(self._form))
             tasks = [_task(_rows, f"{stem}-{number}", work, chunk) for number, chunk in enumerate(self._chunks)]
-            self._sizes = _computed(tasks)
+            self._sizes = [counted.rows for counted in self._decide(_computed(tasks))]
             self._settle(sum(self._sizes))
+
+    def _decide(self, states: list[_State]) -> list[_State]:
+        """The reading that most elements of all partitions ask for: one of them decides nothing but what it is."""
+        in_blocks = sum(state.votes for state in states) > 0
+        if isinstance(self._form, Elements) and self._form.in_blocks is None:
+            self._form = replace(self._form, in_blocks=in_blocks)
+        return states if in_blocks else [state.other or state for state in states]
 
     def resident(self, prepare: Callable[[Array], Array]) -> Source:
         """The records after `prepare`: kept by the workers of a cluster, else worked out in every pass.
@@ -117,6 +127,8 @@ class DaskSource(Source):
         """
         from dask import persist
 
+        if isinstance(self._form, Elements):
+            self.locate()
         stem, work = _posted(_Work(self._form, prepare))
         chunks = [_task(_prepared, f"{stem}-{number}", work, chunk) for number, chunk in enumerate(self._chunks)]
         if _has_workers():
@@ -165,8 +177,8 @@ def bag_source(manifold: Manifold | None, bag: Any, allow_empty: bool = False) -
             "records of a loss come as an array or a Dask array, not as a Dask bag: stack the elements of each "
             "partition (dask.array.from_delayed)."
         )
-    stacked = _Stacked(manifold)
-    return DaskSource(bag.to_delayed(), None, stacked, None, stacked([]) if allow_empty else None)
+    empty = Elements(manifold, in_blocks=False)([]) if allow_empty else None
+    return DaskSource(bag.to_delayed(), None, Elements(manifold), None, empty)
 
 
 def joint_source(arrays: tuple[Any, ...], allow_empty: bool = False) -> DaskSource:
@@ -192,39 +204,6 @@ def _tuple_of_arrays(parts: list[Any]) -> Array:
 
 
 @dataclass(frozen=True)
-class _Stacked:
-    """A partition of a bag as one array.
-
-    Most of its elements say whether it holds records or blocks of them: a block among records is one record, which is
-    malformed, as it would move a sum by as much as it has rows.
-    """
-
-    manifold: Manifold
-
-    def __call__(self, partition: Any) -> Array:
-        found = [self._read(element) for element in partition]
-        in_blocks = 2 * sum(is_block for _, is_block in found) > len(found)
-        blocks = [rows if in_blocks or not is_block else self._malformed for rows, is_block in found]
-        kind = np.complex128 if self.manifold.is_complex else np.float64
-        return np.concatenate(blocks) if blocks else np.empty((0, *self.manifold.point_shape), dtype=kind)
-
-    @property
-    def _malformed(self) -> np.ndarray:
-        return np.full((1, *self.manifold.point_shape), np.nan)
-
-    def _read(self, element: Any) -> tuple[np.ndarray, bool]:
-        """One record, or several, and whether it is a block; what is neither is a record that is malformed."""
-        for is_block in (True, False) if isinstance(element, np.ndarray) else (False, True):
-            try:
-                found = np.asarray(self.manifold.take_form(element if is_block else [element]))
-            except ArgumentError:
-                continue
-            if len(self.manifold.batch_shape(found)) == 1:
-                return found, is_block
-        return self._malformed, False
-
-
-@dataclass(frozen=True)
 class _Work:
     """What every task of a pass does."""
 
@@ -239,6 +218,9 @@ class _State:
 
     rows: int
     value: Any = None
+    other: _State | None = None
+    """In the other reading, where there are two (`Readings`)."""
+    votes: int = 0
 
 
 @dataclass(frozen=True)
@@ -310,20 +292,34 @@ def _careful(task: Callable[..., Any]) -> Callable[..., Any]:
 @_careful
 def _part_of(work: _Work, number: int, start: int, chunk: Any) -> _State:
     """The state of one chunk; blocks are numbered so that the first of each chunk comes before all others."""
-    records = _records(work, chunk)
-    parts = leaves(records)
-    rows, record_bytes = int(parts[0].shape[0]), sum(map(bytes_per_record, parts))
-    size = block_size(record_bytes)
-    if rows == 0:
-        return _State(0)
 
-    def run(first: int) -> Any:
-        return work.part(
-            number if first == 0 else _LATER, start + first, records_at(records, slice(first, first + size))
-        )
+    def part(records: Array) -> _State:
+        parts = leaves(records)
+        rows, record_bytes = int(parts[0].shape[0]), sum(map(bytes_per_record, parts))
+        size = block_size(record_bytes)
+        if rows == 0:
+            return _State(0)
 
-    states = ordered_map(run, range(0, rows, size), threads=1, tiny=is_tiny(rows, record_bytes))
-    return _State(rows, total_of(states, work.merge))
+        def run(first: int) -> Any:
+            return work.part(
+                number if first == 0 else _LATER, start + first, records_at(records, slice(first, first + size))
+            )
+
+        states = ordered_map(run, range(0, rows, size), threads=1, tiny=is_tiny(rows, record_bytes))
+        return _State(rows, total_of(states, work.merge))
+
+    return _read_by(part, work, chunk)
+
+
+def _read_by(part: Callable[[Array], _State], work: _Work, chunk: Any) -> _State:
+    """The state of a chunk in each of its readings."""
+    if isinstance(chunk, _Failure):
+        raise chunk.error()
+    found = work.form(chunk)
+    if not isinstance(found, Readings):
+        return part(found)
+    other = None if found.records is None else part(found.records)
+    return replace(part(found.blocks), other=other, votes=found.votes)
 
 
 @_careful
@@ -331,6 +327,13 @@ def _merged(work: _Work, states: list[Any]) -> Any:
     failure = next((state for state in states if isinstance(state, _Failure)), None)
     if failure is not None:
         return failure
+    votes, total = sum(state.votes for state in states), _merge(work, states)
+    if all(state.other is None for state in states):
+        return replace(total, votes=votes)
+    return replace(total, other=_merge(work, [state.other or state for state in states]), votes=votes)
+
+
+def _merge(work: _Work, states: list[_State]) -> _State:
     filled = [state for state in states if state.rows]
     if not filled:
         return _State(0)
@@ -348,14 +351,15 @@ def _head(work: _Work, chunk: Any, most: int) -> Array:
 
 
 @_careful
-def _rows(work: _Work, chunk: Any) -> int:
-    return count_records(_records(work, chunk))
+def _rows(work: _Work, chunk: Any) -> _State:
+    return _read_by(lambda records: _State(count_records(records)), work, chunk)
 
 
 def _records(work: _Work, chunk: Any) -> Array:
     if isinstance(chunk, _Failure):
         raise chunk.error()
-    return work.form(chunk)
+    found = work.form(chunk)
+    return found.blocks if isinstance(found, Readings) else found
 
 
 def _joined(blocks: list[Array]) -> Array:

@@ -27,8 +27,6 @@ from dpmanifolds.releases.release import Release
 from dpmanifolds.releases.spread import assumption_of, estimate_mean, read_spread
 from dpmanifolds.sums import Facts, SumShape, error_metric, error_quantile
 
-__all__ = ["ConfidenceRegion", "confidence_region", "population_region"]
-
 
 @dataclass(frozen=True, eq=False)
 class ConfidenceRegion:

@@ -20,6 +20,7 @@ Three bounded sums, each with its share of the budget (docs/proofs/discriminant.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import partial
@@ -27,7 +28,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from dpmanifolds._arrays import Array
+from dpmanifolds._arrays import Array, clamp, like, namespace
 from dpmanifolds.domains import Ball, Domain
 from dpmanifolds.errors import ArgumentError
 from dpmanifolds.manifolds import Euclidean, Manifold
@@ -36,13 +37,11 @@ from dpmanifolds.privacy import Budget, Guarantee, compose
 from dpmanifolds.releases.classes import class_names, read_groups
 from dpmanifolds.releases.release import Release
 from dpmanifolds.releases.statistic import Request, best_cut, check_request
-from dpmanifolds.sums import Draw, choose, mean_facts
-from dpmanifolds.sums.contribution import ScoreContribution, TangentContribution
+from dpmanifolds.sums import Draw, mean_facts
+from dpmanifolds.sums.contribution import AtPoint, TangentContribution, ball_integers
 from dpmanifolds.sums.steps import StepPlan
 from dpmanifolds.sums.total import RecordSums
 from dpmanifolds.sums.wrapped import WrappedMechanism
-
-__all__ = ["Contrasts", "Discriminant", "private_discriminant"]
 
 _LEAST_SCORE = 0.05
 _TAG = 0.2
@@ -211,9 +210,7 @@ def _plan(request: Request, spread: float, n: int, *parts: Budget) -> _Plan:
     laws = []
     for dim, radius, part in ((request.domain.manifold.dim, spread, parts[1]), (2, 1.0, parts[2])):
         facts = mean_facts(Ball(Euclidean(dim), np.zeros(dim), radius), n, unit=request.unit)
-        law = choose(facts, part).mechanism
-        assert isinstance(law, WrappedMechanism)
-        laws.append(law)
+        laws.append(request.choose(facts, part))
     return _Plan(request.plan(n, parts[0]), *laws)
 
 
@@ -275,6 +272,32 @@ def _moved(domain: Domain, base: Array, rows: np.ndarray) -> np.ndarray:
     manifold, center = domain.manifold, domain.center
     vectors = manifold.from_coordinates(center, rows)
     return np.asarray(manifold.to_coordinates(base, manifold.transport(center, base, vectors)))
+
+
+@dataclass(frozen=True, eq=False)
+class ScoreContribution(AtPoint):
+    """How far ⟨w, log x⟩ lies from what its class is expected to have, and which class that is: a point of a disc.
+
+    With s the score along a public direction w at the base, e the expected one and ±κ by the class, the disc's point is
+    (c, ±κ)/√(1 + κ²), c = (s − e)/radius cut to ±1, in units of 2^−exponent.
+    """
+
+    direction: np.ndarray | None = None
+    expected: float = 0.0
+    tag: float = 0.0
+    """±κ."""
+    radius: float = 1.0
+    exponent: int = 29
+    dim = 2
+
+    def __call__(self, block: Array) -> tuple[Array, Array]:
+        rows, broken = self.seen(block)
+        xp = namespace(rows)
+        with np.errstate(all="ignore"):
+            scores = xp.sum(rows * like(self.direction, rows), axis=-1)
+            cut = clamp((scores - self.expected) / self.radius, -1.0, 1.0)
+            points = xp.stack([cut, xp.full_like(cut, self.tag)], axis=-1) / math.hypot(1.0, self.tag)
+            return ball_integers(points, self.exponent), broken
 
 
 def _threshold(

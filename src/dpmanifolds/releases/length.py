@@ -21,8 +21,6 @@ import numpy as np
 
 from dpmanifolds.releases.population import RegionLaw
 
-__all__ = ["SeenErrors", "difference_interval", "interval_holds", "length_interval", "seen_errors"]
-
 _HALVINGS = 60
 _FAR = 3.0
 """From so many root mean square errors on both tails of the test are as likely."""

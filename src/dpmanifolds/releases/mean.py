@@ -19,8 +19,6 @@ from dpmanifolds.sums import MECHANISMS, NUMERICS, TANGENT
 from dpmanifolds.sums.steps import is_wide
 from dpmanifolds.sums.total import RecordSums
 
-__all__ = ["private_mean", "release_mean"]
-
 _KINDS = ("frechet", "extrinsic")
 
 

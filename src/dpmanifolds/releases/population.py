@@ -35,17 +35,6 @@ from dpmanifolds._validate import choice, positive_integer, positive_number
 from dpmanifolds.errors import NotOnManifoldError
 from dpmanifolds.manifolds import Manifold
 
-__all__ = [
-    "MeanPart",
-    "RegionLaw",
-    "SpreadNoise",
-    "average_hessian_at",
-    "center_moment",
-    "fit_covariance",
-    "mean_part",
-    "region_law",
-]
-
 KINDS, LAWS = ("covariance", "variance"), ("gaussian", "laplace", "wishart")
 _RIDGE = 2.0
 """How many deviations of a noisy entry, times √d, are added to all variances in the shape of a region: small ones that

@@ -40,8 +40,6 @@ from dpmanifolds.sums.total import RecordSums, read_records
 from dpmanifolds.sums.walk import Look, Walk
 from dpmanifolds.sums.wrapped import WrappedMechanism
 
-__all__ = ["PublicSample", "expected_of", "read_sample"]
-
 _SOURCE = "a public sample"
 _NEARLY_ALL = 0.99
 _ACCURACY = 1e-6

@@ -49,17 +49,6 @@ from dpmanifolds.sums.total import RecordSums
 from dpmanifolds.sums.walk import Walk
 from dpmanifolds.sums.wrapped import WrappedMechanism
 
-__all__ = [
-    "LEAST_RECORDS",
-    "TESTED_RECORDS",
-    "SpreadWalk",
-    "assumption_of",
-    "check_count",
-    "estimate_mean",
-    "private_mean_and_spread",
-    "read_spread",
-]
-
 LEAST_RECORDS = 2
 """A spread needs two records."""
 TESTED_RECORDS = 50

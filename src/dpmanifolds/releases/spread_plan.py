@@ -31,8 +31,6 @@ from dpmanifolds.sums.moments import MomentNoise, moment_noise
 from dpmanifolds.sums.steps import StepPlan, plan_steps
 from dpmanifolds.sums.wrapped import WrappedGaussianMechanism, WrappedMechanism
 
-__all__ = ["SpreadPlan", "law_name", "plan_spread", "square_noise"]
-
 _ROUGH = (0.03, 0.06, 0.1, 0.15, 0.25)
 _CONSTANTS = (0.35, 0.5, 0.7, 1.0)
 # how far records lie from their mean, as a share of the radius of a ball chosen in good faith, and the narrowest axis

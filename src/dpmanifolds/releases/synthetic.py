@@ -28,8 +28,6 @@ from dpmanifolds.releases.release import Release
 from dpmanifolds.releases.spread import read_spread
 from dpmanifolds.sums.walk import generator_of
 
-__all__ = ["SyntheticRecords", "synthesize"]
-
 
 @dataclass(frozen=True, eq=False)
 class SyntheticRecords:

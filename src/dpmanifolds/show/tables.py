@@ -19,8 +19,6 @@ if TYPE_CHECKING:
     from dpmanifolds.ledger import Ledger
     from dpmanifolds.planning import Plan, PlanRow
 
-__all__ = ["aside", "facts", "left_in_words", "plan_notes", "plan_table", "progress", "result", "say", "working"]
-
 T = TypeVar("T")
 
 

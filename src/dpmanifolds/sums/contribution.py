@@ -34,21 +34,6 @@ from dpmanifolds.manifolds import Manifold
 from dpmanifolds.manifolds.base import Seen
 from dpmanifolds.statistics.kernels.integers import BallRule, ball_columns, ball_rule, ball_sums
 
-__all__ = [
-    "AtPoint",
-    "Contribution",
-    "DistanceContribution",
-    "ScoreContribution",
-    "TangentContribution",
-    "ball_integers",
-    "box_fits",
-    "box_integers",
-    "finest_exponent",
-    "length_fits",
-    "like_integers",
-    "shortened_length",
-]
-
 _FINEST = 29
 _WHOLE, _BITS_OF_WHOLE = 1.5 * 2.0**52, 0x4338 << 48
 _PLAIN_LEAST, _PLAIN_MOST = 1e-140, 1e140  # squares of such lengths are in range
@@ -295,32 +280,6 @@ class DistanceContribution(OnLine):
 
     def measured(self, rows: Array) -> Array:
         return 2 * (namespace(rows).sum(rows * rows, axis=-1) / (self.radius * self.radius)) - 1
-
-
-@dataclass(frozen=True, eq=False)
-class ScoreContribution(AtPoint):
-    """How far ⟨w, log x⟩ lies from what its class is expected to have, and which class that is: a point of a disc.
-
-    With s the score along a public direction w at the base, e the expected one and ±κ by the class, the disc's point is
-    (c, ±κ)/√(1 + κ²), c = (s − e)/radius cut to ±1, in units of 2^−exponent.
-    """
-
-    direction: np.ndarray | None = None
-    expected: float = 0.0
-    tag: float = 0.0
-    """±κ."""
-    radius: float = 1.0
-    exponent: int = 29
-    dim = 2
-
-    def __call__(self, block: Array) -> tuple[Array, Array]:
-        rows, broken = self.seen(block)
-        xp = namespace(rows)
-        with np.errstate(all="ignore"):
-            scores = xp.sum(rows * like(self.direction, rows), axis=-1)
-            cut = clamp((scores - self.expected) / self.radius, -1.0, 1.0)
-            points = xp.stack([cut, xp.full_like(cut, self.tag)], axis=-1) / math.hypot(1.0, self.tag)
-            return ball_integers(points, self.exponent), broken
 
 
 def like_integers(codes: np.ndarray, reference: Array) -> Array:

@@ -33,8 +33,6 @@ from dpmanifolds.errors import ArgumentError
 from dpmanifolds.sums.contribution import AtPoint
 from dpmanifolds.sums.outer import OuterContribution
 
-__all__ = ["JointContribution", "JointMoment", "JointSquares", "TangentJointContribution"]
-
 
 class JointMoment(NamedTuple):
     """Sums over records in the units of the records, or what noise left of them."""

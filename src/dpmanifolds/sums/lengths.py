@@ -26,8 +26,6 @@ from dpmanifolds.manifolds import Euclidean
 from dpmanifolds.sums.contribution import AtPoint, ball_integers, length_fits
 from dpmanifolds.sums.mechanism import Facts, mean_facts
 
-__all__ = ["LengthContribution", "length_deviation", "length_facts"]
-
 # 13/8 of the squared length: (2 − D)²(1 + c²D²) ≤ 4 for D in [0, 1] holds up to c² = 2.772
 _TIMES, _SHIFT = 13, 3
 

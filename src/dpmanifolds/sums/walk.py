@@ -33,8 +33,6 @@ from dpmanifolds.sums.steps import StepPlan, safe_share
 from dpmanifolds.sums.total import ExactSum, RecordSums, check_rules
 from dpmanifolds.sums.wrapped import WrappedMechanism
 
-__all__ = ["Look", "Stage", "Walk", "generator_of", "weigh_step"]
-
 # times the radius that holds noise nine times in ten: from two dimensions on it is longer once in 300,000 times or less
 _BEYOND_NOISE = 4.0
 _MOST_TRIES = 40
@@ -141,7 +139,8 @@ class Walk:
                 point = self._settle(kept, plan, number)
             else:
                 guess = plan.shrink(0, plan.gain(0, 0.0) * noisy)
-                kept = self.reach(base, plan.gain(0, 0.0) * drawn)
+                if len(plan.laws) > 1:
+                    kept = self.reach(base, plan.gain(0, 0.0) * drawn)
                 point = self.reach(base, guess if rule.axes is None else rule.axes.restore(guess))
             shape = law.facts.shape
             count = None if shape is None or shape.counted else shape.count
