@@ -200,8 +200,8 @@ def _classifiers(path: Path) -> list[str]:
         rows = list(csv.reader(file))[1:]
     shown = []
     for name in dict.fromkeys(row[0] for row in rows):
-        mine = [[float(cell) for cell in row[2:8]] for row in rows if row[0] == name]
-        pairs = [f"{ours:.2f}, {chosen:.2f} ({best:.2f})" for _, ours, _, chosen, best, _ in mine]
+        mine = [[float(cell) for cell in row[2:7]] for row in rows if row[0] == name]
+        pairs = [f"{ours:.2f}, {chosen:.2f} ({best:.2f})" for _, ours, chosen, best, _ in mine]
         shown.append((name, *pairs, f"{mine[0][-1]:.2f}"))
     return markdown(("data", "ours, DP-SGD at ε = 1", "ours, DP-SGD at ε = 3", "public weights alone"), shown)
 

@@ -58,9 +58,10 @@ class PrivateTangentClassifier(PrivateClassifier):
     classes : list of two
         The labels, as those that occur are private.
     public : list of pairs (points, labels), default=None
-        Labelled records of public subjects. They help in four ways, none of which looks at the private records: spatial
-        filters for matrices (`Congruence.from_public`); a centre, and radii for clipping; what contrast to expect,
-        towards which the noisy one is shrunk; and how many filters to take.
+        Labelled records of public subjects, or of one: a public part of the same records will do. They help in five
+        ways, none of which looks at the private records: spatial filters for matrices (`Congruence.from_public`); a
+        centre, and radii for clipping; what contrast to expect, towards which the noisy one is shrunk; how records
+        spread within classes, against which the direction is weighed; and how many filters to take.
     filters : int, "auto" or None
         How many; "auto" takes what does best when each public subject in turn plays the private one, with as much noise
         as there will be.
