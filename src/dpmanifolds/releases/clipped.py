@@ -10,7 +10,6 @@ from dpmanifolds.privacy import Budget
 from dpmanifolds.releases.release import Release
 from dpmanifolds.releases.statistic import check_request, domain_first
 from dpmanifolds.sums.contribution import OnLine
-from dpmanifolds.sums.wrapped import WrappedMechanism
 
 
 class BeyondContribution(OnLine):
@@ -73,7 +72,6 @@ def private_clipped_share(
     records = request.read(points, group_by)
     n = request.guess or records.count
     law = request.choose(request.number_facts(0.5, n), request.budget)
-    assert isinstance(law, WrappedMechanism)
     assert law.exponent is not None
     walk = request.walk()
     rule = BeyondContribution(

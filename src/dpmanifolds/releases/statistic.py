@@ -17,7 +17,7 @@ import numpy as np
 
 from dpmanifolds._arrays import Array
 from dpmanifolds._points import host
-from dpmanifolds._validate import auto_or_integer, choice, hide_records, positive_integer, shown
+from dpmanifolds._validate import auto_or_integer, choice, hide_records, positive_integer, shown, text
 from dpmanifolds.domains import Ball, Domain
 from dpmanifolds.errors import (
     ArgumentError,
@@ -169,9 +169,11 @@ class Request(Terms):
         drawn = law.noisy_mean(total.integers, total.rows, self.account.rng) + half
         return Draw(float(np.clip(drawn[0], 0.0, most)), drawn)
 
-    def choose(self, facts: Facts, budget: Budget) -> Mechanism:
+    def choose(self, facts: Facts, budget: Budget) -> WrappedMechanism:
         """The mechanism for another sum of the same question."""
-        return choose(facts, budget, mechanism=self.mechanism, numerics=self.numerics).mechanism
+        law = choose(facts, budget, mechanism=self.mechanism, numerics=self.numerics).mechanism
+        assert isinstance(law, WrappedMechanism)
+        return law
 
     def counts(self, cells: int, part: Budget, unit: int) -> CountsNoise:
         """The noise for counts of records in so many cells."""
@@ -234,10 +236,7 @@ def check_terms(
     guess = positive_integer("n_guess", n_guess) if added else None
     if unit is None:
         unit = "record" if group_by is None else "person"
-    if not isinstance(unit, str) or not unit:
-        raise ArgumentError(
-            f"must say what neighbours differ in, for instance 'person'; got {shown(unit)}.", argument="unit"
-        )
+    text("unit", unit, "what one record is, for instance 'person'")
     account = open_account(ledger, dataset, rng)
     return Terms(budget=budget, adjacency=adjacency, guess=guess, on_invalid=on_invalid, unit=unit, account=account)
 
