@@ -60,19 +60,21 @@ def test_a_pure_promise_is_the_sum_of_what_one_record_moves(changed):
         assert sum(lost) > 0.9
 
 
+@pytest.mark.parametrize("helped", [False, True])
 @pytest.mark.parametrize("changed", ["value", "label", "both"])
-def test_one_record_moves_no_sum_by_more_than_its_noise_was_made_for(changed):
-    """The integers that noise is added to, of two neighbours, in exact arithmetic."""
+def test_one_record_moves_no_sum_by_more_than_its_noise_was_made_for(changed, helped):
+    """The integers that noise is added to, of two neighbours, in exact arithmetic; with and without a public subject."""
     points, labels = records(20)
+    given = {"classes": (0, 1), "public": one_subject([0.8, 0.0, 0.0]) if helped else None}
     other, relabelled = points.copy(), labels.copy()
     points[-1] = [9.0, 0.0, 0.0]
     other[-1] = points[-1] if changed == "label" else [-9.0, 0.0, 0.0]
     if changed != "value":
         relabelled[-1] = 1 - labels[-1]
     with overheard_noise() as one:
-        private_discriminant(points, labels, BALL, GaussianDP(1.0), classes=(0, 1), rng=0)
+        private_discriminant(points, labels, BALL, GaussianDP(1.0), rng=0, **given)
     with overheard_noise(forced=one.said) as two:
-        private_discriminant(other, relabelled, BALL, GaussianDP(1.0), classes=(0, 1))
+        private_discriminant(other, relabelled, BALL, GaussianDP(1.0), **given)
     assert len(one.said) == 3
     for first, second, share in zip(one.said, two.said, SHARES, strict=True):
         moved = (first.values - second.values).astype(float)
