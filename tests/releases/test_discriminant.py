@@ -63,7 +63,7 @@ def test_a_pure_promise_is_the_sum_of_what_one_record_moves(changed):
 @pytest.mark.parametrize("helped", [False, True])
 @pytest.mark.parametrize("changed", ["value", "label", "both"])
 def test_one_record_moves_no_sum_by_more_than_its_noise_was_made_for(changed, helped):
-    """The integers that noise is added to, of two neighbours, in exact arithmetic; with and without a public subject."""
+    """The integers that noise is added to, of two neighbours, in exact arithmetic, with and without public ones."""
     points, labels = records(20)
     given = {"classes": (0, 1), "public": one_subject([0.8, 0.0, 0.0]) if helped else None}
     other, relabelled = points.copy(), labels.copy()
