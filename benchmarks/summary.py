@@ -174,6 +174,7 @@ def draw_growth(curves: list[dict[str, Any]], path: Path) -> None:
     import numpy as np
     from matplotlib import rc_context
     from matplotlib.figure import Figure
+    from matplotlib.ticker import LogLocator
 
     variables = list(dict.fromkeys(curve["variable"] for curve in curves))
     with rc_context(fname=STYLE):
@@ -188,6 +189,8 @@ def draw_growth(curves: list[dict[str, Any]], path: Path) -> None:
             marks = sorted({size for curve in curves if curve["variable"] == variable for size in curve["sizes"]})
             shown_marks = marks[:: 2 if len(marks) > 5 else 1]
             axes.set_xticks(shown_marks, [f"{mark / 1e6:g}M" if mark >= 1e5 else f"{mark:,}" for mark in shown_marks])
+            axes.yaxis.set_major_locator(LogLocator(subs=(1.0, 2.0, 5.0)))
+            axes.yaxis.set_major_formatter("{x:g}")
             axes.minorticks_off()
             axes.set_ylabel("CPU time of the mean in ms" if variable == "n" else "CPU time per record in ms")
             axes.legend(loc="upper center", bbox_to_anchor=(0.5, -0.16))

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+import tomllib
 from pathlib import Path
 
 import pytest
@@ -58,6 +59,17 @@ def test_the_readme_speaks_of_the_version_of_the_package():
     text = (ROOT / "README.md").read_text("utf-8")
     assert set(re.findall(r"dpmanifolds-([\d.]+)-py3", text)) == {dpmanifolds.__version__}
     assert re.findall(r"This is version ([\d.]+\d)", text) == [dpmanifolds.__version__.rpartition(".")[0]]
+
+
+def test_the_source_archive_has_what_its_tests_and_its_readme_need():
+    """Whatever README, Makefile and these tests name at the top of the repository."""
+    settings = tomllib.loads((ROOT / "pyproject.toml").read_text("utf-8"))
+    packed = set(settings["tool"]["hatch"]["build"]["targets"]["sdist"]["include"])
+    texts = [(ROOT / name).read_text("utf-8") for name in ("README.md", "Makefile", "CONTRIBUTING.md")]
+    named = {name for text in texts for name in re.findall(r"\b\w[\w.-]*", text) if (ROOT / name).exists()}
+    assert named - {"pyproject.toml", "out", "dist", "build"} <= packed
+    assert {"Makefile", ".github"} <= packed
+    assert all((ROOT / name).exists() for name in packed)
 
 
 def test_the_lock_has_one_version_of_everything_and_no_place_of_origin():

@@ -28,3 +28,4 @@ def typed() -> Callable:
 def quick_pages(monkeypatch):
     """Reports without figures, which are tested elsewhere."""
     monkeypatch.setattr("dpmanifolds.show.report.figure_svg", lambda release: None)
+    monkeypatch.setattr("dpmanifolds.show.regression.svg_of", lambda draw: None)

@@ -30,6 +30,13 @@ def test_the_sample_is_released_by_the_command_of_the_readme(folder):
     assert found[-1] / 1.2e-3 == pytest.approx(1, abs=0.5)
 
 
+def test_what_is_counted_has_the_name_of_what_is_protected(folder):
+    ball = ["--typical", "diffusion-tensor:mm2/s", "--epsilon", "1"]
+    said = run("mean", "tensors.csv", *TENSORS, *ball, "--unit", "image", "--yes")
+    assert said.count("the private mean of 200 images") == 2
+    assert "200 records" not in said + run("info", "release")
+
+
 def test_a_wrong_unit_is_told_by_validate_and_by_the_private_share(folder):
     said = run("validate", "tensors.csv", *TENSORS, "--eigenvalues", "0.1", "10")
     assert "0 inside" in said

@@ -43,8 +43,11 @@ def test_a_file_of_covariates(ages, typed, quick_pages):
     assert np.array_equal(release.value, fit.base)
     assert release.guarantee == fit.guarantee
     assert "95 % region" in Path("out/report.html").read_text(encoding="utf-8")
+    assert "How 90 records change with covariate 1" in Path("out/regression.html").read_text(encoding="utf-8")
     assert "covariate 1" in ended.stdout
-    assert typed(line).exit_code == 2
+    for written in ("regression.json", "regression.html"):
+        assert typed(line).exit_code == 2
+        Path("out", written).unlink()
 
 
 def test_columns_of_the_table(ages, typed, quick_pages):

@@ -7,8 +7,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from dpmanifolds.errors import NotOnManifoldError
-from dpmanifolds.manifolds import _logarithms
-from dpmanifolds.manifolds._logarithms import largest_spread, matrix_logs
+from dpmanifolds.manifolds._logarithms import DEVICE_REACH, REACHES, largest_spread, matrix_logs, polynomials
+from dpmanifolds.manifolds._near_logs import near_logs
 from dpmanifolds.manifolds.spd import positive_matrix_logs
 
 EPS = np.finfo(np.float64).eps
@@ -34,13 +34,13 @@ def exact_log(matrix):
 def paths(monkeypatch):
     """How many matrices eigh was given."""
     given_to_eigh = []
-    real = _logarithms._by_eigen
+    real = np.linalg.eigh
 
     def counted(matrices):
         given_to_eigh.append(len(matrices))
         return real(matrices)
 
-    monkeypatch.setattr(_logarithms, "_by_eigen", counted)
+    monkeypatch.setattr(np.linalg, "eigh", counted)
     return given_to_eigh
 
 
@@ -64,10 +64,10 @@ def test_products_agree_with_fifty_digits_within_a_tenth_of_their_bound(k, condi
 
 @pytest.mark.parametrize(
     ("reach", "error"),
-    [*zip(_logarithms._REACHES, (7e-15, 4e-15), strict=True), (_logarithms._DEVICE_REACH, 1e-11)],
+    [*zip(REACHES, (7e-15, 4e-15), strict=True), (DEVICE_REACH, 1e-11)],
 )
 def test_the_polynomials_are_the_function_up_to_what_is_said(reach, error):
-    coefficients = _logarithms._coefficients(reach.blocks, reach.square).ravel()
+    coefficients = polynomials(reach.blocks, reach.square).ravel()
     worst = 0.0
     with mpmath.workdps(40):
         for t in np.linspace(-1, 1, 401):
@@ -166,3 +166,41 @@ def test_arrays_in_any_order_give_the_same():
     wide = np.zeros((30, 7, 7))
     wide[:, 1:6, 1:6] = records
     assert np.array_equal(matrix_logs(wide[:, 1:6, 1:6])[0], expected)
+
+
+@pytest.mark.grid(at_most=6)
+@pytest.mark.parametrize("k", [4, 7, 10, 11, 23, 64, 65])
+@pytest.mark.parametrize("condition", [1.0, 1.001, 10.0, 60.0, 1e4])
+def test_near_logarithms_are_right_up_to_1e_8(k, condition):
+    rng = np.random.default_rng(k)
+    spectra = condition ** rng.uniform(-0.5, 0.5, (6, k))
+    spectra[:, 0], spectra[:, -1] = condition**-0.5, condition**0.5
+    for scale in (1e-40, 1.0, 1e100):
+        records = scale * matrices_with(spectra)
+        assert np.linalg.norm(near_logs(records) - matrix_logs(records)[0], 2, axis=(1, 2)).max() <= 1e-8
+
+
+@pytest.mark.parametrize("low", np.geomspace(1e-3, 0.3, 7))
+def test_near_logarithms_are_right_where_they_change_hands(low):
+    """One small eigenvalue, one large one, on either side of the reach of the polynomial."""
+    spectra = np.ones((40, 5))
+    spectra[:, 0], spectra[:, -1] = low, np.geomspace(1.0, 100.0, 40)
+    records = matrices_with(spectra)
+    assert np.linalg.norm(near_logs(records) - matrix_logs(records)[0], 2, axis=(1, 2)).max() <= 1e-8
+
+
+@pytest.mark.parametrize("k", [5, 12, 24])
+def test_near_logarithms_are_each_of_one_matrix_and_of_positive_ones(k):
+    rng = np.random.default_rng(k)
+    spectra = rng.uniform(0.5, 2.0, (60, k))
+    spectra[3, 0], spectra[9, 0], spectra[20, :2] = -0.5, 0.0, [-1e-9, 1e3]
+    spectra[30, 0], spectra[31, 0], spectra[32] = 1e-7, -30.0, -spectra[32]
+    records = matrices_with(spectra)
+    records[40, 1, 2], records[41, 0, 0], records[42] = np.nan, np.inf, 0.0
+    logs = near_logs(records)
+    lost = np.isin(np.arange(60), [3, 9, 20, 31, 32, 40, 41, 42])
+    assert np.array_equal(np.isnan(logs).any(axis=(1, 2)), lost)
+    for cut in (1, 7, 59):
+        parts = [near_logs(records[first : first + cut]) for first in range(0, 60, cut)]
+        assert np.array_equal(np.concatenate(parts), logs, equal_nan=True)
+    assert np.array_equal(near_logs(np.asfortranarray(records)), logs, equal_nan=True)

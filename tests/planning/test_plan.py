@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import csv
 import io
+import re
 from typing import Any
 
 import numpy as np
@@ -186,6 +187,14 @@ def test_a_metric_that_is_flat_is_offered_where_the_ball_is_so_large_that_curvat
     assert ("metric='log-euclidean' is flat" in wide) == ("Curvature:" in wide) == (metric == "affine-invariant")
     assert "Curvature" not in narrow
     assert "Curvature" in str(plan(Ball(Hyperbolic(2), Hyperbolic(2).origin, 3.0), 1000, PureDP(1.0)))
+
+
+def test_percents_have_no_powers_of_ten() -> None:
+    """Of EEG covariances in their typical ball a large error is many times a variance."""
+    ball = Ball.typical(SPD(8), "eeg", unit="uV2")
+    error = plan(ball, 120, PureDP(1.0)).best().error
+    assert error is not None
+    assert re.search(r"60 % of the radius of the domain, or 1\d\d\d % in a variance", error.relate(ball, ball.center))
 
 
 def test_a_plan_with_a_public_sample_tells_what_private_mean_would_predict():

@@ -44,7 +44,8 @@ def regress(
 ) -> None:
     """Private geodesic regression: how the records in FILES change with covariates, such as age.
 
-    Writes regression.json and, for the point in the middle of the bounds, release.json, release.npz and report.html.
+    Writes regression.json, regression.html with a picture of the change and, for the point in the middle of the bounds,
+    release.json, release.npz and report.html.
 
     [bold]Examples[/bold]
 
@@ -56,14 +57,16 @@ def regress(
     from dpmanifolds.cli.spend import confirm, finish, prepare, print_if_unwritten
     from dpmanifolds.errors import ArgumentError
     from dpmanifolds.releases import private_geodesic_regression
+    from dpmanifolds.show.regression import describe_regression, regression_html
     from dpmanifolds.show.tables import facts, result, say, working
 
     bounds = _bounds(covariate_bounds)
     job = prepare(records, place, budgeting, accounting, saving)
     table = _covariates(covariates, records, len(bounds))
-    target = saving.out / "regression.json"
-    if target.exists() and not saving.overwrite:
-        raise ArgumentError(f"{str(target)!r} exists. Name another folder, or pass --overwrite.")
+    target, page = saving.out / "regression.json", saving.out / "regression.html"
+    for path in (target, page):
+        if path.exists() and not saving.overwrite:
+            raise ArgumentError(f"{str(path)!r} exists. Name another folder, or pass --overwrite.")
     names = [f"covariate {number + 1}" for number in range(len(bounds))]
     if not Path(covariates).is_file():
         names = covariates.split(",")
@@ -82,12 +85,14 @@ def regress(
         )
     with print_if_unwritten("regression", fit):
         target.write_text(fit.to_json(indent=1), encoding="utf-8")
-    rows = _told(fit, names)
+    rows = describe_regression(fit, names)
     finish(job, _base(fit), remarks=[": ".join(row) for row in rows])
+    with print_if_unwritten("page", fit):
+        page.write_text(regression_html(fit, names), encoding="utf-8")
     if not saving.quiet:
         console = result()
         say(console, "How it changes", style="bold green")
-        facts(console, [*rows, ("written", str(target))])
+        facts(console, [*rows, ("written", str(target)), ("written", str(page))])
 
 
 def _bounds(text: str) -> list[tuple[float, float]]:
@@ -151,27 +156,3 @@ def _base(fit: Any) -> Any:
         step=None,
         stages=fit.releases[:-1],
     )
-
-
-def _told(fit: Any, names: list[str]) -> list[tuple[str, str]]:
-    """Each slope with its region, and how much of the spread the fit takes away."""
-    import numpy as np
-
-    from dpmanifolds.show.words import percent
-
-    region = fit.slope_region()
-    lengths, middles = np.linalg.norm(fit.slopes, axis=1), np.linalg.norm(region.slopes, axis=1)
-    rows = []
-    for name, length, middle, radius, clear in zip(
-        names, lengths, middles, region.radii, region.excludes_zero, strict=True
-    ):
-        said = "no change lies outside" if clear else "it holds no change at all"
-        rows.append(
-            (name, f"{length:.4g} for each unit; 95 % region: within {radius:.4g} of one of {middle:.4g}, {said}")
-        )
-    rows.append(("region", fit.assumption))
-    explained = "noise hides how far records are off"
-    if fit.residual_spread > 0:
-        explained = f"{percent(fit.r_squared)} of the spread; records are {fit.residual_spread:.4g} off"
-    rows.append(("explained", explained))
-    return rows

@@ -73,7 +73,7 @@ def frechet_facts(domain: Domain, n: int, dtype: Any = "float64", *, unit: str =
             unit=unit,
         )
     except ArgumentError as reason:
-        raise NotAvailableError(f"no bound on the rounding of the Fréchet mean is known here. {reason}") from None
+        raise NotAvailableError(f"no bound on the rounding of the Fréchet mean is known here: {reason}") from None
 
 
 def _as_contained(ball: Ball, dtype: Any) -> Ball:

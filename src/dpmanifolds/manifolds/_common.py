@@ -193,12 +193,3 @@ def step_around(manifold: Manifold, point: Array, distance: float) -> Array:
             return manifold.exp_coordinates(point, distance * steps / np.linalg.norm(steps, axis=-1, keepdims=True))
     except np.linalg.LinAlgError:
         return np.full((_DIRECTIONS, *np.shape(point)), math.nan)
-
-
-def tell_degrees(angle: float) -> str:
-    """An angle as people read it.
-
-    >>> tell_degrees(0.05)
-    '2.86 degrees'
-    """
-    return f"{math.degrees(angle):.3g} degrees"

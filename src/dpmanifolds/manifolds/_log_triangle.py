@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from functools import partial, reduce
+from functools import lru_cache, partial, reduce
 from itertools import combinations
 
 import numpy as np
@@ -11,6 +11,7 @@ import numpy as np
 from dpmanifolds._arrays import Array, eye, is_numpy, namespace, on_accelerator, stack_last, transpose
 from dpmanifolds.manifolds._derivatives import call_smoothly
 from dpmanifolds.manifolds._logarithms import device_logs, matrix_logs
+from dpmanifolds.manifolds._near_logs import near_logs
 from dpmanifolds.manifolds._symmetric import LARGEST_SMALL, log_entries, matrix_form, summed, upper_triangle
 
 Entries = dict[tuple[int, int], Array]
@@ -97,6 +98,25 @@ def see_small(
     if center is not None:
         rows -= center[:, None]
     return rows.T, np.sqrt(summed(row * row for row in rows)), sound
+
+
+def see_large(
+    points: np.ndarray, whitener: np.ndarray | None = None, center: np.ndarray | None = None
+) -> tuple[np.ndarray, np.ndarray]:
+    """The same for k > 3, with errors up to 10⁻⁸ of the logarithm; whoever is sound is not told."""
+    if whitener is not None:
+        points = whitener @ points @ whitener.T
+    rows = upper_triangle(near_logs(points))
+    if center is not None:
+        rows -= center
+    return rows, np.sqrt(np.einsum("ij,ij->i", rows, rows))
+
+
+@lru_cache(maxsize=64)
+def whitener_of(numbers: bytes, k: int) -> np.ndarray | None:
+    """The inverse of the Cholesky factor of a public point; None for the identity."""
+    whitener = np.linalg.inv(np.linalg.cholesky(np.frombuffer(numbers).reshape(k, k)))
+    return None if np.array_equal(whitener, np.eye(k)) else whitener
 
 
 def whitened_entries(whitener: Array, points: Array) -> Entries:

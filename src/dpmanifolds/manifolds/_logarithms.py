@@ -42,13 +42,13 @@ class _Reach(NamedTuple):
 
 
 # up to rounding, one after the other; beyond 0.8 powers are no longer well conditioned
-_REACHES = (_Reach(5, 0.7, 0.4), _Reach(6, 0.8, 0.3))
+REACHES = (_Reach(5, 0.7, 0.4), _Reach(6, 0.8, 0.3))
 # a device takes less accuracy from few products, up to 1e−10, and matrices out of reach by roots, in such blocks
-_DEVICE_REACH = _Reach(5, 0.8, 0.3)
+DEVICE_REACH = _Reach(5, 0.8, 0.3)
 _ROOT_STEPS = (20, 12, 9)
 _HARD_BYTES = 1 << 23
 # beyond, eigh is the faster one
-_LARGEST_SIZE = 64
+LARGEST_SIZE = 64
 # stays in the cache, with the powers
 _PIECE_BYTES = 1 << 17
 
@@ -73,7 +73,7 @@ def matrix_logs(matrices: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
     logs, spread = np.empty((count, k, k)), np.empty(count)
     hard = np.arange(count)
     with np.errstate(all="ignore"):
-        for reach in _REACHES if largest_spread(k) else ():
+        for reach in REACHES if largest_spread(k) else ():
             if not hard.size:
                 break
             hard = _by_products(matrices, hard, reach, logs, spread)
@@ -84,7 +84,7 @@ def matrix_logs(matrices: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
 
 def largest_spread(k: int) -> float:
     """The largest s of k×k matrices whose logarithms come from products: 0 where none do."""
-    return float(_spread(_REACHES[-1].square)) if LARGEST_SMALL < k <= _LARGEST_SIZE else 0.0
+    return float(_spread(REACHES[-1].square)) if LARGEST_SMALL < k <= LARGEST_SIZE else 0.0
 
 
 def _spread(square: Any) -> Any:
@@ -127,10 +127,10 @@ def _piece_by_products(matrices: np.ndarray, reach: _Reach) -> tuple[np.ndarray,
     usable = (center > 0) & (center < math.inf)
     moved = np.where(usable[:, None, None], matrices, np.eye(k))
     center = np.where(usable, center, 1.0)
-    _diagonal(moved)[...] += center[:, None]
+    diagonals(moved)[...] += center[:, None]
     cayley = call_each(np.linalg.inv, moved)
     cayley *= (-2 * center)[:, None, None]
-    _diagonal(cayley)[...] += 1
+    diagonals(cayley)[...] += 1
     # powers of T = 2Y²/z − I, z the largest square
     powers = np.empty((count, reach.blocks, k, k))
     np.matmul(cayley, cayley, out=powers[:, 0])
@@ -155,21 +155,21 @@ def _piece_by_products(matrices: np.ndarray, reach: _Reach) -> tuple[np.ndarray,
         total = total @ highest
         total += sums[:, number]
     found = cayley @ total
-    _diagonal(found)[...] += np.log(center)[:, None]
+    diagonals(found)[...] += np.log(center)[:, None]
     return square, found, inside
 
 
 @cache
 def _table(reach: _Reach) -> tuple[np.ndarray, np.ndarray]:
     """Multiples of I and of T, T², … that make the parts of 2h, and at last Y¹⁰ = (z(T + I)/2)⁵."""
-    parts = _coefficients(reach.blocks, reach.square)
+    parts = polynomials(reach.blocks, reach.square)
     fifth = [(reach.square / 2) ** 5 * math.comb(5, power) for power in range(reach.blocks + 1)]
     factors = np.concatenate([parts, np.zeros((reach.blocks, 1))], axis=1)
     table = np.concatenate([factors, [fifth]])
     return np.ascontiguousarray(table[:, 0]), np.ascontiguousarray(table[:, 1:])
 
 
-def _diagonal(matrices: np.ndarray) -> np.ndarray:
+def diagonals(matrices: np.ndarray) -> np.ndarray:
     """The diagonals (n, k), to be written to."""
     count, k, _ = matrices.shape
     return matrices.reshape(count, k * k)[:, :: k + 1]
@@ -208,7 +208,7 @@ def _device_products(matrices: Array) -> tuple[Array, Array]:
     """Logarithms, and for which matrices they are right: (tr Y⁴⁰)^{1/20} is above ‖Y²‖, by a root of k at most."""
     xp = namespace(matrices)
     k = matrices.shape[-1]
-    one, (blocks, square, middle) = eye(k, matrices), _DEVICE_REACH
+    one, (blocks, square, middle) = eye(k, matrices), DEVICE_REACH
     center = (middle / k) * xp.linalg.trace(matrices)
     usable = xp.isfinite(largest_entry(matrices)) & (center > 0) & (center < math.inf)
     center = xp.where(usable, center, xp.ones_like(center))[:, None, None]
@@ -219,7 +219,7 @@ def _device_products(matrices: Array) -> tuple[Array, Array]:
     for number in range(2, blocks + 1):
         a, b = powers[number // 2 - 1], powers[number - number // 2 - 1]
         powers[number - 1] = _product(a, b, powers[number - 1])
-    constants, factors = _table(_DEVICE_REACH)
+    constants, factors = _table(DEVICE_REACH)
     *parts, tenth = _combinations(constants.tolist(), factors, one, powers, held)
     largest = xp.linalg.vector_norm(tenth @ tenth, axis=(-2, -1)) ** (1 / 10)
     total = parts[-1]
@@ -328,23 +328,31 @@ def _product_plus(a: Array, b: Array, added: Array) -> Array:
 
 
 @cache
-def _coefficients(blocks: int, square: float) -> np.ndarray:
-    """Of 2h(square·(t+1)/2) as a polynomial in t, interpolated near Chebyshev's points; `blocks` to a row, rising.
-
-    Worked out in 60 digits by Newton's divided differences: to go from one basis to another loses many.
-    """
-    count = blocks * blocks
+def polynomials(blocks: int, square: float) -> np.ndarray:
+    """Of 2h(square·(t+1)/2) as a polynomial in t, interpolated near Chebyshev's points; `blocks` to a row, rising."""
     with localcontext(Context(prec=60)):
-        nodes = [Decimal(math.cos(math.pi * (i + 0.5) / count)) for i in range(count)]
-        values = [_twice_artanh_over(Decimal(square) / 2 * (node + 1)) for node in nodes]
-        for order in range(1, count):
-            for i in range(count - 1, order - 1, -1):
-                values[i] = (values[i] - values[i - 1]) / (nodes[i] - nodes[i - order])
-        rising = [Decimal(0)] * count
-        for value, node in zip(reversed(values), reversed(nodes), strict=True):
-            rising = [below - node * own for below, own in zip([Decimal(0), *rising], rising, strict=False)]
-            rising[0] += value
-    return np.array(rising, dtype=np.float64).reshape(blocks, blocks)
+        half = Decimal(square) / 2
+        found = monomials(lambda t: _twice_artanh_over(half * (t + 1)), blocks * blocks - 1, Decimal(-1), Decimal(1))
+    return found.reshape(blocks, blocks)
+
+
+def monomials(function: Callable[[Decimal], Decimal], degree: int, low: Decimal, high: Decimal) -> np.ndarray:
+    """Coefficients, rising, of the polynomial that meets a function near Chebyshev's points of an interval.
+
+    Worked out in the digits of the context by Newton's divided differences: to go from one basis to another loses many.
+    """
+    count = degree + 1
+    cosines = [Decimal(math.cos(math.pi * (i + 0.5) / count)) for i in range(count)]
+    nodes = [(low + high + cosine * (high - low)) / 2 for cosine in cosines]
+    values = [function(node) for node in nodes]
+    for order in range(1, count):
+        for i in range(count - 1, order - 1, -1):
+            values[i] = (values[i] - values[i - 1]) / (nodes[i] - nodes[i - order])
+    rising = [Decimal(0)] * count
+    for value, node in zip(reversed(values), reversed(nodes), strict=True):
+        rising = [below - node * own for below, own in zip([Decimal(0), *rising], rising, strict=False)]
+        rising[0] += value
+    return np.array(rising, dtype=np.float64)
 
 
 def _twice_artanh_over(square: Decimal) -> Decimal:

@@ -17,7 +17,8 @@ from dpmanifolds._arrays import (
     transpose,
     x_cot_x,
 )
-from dpmanifolds.manifolds._common import RootSystem, tell_degrees
+from dpmanifolds._words import tell_degrees
+from dpmanifolds.manifolds._common import RootSystem
 from dpmanifolds.manifolds._derivatives import differentiated_by, matrix_exponential
 from dpmanifolds.manifolds._orthonormal import (
     OrthonormalFrames,

@@ -13,10 +13,11 @@ import numpy as np
 
 from dpmanifolds._arrays import Array, contract, eps, eye, is_numpy, largest_entry, like, namespace, sym, transpose
 from dpmanifolds._validate import choice, positive_integer
-from dpmanifolds.errors import ArgumentError, NotOnManifoldError
+from dpmanifolds._words import tell_percent
+from dpmanifolds.errors import NotOnManifoldError
 from dpmanifolds.manifolds._common import default_tolerance, normal_array, number_rules, step_around
 from dpmanifolds.manifolds._derivatives import differentiated_by, frozen
-from dpmanifolds.manifolds._log_triangle import see_small
+from dpmanifolds.manifolds._log_triangle import see_large, see_small
 from dpmanifolds.manifolds._logarithms import matrix_logs
 from dpmanifolds.manifolds._symmetric import LARGEST_SMALL, apply_function, from_upper_triangle, log_entries
 from dpmanifolds.manifolds.base import Manifold, Seen
@@ -66,16 +67,15 @@ class SPDBase(Manifold):
         with np.errstate(all="ignore"):
             if self.k != 3:
                 new, old = (np.diagonal(each, axis1=-2, axis2=-1) for each in (moved, point))
-                share = 100 * float(np.mean(np.abs(new / old - 1)))
-                return f"{share:.2g} % in a variance (diagonal entry)" if math.isfinite(share) else ""
+                share = float(np.mean(np.abs(new / old - 1)))
+                return f"{tell_percent(share)} in a variance (diagonal entry)" if math.isfinite(share) else ""
             (old, old_anisotropy), (new, new_anisotropy) = map(_diffusion, (point, moved))
-            share = 100 * float(np.mean(np.abs(new / old - 1)))
+            share = float(np.mean(np.abs(new / old - 1)))
             bent = float(np.mean(np.abs(new_anisotropy - old_anisotropy)))
         if not math.isfinite(share + bent):
             return ""
-        return (
-            f"{share:.2g} % in mean diffusivity and {bent:.2g} in fractional anisotropy, if these are diffusion tensors"
-        )
+        told = f"{tell_percent(share)} in mean diffusivity and {bent:.2g} in fractional anisotropy"
+        return f"{told}, if these are diffusion tensors"
 
     @property
     def picture(self) -> str:  # type: ignore[override]
@@ -92,8 +92,8 @@ class SPDBase(Manifold):
         return np.eye(self.k)
 
     def eigenvalue_radius(self, low: float, high: float) -> float:
-        """No matrix with eigenvalues in [low, high] is farther than this from √(low·high)·I."""
-        raise ArgumentError(f"no eigenvalue bound is known for {self!r}.")
+        """No matrix with eigenvalues in [low, high] is farther than this from √(low·high)·I: ½√k·ln(high/low)."""
+        return math.sqrt(self.k) * math.log(high / low) / 2
 
     def __repr__(self) -> str:
         return f"SPD({self.k}, metric={self.metric!r})"
@@ -122,15 +122,20 @@ class SPDBase(Manifold):
         skew = xp.max(points - transpose(points), axis=(-2, -1))
         return number_rules(xp.isfinite(size), skew <= default_tolerance(points, None) * size)
 
-    def _see_small(self, points: np.ndarray, whitener: np.ndarray | None, center: np.ndarray | None) -> Seen:
-        rows, lengths, sound = see_small(points, whitener, center)
+    def _see(self, points: np.ndarray, whitener: np.ndarray | None, center: np.ndarray | None) -> Seen:
+        """log(MxMᵀ) less public numbers."""
+        if self.k <= LARGEST_SMALL:
+            rows, lengths, sound = see_small(points, whitener, center)
+        else:
+            rows, lengths = see_large(points, whitener, center)
+            sound = _seem_symmetric(points)
         broken = np.zeros(len(points), dtype=np.int64)
         odd = np.flatnonzero(~sound)
         broken[odd] = self.broken_rule(points[odd])
         return Seen(rows, broken, None, lengths)
 
     def first_broken_rule(self, block: Array) -> str | None:
-        if is_numpy(block) and block.flags.c_contiguous and _seems_symmetric(block):
+        if is_numpy(block) and block.flags.c_contiguous and _seem_symmetric(block).all():
             return None
         return super().first_broken_rule(block)
 
@@ -172,8 +177,8 @@ def not_positive() -> NotOnManifoldError:
     )
 
 
-def _seems_symmetric(block: np.ndarray) -> bool:
-    """Whether one product per record finds them all finite and symmetric up to rounding; False settles nothing.
+def _seem_symmetric(block: np.ndarray) -> np.ndarray:
+    """Which records one product each finds finite and symmetric up to rounding; False settles nothing.
 
     It weighs the differences a_ij − a_ji with fixed numbers of no simple ratio. Differences that cancel all the same
     cost nothing but the error message: each record is read in one way only, or made symmetric first.
@@ -181,8 +186,8 @@ def _seems_symmetric(block: np.ndarray) -> bool:
     k = block.shape[-1]
     with np.errstate(all="ignore"):
         rows = block.reshape(-1, k * k)
-        seen = np.vecdot(rows, _skew_weights(k).astype(block.dtype))
-        return bool(np.all(np.abs(seen) <= 16 * k * k * eps(block) * rows[:, 0]))
+        seen = np.einsum("ij,j->i", rows, _skew_weights(k).astype(block.dtype))
+        return np.asarray(np.abs(seen) <= 16 * k * k * eps(block) * rows[:, 0])
 
 
 @cache

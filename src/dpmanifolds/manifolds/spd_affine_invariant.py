@@ -25,7 +25,7 @@ from dpmanifolds._arrays import (
 )
 from dpmanifolds.manifolds._common import capped_exp
 from dpmanifolds.manifolds._derivatives import differentiated_by
-from dpmanifolds.manifolds._log_triangle import log_triangle, whitened_entries
+from dpmanifolds.manifolds._log_triangle import log_triangle, whitened_entries, whitener_of
 from dpmanifolds.manifolds._symmetric import (
     LARGEST_SMALL,
     apply_function,
@@ -61,6 +61,7 @@ class SPDAffineInvariant(SPDBase):
     """
 
     metric = "affine-invariant"
+    flat_metric = "log-euclidean"
     has_symmetric_coordinates = True
     injectivity_radius = math.inf
 
@@ -72,10 +73,6 @@ class SPDAffineInvariant(SPDBase):
     def average_curvature(self) -> float:
         """Ricci is −k/4 times the metric across the multiples of the base, and 0 along them."""
         return -self.k / (4 * self.dim) if self.k > 1 else 0.0
-
-    def eigenvalue_radius(self, low: float, high: float) -> float:
-        """½√k·ln(high/low), attained."""
-        return math.sqrt(self.k) * math.log(high / low) / 2
 
     @differentiated_by("_smooth_exp")
     def exp(self, base: Array, vector: Array) -> Array:
@@ -107,9 +104,7 @@ class SPDAffineInvariant(SPDBase):
         return log_triangle(points, self.k, whitener)
 
     def see(self, base: Array, points: Array) -> Seen | None:
-        if self.k > LARGEST_SMALL or not is_numpy(points):
-            return None
-        return self._see_small(points, np.linalg.inv(np.linalg.cholesky(base)), None)
+        return self._see(points, whitener_of(base.tobytes(), self.k), None) if is_numpy(points) else None
 
     @differentiated_by("_smooth_dist")
     def dist(self, a: Array, b: Array) -> Array:

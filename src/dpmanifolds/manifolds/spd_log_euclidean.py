@@ -44,20 +44,17 @@ class SPDLogEuclidean(SPDBase, FlatManifold):
     metric = "log-euclidean"
     has_symmetric_coordinates = True
 
-    def eigenvalue_radius(self, low: float, high: float) -> float:
-        """½√k·ln(high/low), attained."""
-        return math.sqrt(self.k) * math.log(high / low) / 2
-
     def chart(self, point: Array) -> Array:
         return upper_triangle(_matrix_function("log", point))
 
     def log_coordinates(self, base: Array, points: Array) -> Array:
+        if is_numpy(base) and base.ndim == 2 and base.dtype == np.float64:
+            center = _chart_of(base.tobytes(), self.k)
+            return log_triangle(points, self.k) - (0.0 if center is None else center)
         return log_triangle(points, self.k) - log_triangle(base[None, ...], self.k)[0, ...]
 
     def see(self, base: Array, points: Array) -> Seen | None:
-        if self.k > LARGEST_SMALL or not is_numpy(points):
-            return None
-        return self._see_small(points, None, _chart_of(base.tobytes(), self.k))
+        return self._see(points, None, _chart_of(base.tobytes(), self.k)) if is_numpy(points) else None
 
     def inverse_chart(self, coordinates: Array) -> Array:
         return _matrix_function("exp", from_upper_triangle(coordinates, self.k))

@@ -24,7 +24,8 @@ from dpmanifolds._arrays import (
     x_cot_x,
 )
 from dpmanifolds._validate import positive_integer
-from dpmanifolds.manifolds._common import RootSystem, normal_array, tell_degrees
+from dpmanifolds._words import tell_degrees
+from dpmanifolds.manifolds._common import RootSystem, normal_array
 from dpmanifolds.manifolds._derivatives import differentiated_by, frozen, matrix_exponential
 from dpmanifolds.manifolds._orthonormal import (
     exp_skew,

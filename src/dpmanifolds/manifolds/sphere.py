@@ -9,6 +9,7 @@ import numpy as np
 
 from dpmanifolds._arrays import Array, dot, eps, is_numpy, log_sinc, namespace, norm, row_norm, safe_divide, transpose
 from dpmanifolds._validate import numeric_array, positive_integer, positive_number
+from dpmanifolds._words import tell_degrees
 from dpmanifolds.errors import ArgumentError, NotOnManifoldError
 from dpmanifolds.manifolds._common import (
     arc_ratio,
@@ -17,7 +18,6 @@ from dpmanifolds.manifolds._common import (
     great_circle,
     normal_array,
     sinc_root,
-    tell_degrees,
 )
 from dpmanifolds.manifolds._derivatives import differentiated_by
 from dpmanifolds.manifolds._orthonormal import (

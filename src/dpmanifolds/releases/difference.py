@@ -135,10 +135,9 @@ class Difference:
         zero = "inside" if self.zero_inside else "outside"
         low, high = self.interval
         said = (
-            "A difference of zero is inside of the region: these releases do not show that the populations differ."
+            "these releases do not show that the populations differ"
             if self.zero_inside
-            else "A difference of zero is outside of the region; it would be in "
-            f"{1 - self.level:.0%} of such releases, if there were none."
+            else f"it would be in {1 - self.level:.0%} of such releases, if they did not differ"
         )
         return (
             f"What was released\n"
@@ -147,7 +146,7 @@ class Difference:
             f"\nHow large the difference is\n"
             f"  The means are {self.length:.4g} apart; the populations' means {low:.4g} to {high:.4g}, with "
             f"{self.level:.0%} confidence.\n"
-            f"  Zero is {zero} of the {self.level:.0%} region of the difference as a vector. {said}\n"
+            f"  Zero is {zero} of the {self.level:.0%} region of the difference as a vector: {said}.\n"
             f"  {self.assumption}\n"
             f"\nThe promise\n"
             f"  {self.budget.read(self.guarantee)!r}, {self.guarantee.neighbours}.\n"

@@ -68,7 +68,7 @@ class SlopeRegion:
 
     @property
     def excludes_zero(self) -> np.ndarray:
-        """For each covariate, whether no change at all lies outside of its ball."""
+        """For each covariate, whether zero, a slope of no change, lies outside of its ball."""
         return np.asarray(np.linalg.norm(self.slopes, axis=-1) > self.radii)
 
 
@@ -178,16 +178,20 @@ class GeodesicRegression(WrittenAnswer):
     @property
     def assumption(self) -> str:
         """What has to be true of the records, and of n and the noise, for a region of slopes to hold."""
-        half = np.diff(self.covariate_bounds, axis=1)[:, 0] / 2
-        share = float(np.max(np.sqrt(self.noise_variances) * half)) / self.domain.radius
-        here = ""
-        if self.n < _TESTED_RECORDS or share > _TESTED_NOISE:
-            here = f" Here n = {self.n} and the noise is {share:.2g} of the radius: do not rely on the region."
         return (
             "Independent records that scatter alike at all covariates, few of them clipped by the ball. The law of the "
             f"noise is known to first order: from n = {_TESTED_RECORDS} on, where its deviation, on a slope times half "
-            f"the bounds, is at most {_TESTED_NOISE:g} of the radius (docs/regression.md).{here}"
+            f"the bounds, is at most {_TESTED_NOISE:g} of the radius (docs/regression.md). {self.caution}".rstrip()
         )
+
+    @property
+    def caution(self) -> str:
+        """Why regions of slopes are not to be relied on: too few records or too much noise; else nothing."""
+        half = np.diff(self.covariate_bounds, axis=1)[:, 0] / 2
+        share = float(np.max(np.sqrt(self.noise_variances) * half)) / self.domain.radius
+        if self.n >= _TESTED_RECORDS and share <= _TESTED_NOISE:
+            return ""
+        return f"Here n = {self.n} and the noise is {share:.2g} of the radius: do not rely on the region."
 
     def __repr__(self) -> str:
         seeded = ", reproducible (not for real records)" if self.reproducible else ""

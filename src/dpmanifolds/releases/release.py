@@ -21,6 +21,7 @@ import numpy as np
 
 from dpmanifolds._points import host, on_host
 from dpmanifolds._validate import choice
+from dpmanifolds._words import tell_percent
 from dpmanifolds.descent.descent import DescentDetails
 from dpmanifolds.domains import Ball, Domain, Ellipsoid
 from dpmanifolds.errors import ArgumentError, NoiseExceedsDomainWarning
@@ -220,9 +221,9 @@ class Release(WrittenAnswer):
         if error is None:
             return "it depends on the records, and is not stated"
         if self.statistic == "clipped share":
-            share = f". The average is {100 * error.mean:.2g} %{self.counted}"
+            share = f". The average is {tell_percent(error.mean)}{self.counted}"
         elif isinstance(self.value, float):
-            share = f". The average is {100 * error.mean / abs(self.value):.2g} % of the value" if self.value else ""
+            share = f". The average is {tell_percent(error.mean / abs(self.value))} of the value" if self.value else ""
         elif self.statistic in _POINTS:
             share = f". The average is {error.relate(self.domain, host(self.value))}"
         else:

@@ -2,14 +2,15 @@
 
 from __future__ import annotations
 
+from functools import partial
 from html import escape
 
 from dpmanifolds.errors import ArgumentError
 from dpmanifolds.releases import Difference
-from dpmanifolds.show.html import list_cards, make_page, paragraph, section
-from dpmanifolds.show.plots.difference import caption_difference
-from dpmanifolds.show.plots.release import figure_svg
-from dpmanifolds.show.words import guess_of, percent
+from dpmanifolds.show.html import figure, list_cards, make_page, paragraph, section, seed_warning
+from dpmanifolds.show.plots.difference import caption_difference, plot_difference
+from dpmanifolds.show.plots.release import svg_of
+from dpmanifolds.show.words import percent
 
 
 def difference_html(difference: Difference) -> str:
@@ -31,19 +32,15 @@ def difference_html(difference: Difference) -> str:
     first, second = difference.releases
     title = f"The private difference between {first.n} and {second.n} records"
     words = {head: body for head, *body in map(str.splitlines, difference.summary().split("\n\n"))}
-    seeded = ""
-    if first.reproducible:
-        seeded = (
-            "<p class='warning' role='alert'><strong>Not for real records.</strong> It was made with a seed: whoever "
-            "knows the seed can take the noise away again.</p>"
-        )
     told = [section(head, "".join(paragraph(line.strip()) for line in body)) for head, body in words.items()]
     header = (
         f"<header><h1>{escape(title)}</h1><p class='lead'>Two groups of {escape(first.manifold.words)}, made with "
         f"dpmanifolds {escape(first.version)}. This page may be shown to whom the releases may be shown: it holds "
         "nothing else about the records.</p></header>"
     )
-    return make_page(title, (header, seeded, _cards(difference), _figure(difference), *told))
+    picture = figure(svg_of(partial(plot_difference, difference)), caption_difference(difference))
+    seeded = seed_warning(reproducible=first.reproducible)
+    return make_page(title, (header, seeded, _cards(difference), picture, *told))
 
 
 def _cards(difference: Difference) -> str:
@@ -59,14 +56,6 @@ def _cards(difference: Difference) -> str:
                 f"{'inside' if difference.zero_inside else 'outside'} of the region",
             ),
             ("promise", spent.in_words(), f"per {promise.unit}"),
-            ("an attacker guesses right", f"≤ {percent(guess_of(promise))}", "of two equally likely values"),
+            ("an attacker guesses right", f"≤ {percent(promise.best_guess)}", "of two equally likely values"),
         )
     )
-
-
-def _figure(difference: Difference) -> str:
-    figure = figure_svg(difference)
-    if figure is None:
-        return paragraph('No figure: matplotlib is not installed (pip install "dpmanifolds[plot]").')
-    caption = escape(caption_difference(difference))
-    return f"<figure role='img' aria-label='{caption}'>{figure}<figcaption>{caption}</figcaption></figure>"

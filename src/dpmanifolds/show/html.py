@@ -29,6 +29,27 @@ def paragraph(text: str) -> str:
     return f"<p>{escape(text)}</p>"
 
 
+def warning(title: str, text: str) -> str:
+    """What has to be seen first; nothing where there is no text."""
+    if not text:
+        return ""
+    return f"<p class='warning' role='alert'><strong>{escape(title)}</strong> {escape(text)}</p>"
+
+
+def seed_warning(*, reproducible: bool) -> str:
+    """For what was made with a seed."""
+    seeded = "It was made with a seed: whoever knows the seed can take the noise away again."
+    return warning("Not for real records.", seeded if reproducible else "")
+
+
+def figure(svg: str | None, caption: str) -> str:
+    """A picture with its caption, or how to get one."""
+    if svg is None:
+        return paragraph('No figure: matplotlib is not installed (pip install "dpmanifolds[plot]").')
+    told = escape(caption)
+    return f"<figure role='img' aria-label='{told}'>{svg}<figcaption>{told}</figcaption></figure>"
+
+
 def list_cards(cards: Iterable[tuple[str, str, str]]) -> str:
     """Name, figure and remark of each."""
     inner = "".join(

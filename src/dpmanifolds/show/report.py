@@ -15,9 +15,9 @@ import numpy as np
 from dpmanifolds._points import has_parts, leaves
 from dpmanifolds.errors import ArgumentError
 from dpmanifolds.releases import Release
-from dpmanifolds.show.html import list_cards, make_page, paragraph, section
-from dpmanifolds.show.plots.release import figure_svg
-from dpmanifolds.show.words import guess_of, percent
+from dpmanifolds.show.html import figure, list_cards, make_page, paragraph, section, seed_warning, warning
+from dpmanifolds.show.plots.release import caption_of, figure_svg
+from dpmanifolds.show.words import percent
 
 _LARGEST_TABLE = 12
 _MOST_JSON = 200_000
@@ -68,10 +68,10 @@ def report_html(release: Release, *, notes: Sequence[str] = ()) -> str:
     title = f"The private {release.statistic}{release.counted}"
     sections = (
         _header(release, title),
-        _seed_warning(release),
+        seed_warning(reproducible=release.reproducible),
         _advisories(release),
-        _warning("Little is told.", release.noise_warning),
-        _warning("Is this the right ball?", release.edge_warning),
+        warning("Little is told.", release.noise_warning and f"{release.noise_warning}."),
+        warning("Is this the right ball?", release.edge_warning and f"{release.edge_warning}."),
         _cards(release),
         section("What was released", _released(release, notes)),
         section("The promise", _promise(release)),
@@ -92,15 +92,6 @@ def _header(release: Release, title: str) -> str:
     )
 
 
-def _seed_warning(release: Release) -> str:
-    if not release.reproducible:
-        return ""
-    return (
-        "<p class='warning' role='alert'><strong>Not for real records.</strong> This release was made with a seed: "
-        "whoever knows the seed can take the noise away again.</p>"
-    )
-
-
 def _advisories(release: Release) -> str:
     told = "".join(f"<li>{escape(text)}</li>" for text in release.advisories)
     if not told:
@@ -111,10 +102,6 @@ def _advisories(release: Release) -> str:
     )
 
 
-def _warning(title: str, text: str) -> str:
-    return f"<p class='warning' role='alert'><strong>{title}</strong> {escape(text)}.</p>" if text else ""
-
-
 def _cards(release: Release) -> str:
     error = release.expected_error
     shown = "not stated" if error is None else f"{error.mean:.4g}"
@@ -123,7 +110,7 @@ def _cards(release: Release) -> str:
         ("promise", release.spent.in_words(), f"per {release.guarantee.unit}"),
         (
             "an attacker guesses right",
-            f"≤ {percent(guess_of(release.guarantee))}",
+            f"≤ {percent(release.guarantee.best_guess)}",
             "of two equally likely values; 50 % by a coin",
         ),
         ("expected error", shown, below),
@@ -136,14 +123,8 @@ def _released(release: Release, notes: Iterable[str]) -> str:
     if release.stages:
         parts.append(paragraph(f"Stages before it: {len(release.stages)}; the promise covers all of them together."))
     parts += [paragraph(note) for note in notes]
-    figure = figure_svg(release)
-    if figure is None:
-        parts.append(paragraph('No figure: matplotlib is not installed (pip install "dpmanifolds[plot]").'))
-    else:
-        from dpmanifolds.show.plots.release import caption_of
-
-        caption = escape(caption_of(release, _LEVEL))
-        parts.append(f"<figure role='img' aria-label='{caption}'>{figure}<figcaption>{caption}</figcaption></figure>")
+    svg = figure_svg(release)
+    parts.append(figure(svg, "" if svg is None else caption_of(release, _LEVEL)))
     parts.append(_value_table(release.value))
     return "\n".join(parts)
 
@@ -170,7 +151,7 @@ def _array_table(value: Any) -> str:
 
 
 def _promise(release: Release) -> str:
-    unit, guess = release.guarantee.unit, guess_of(release.guarantee)
+    unit, guess = release.guarantee.unit, release.guarantee.best_guess
     bars = (
         "<div class='bars' aria-hidden='true'>"
         "<span>by a coin</span><div class='bar'><div class='fill coin' style='width:50%'></div></div><span>50 %</span>"

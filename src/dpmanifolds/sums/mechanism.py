@@ -13,6 +13,7 @@ import numpy as np
 
 from dpmanifolds._arrays import Array
 from dpmanifolds._validate import choice, positive_integer, positive_number, shown
+from dpmanifolds._words import tell_percent
 from dpmanifolds.domains import Domain
 from dpmanifolds.domains.axes import Axes
 from dpmanifolds.errors import ArgumentError, NotAvailableError
@@ -268,8 +269,7 @@ class ExpectedError:
         >>> dpm.plan(ball, 100, dpm.PureDP(1.0)).best().error.relate(ball, ball.center)
         '4 % of the radius of the domain, or 0.917 degrees'
         """
-        share = 100 * self.mean / domain.radius
-        told = f"{share:.2g} %" if share < 100 else f"{share:.0f} %"
+        told = tell_percent(self.mean / domain.radius)
         units = "" if self.exceeds(domain) else domain.manifold.describe_distance(point, self.mean)
         which = "of the radius that was paid for" if self.clipping > 0 else "of the radius of the domain"
         return f"{told} {which}{units and ', or '}{units}"

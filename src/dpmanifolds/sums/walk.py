@@ -139,7 +139,8 @@ class Walk:
                 point = self._settle(kept, plan, number)
             else:
                 guess = plan.shrink(0, plan.gain(0, 0.0) * noisy)
-                kept = self.reach(base, plan.gain(0, 0.0) * drawn)
+                if len(plan.laws) > 1:
+                    kept = self.reach(base, plan.gain(0, 0.0) * drawn)
                 point = self.reach(base, guess if rule.axes is None else rule.axes.restore(guess))
             shape = law.facts.shape
             count = None if shape is None or shape.counted else shape.count

@@ -7,6 +7,7 @@ given: to draw private records is to show them. `plot_release` draws a release, 
 from dpmanifolds.show.plots.difference import plot_difference
 from dpmanifolds.show.plots.points import plot_poincare, plot_shape, plot_spd, plot_sphere
 from dpmanifolds.show.plots.privacy import plot_error_vs_epsilon, plot_profile, plot_tradeoff
+from dpmanifolds.show.plots.regression import plot_regression
 from dpmanifolds.show.plots.release import plot_release
 
 __all__ = [
@@ -14,6 +15,7 @@ __all__ = [
     "plot_error_vs_epsilon",
     "plot_poincare",
     "plot_profile",
+    "plot_regression",
     "plot_release",
     "plot_shape",
     "plot_spd",

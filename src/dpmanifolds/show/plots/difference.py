@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -9,10 +11,13 @@ import numpy as np
 from dpmanifolds._points import host
 from dpmanifolds.domains import Ball
 from dpmanifolds.errors import ArgumentError
+from dpmanifolds.manifolds import Manifold
 from dpmanifolds.releases import Difference
 from dpmanifolds.show.plots._axes import DOMAIN, NOISE, VALUE, axes, directions
 from dpmanifolds.show.plots.points import plot_poincare, plot_shape, plot_spd, plot_sphere
 
+PICTURES = ("ellipsoids", "shape", "sphere", "disc")
+"""What is drawn as such; of other manifolds coordinates are drawn."""
 _EDGE, _SHOWN_ELLIPSES = 181, 40
 
 
@@ -34,26 +39,17 @@ def plot_difference(difference: Difference, *, ax: Any = None) -> Any:
     if not isinstance(difference, Difference):
         raise ArgumentError(f"difference must be a Difference; got {type(difference).__name__}.")
     first, second = (host(release.value) for release in difference.releases)
-    picture, space = difference.manifold.picture, difference.manifold
-    if picture == "ellipsoids":
-        return plot_spd(second, spread=edge_of_difference(difference, _SHOWN_ELLIPSES), reference=first, ax=ax)
-    if picture == "shape":
-        longest = float(np.sqrt(np.linalg.eigvalsh(difference.shape)[-1]))
-        circle = np.sqrt(1 - 1 / len(first)) * 2 * np.sin(min(longest, np.pi / 2) / 2)
-        return plot_shape(second, uncertainty=circle, reference=first, ax=ax)
-    if picture == "sphere":
-        small = Ball(space, first, 0.05)
-        return plot_sphere(second, cap=small, edges=(edge_of_difference(difference, _EDGE),), ax=ax)
-    if picture == "disc":
-        small = Ball(space, first, 0.08)
-        return plot_poincare(second, ball=small, edges=(edge_of_difference(difference, _EDGE),), ax=ax)
-    return _coordinates(difference, ax)
+    longest = float(np.sqrt(np.linalg.eigvalsh(difference.shape)[-1]))
+    reach = np.sqrt(np.diag(difference.shape))
+    if difference.manifold.picture not in PICTURES:
+        return draw_coordinates(difference.vector, reach, "second less first", ax)
+    return draw_change(difference.manifold, first, second, partial(edge_of_difference, difference), longest, ax)
 
 
 def caption_difference(difference: Difference) -> str:
     """What the picture shows, in a sentence or two."""
     level = f"{100 * difference.level:g} %"
-    if difference.manifold.picture not in ("ellipsoids", "shape", "sphere", "disc"):
+    if difference.manifold.picture not in PICTURES:
         return (
             f"Blue: the coordinates of the tangent vector from the first mean to the second. Orange: what the {level} "
             "region of the populations' difference leaves of each. Grey: no difference."
@@ -73,13 +69,31 @@ def edge_of_difference(difference: Difference, count: int) -> Any:
     )
 
 
-def _coordinates(difference: Difference, ax: Any) -> Any:
+def draw_change(
+    space: Manifold, first: Any, second: Any, edge: Callable[[int], Any], longest: float, ax: Any = None
+) -> Any:
+    """A point (grey), another (blue), and so many points on the edge of where the other may lie (orange).
+
+    `longest` is how far away from it that edge is at most.
+    """
+    picture = space.picture
+    if picture == "ellipsoids":
+        return plot_spd(second, spread=edge(_SHOWN_ELLIPSES), reference=first, ax=ax)
+    if picture == "shape":
+        circle = np.sqrt(1 - 1 / len(first)) * 2 * np.sin(min(longest, np.pi / 2) / 2)
+        return plot_shape(second, uncertainty=circle, reference=first, ax=ax)
+    if picture == "sphere":
+        return plot_sphere(second, cap=Ball(space, first, 0.05), edges=(edge(_EDGE),), ax=ax)
+    return plot_poincare(second, ball=Ball(space, first, 0.08), edges=(edge(_EDGE),), ax=ax)
+
+
+def draw_coordinates(vector: np.ndarray, reach: np.ndarray, label: str, ax: Any = None) -> Any:
+    """Tangent coordinates (blue), and how far each may be off (orange)."""
     ax = axes(ax, (6.0, 3.4))
-    places, vector = np.arange(1, difference.vector.size + 1), difference.vector
-    reach = np.sqrt(np.diag(difference.shape))
+    places = np.arange(1, vector.size + 1)
     ax.axhline(0.0, color=DOMAIN, linewidth=0.8)
     ax.vlines(places, vector - reach, vector + reach, color=NOISE, alpha=0.45, linewidth=4)
     ax.plot(places, vector, "o", color=VALUE, markersize=5 if vector.size <= 60 else 2)
-    ax.set(xlabel="coordinate", ylabel="second less first")
+    ax.set(xlabel="coordinate", ylabel=label)
     ax.xaxis.get_major_locator().set_params(integer=True)
     return ax

@@ -6,6 +6,7 @@ import io
 import math
 import re
 from collections.abc import Callable
+from functools import partial
 from typing import Any, cast
 
 import numpy as np
@@ -15,7 +16,7 @@ from dpmanifolds._points import has_parts, host
 from dpmanifolds.domains import Ball
 from dpmanifolds.errors import ArgumentError, NotAvailableError
 from dpmanifolds.manifolds import PlanarShapes
-from dpmanifolds.releases import ConfidenceRegion, Difference, Release, confidence_region
+from dpmanifolds.releases import ConfidenceRegion, Release, confidence_region
 from dpmanifolds.show.plots._axes import DOMAIN, NOISE, VALUE, axes, directions, need_matplotlib
 from dpmanifolds.show.plots.points import plot_matrix, plot_poincare, plot_shape, plot_spd, plot_sphere
 from dpmanifolds.sums import point_at
@@ -260,25 +261,27 @@ _STYLE: Any = {
 }
 
 
-def figure_svg(release: Release | Difference) -> str | None:
-    """The picture of a release or a difference, or None without matplotlib; it refers to nothing outside of a page."""
+def figure_svg(release: Release) -> str | None:
+    """The picture of a release, or None without matplotlib."""
+    return svg_of(partial(plot_release, release), 1.4 if isinstance(release.value, float) else 4.2)
+
+
+def svg_of(draw: Callable[..., Any], height: float = 4.2) -> str | None:
+    """What `draw(ax=...)` draws, or None without matplotlib or a picture; it refers to nothing outside of a page."""
     try:
         import matplotlib as mpl
         from matplotlib.backends.backend_svg import FigureCanvasSVG
         from matplotlib.figure import Figure
     except ImportError:
         return None
-    from dpmanifolds.show.plots import plot_difference
-
     out = io.StringIO()
     with mpl.rc_context(_STYLE):
-        height = 1.4 if isinstance(release, Release) and isinstance(release.value, float) else 4.2
         figure = Figure(figsize=(5.2, height), layout="compressed")
         FigureCanvasSVG(figure)
         axes = figure.add_subplot()
         axes.set_facecolor("none")
         try:
-            plot_release(release, ax=axes) if isinstance(release, Release) else plot_difference(release, ax=axes)
+            draw(ax=axes)
         except (NotAvailableError, np.linalg.LinAlgError):
             return None
         figure.savefig(
