@@ -168,7 +168,7 @@ def _class_table(digits: Digits, model: PrivateMDM) -> Table:
 
 def _promise(console: Console, model: PrivateMDM) -> None:
     promise = model.guarantee_
-    guess = 100 * (1 + float(promise.delta(0.0))) / 2
+    guess = 100 * promise.best_guess
     release = model.class_means_.releases[0]
     console.print(
         f"\nThe promise: [bold]{promise.as_pure()!r}[/bold], {promise.adjacency}, neighbours differ in one "

@@ -210,6 +210,6 @@ def _gaussian_wins(k: int) -> bool:
 def draw(result: Result, axes: Any) -> None:
     """Six budgets."""
     for index, (axis, panel) in enumerate(zip(axes, result.panels, strict=True)):
-        y = "error, mean ± 2 sd" if index < 3 else "expected error"
+        y = "error, mean ± 2 sd" if index < 3 else "expected error of the noise alone"
         curves(axis, result, panel, x="matrix size k", y=y if index % 3 == 0 else "", log="y", legend=False)
     legend_below(axes, 2)

@@ -5,6 +5,8 @@ That a new manifold works everywhere from its one file is in tests/manifolds/tes
 
 from tests import house
 
+MOST_FILES, MOST_LINES = 275, 55_500
+"""Of the wheel. Who needs more raises them, and says so in the change; CONTRIBUTING.md tells where the lines are."""
 LAYERS = {
     "errors": 0,
     "_arrays": 0,
@@ -55,6 +57,15 @@ def test_only_rooms_list_what_they_offer():
 
 def test_every_file_fits_one_sitting():
     assert not house.long_files()
+
+
+def test_the_house_does_not_grow_unseen():
+    assert house.files_in_the_wheel() <= MOST_FILES
+    assert sum(lines.total for lines in house.lines_by_room().values()) <= MOST_LINES
+
+
+def test_tests_look_inside_only_where_no_public_behaviour_shows_it():
+    assert house.tests_of_private_names() == set(house.TESTS_OF_INSIDES)
 
 
 def test_budgets_say_themselves_what_they_are():

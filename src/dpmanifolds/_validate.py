@@ -107,6 +107,13 @@ def choice(name: str, value: Any, allowed: tuple[str, ...]) -> str:
     return str(value)
 
 
+def text(name: str, value: Any, meaning: str = "a text that is not empty") -> str:
+    """`value` if it is a text that says something, or an error that says what it stands for."""
+    if not isinstance(value, str) or not value.strip():
+        raise ArgumentError(f"must be {meaning}; got {shown(value)}.", argument=name)
+    return value
+
+
 def negative_number(name: str, value: Any) -> float:
     """`value` as a finite float below zero, or an error that names the argument."""
     number = as_float(name, value, "below 0")

@@ -7,7 +7,7 @@ import numpy as np
 from dpmanifolds.descent.losses.loss import OuterLoss
 from dpmanifolds.descent.noisy_step import contribution_at, exponent_for
 from dpmanifolds.descent.records import hold_records
-from dpmanifolds.sums.outer import _tiles
+from dpmanifolds.sums.outer import factor_tiles
 from dpmanifolds.sums.total import integers_of
 
 
@@ -34,7 +34,7 @@ def integers_at(loss, w, records, clip_norm=1.0, *, moving=False, exponent=None)
     exponent = exponent_for(loss, 10**6, 1.0, "gaussian") if exponent is None else exponent
     pull = contribution_at(loss, w, clip_norm=clip_norm, exponent=exponent, moving=moving)
     if isinstance(loss, OuterLoss):
-        parts = held.source.reduce(lambda _, __, block: list(_tiles(pull, block, None)), lambda a, b: a + b)
+        parts = held.source.reduce(lambda _, __, block: list(factor_tiles(pull, block, None)), lambda a, b: a + b)
         return np.concatenate([np.concatenate(part[:2], axis=1) for part in parts]).T.astype(int).astype(object)
     parts = held.source.reduce(lambda _, __, block: [integers_of(pull, block)[0]], lambda a, b: a + b)
     return np.concatenate(parts, axis=1).astype(object)

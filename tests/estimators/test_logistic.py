@@ -73,7 +73,7 @@ def test_public_weights_are_lost_less_in_noise_where_private_records_are_few():
     public, (X, y), (others, truth) = LogisticRegression().fit(*drawn(400)), drawn(130), drawn(2000)
     ball = dpm.Ball(dpm.Euclidean(36), np.zeros(36), 1.2)
     given = {"classes": [0, 1], "initial": (public.coef_, public.intercept_), "budget": dpm.GaussianDP(0.3)}
-    usual = model(ball, classes=[0, 1], budget=given["budget"])._loss(ball, 2, len(X)).penalty
+    usual = model(ball, classes=[0, 1], budget=given["budget"]).fit(X, y).penalty_
     models = [model(ball, **given), model(ball, penalty=usual, **given)]
     mended, plain = (np.mean(each.fit(X, y).predict(others) == truth) for each in models)
     assert mended > plain + 0.04
@@ -82,8 +82,8 @@ def test_public_weights_are_lost_less_in_noise_where_private_records_are_few():
 def test_the_pull_grows_where_public_weights_are_short_and_is_the_usual_one_where_they_are_long():
     def penalty(coef):
         initial = None if coef is None else (np.full((1, 4), coef), np.zeros(1))
-        fitted = model(dpm.Ball(dpm.Euclidean(4), np.zeros(4), 2.0), classes=[0, 1], initial=initial)
-        return fitted._loss(fitted.domain, 2, 500).penalty
+        ball = dpm.Ball(dpm.Euclidean(4), np.zeros(4), 2.0)
+        return model(ball, classes=[0, 1], initial=initial, steps=1).fit(np.eye(4), [0, 1, 0, 1]).penalty_
 
     assert penalty(0.25) == pytest.approx(4 * penalty(None))
     assert penalty(7.0) == pytest.approx(penalty(None))

@@ -13,7 +13,7 @@ from scipy import stats
 from dpmanifolds import ArgumentError, Coordinator, GaussianDP, Ledger, RoundRefusedError, Site
 from dpmanifolds.federated import SummedAnswers, sum_in_process
 from dpmanifolds.federated.engines import answer_in_plain, answer_over_line
-from dpmanifolds.federated.mpyc_engine import MPYC_MODULUS, _use_once, read_sum, sum_answers, sum_by_mpyc, write_sum
+from dpmanifolds.federated.mpyc_engine import MPYC_MODULUS, read_sum, sum_answers, sum_by_mpyc, use_once, write_sum
 from tests.federated.parties import FLAT, NAMES, records, split_sites, study
 
 
@@ -218,6 +218,6 @@ def test_more_colluding_sites_than_sharing_allows_are_told_before_anyone_answers
 
 def test_an_answer_is_in_one_sum(tmp_path):
     answer = tmp_path / "north.json"
-    _use_once(answer)
+    use_once(answer)
     with pytest.raises(RoundRefusedError, match="in a sum before"):
-        _use_once(answer)
+        use_once(answer)

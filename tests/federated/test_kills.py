@@ -14,9 +14,10 @@ import pytest
 
 from dpmanifolds import Coordinator, GaussianDP, Ledger, Round, RoundRefusedError, Site
 from dpmanifolds.federated import Answer, reconcile
-from dpmanifolds.federated.mpyc_engine import MPYC_MODULUS, _free_ports, read_sum
+from dpmanifolds.federated.mpyc_engine import MPYC_MODULUS, free_ports, read_sum
 from dpmanifolds.ledger.runs import PaidRun
 from dpmanifolds.sums.shares import NoiseShares
+from dpmanifolds.sums.total import RecordSums
 from tests.federated.parties import FLAT, NAMES, records, simulate, study
 
 
@@ -45,8 +46,8 @@ def spent(ledgers):
 
 
 PHASES = {
-    "while it sums": (Site, "_sum", 0),
-    "before it is charged": (Site, "_spend", 0),
+    "while it sums": (RecordSums, "total", 0),
+    "before it is charged": (Ledger, "spend", 0),
     "between charge and draw": (PaidRun, "take", 1),
     "while it draws": (NoiseShares, "draw", 1),
     "before it is written": (Answer, "__init__", 1),
@@ -86,7 +87,7 @@ def test_a_site_that_is_killed_while_it_answers(phase, tolerated, ledgers, monke
 
 def start_parties(tmp_path, phases, seconds=8.0):
     """A process for each party, in one of the phases of `mpyc_kills`; their exit codes."""
-    ports = [option for port in _free_ports(len(phases)) for option in ("-P", f"127.0.0.1:{port}")]
+    ports = [option for port in free_ports(len(phases)) for option in ("-P", f"127.0.0.1:{port}")]
     running = []
     for number, (name, phase) in enumerate(phases.items()):
         if phase == "absent":

@@ -28,7 +28,7 @@ from dpmanifolds.federated import sum_in_process
 from dpmanifolds.federated.rules import body_of
 from dpmanifolds.sums.outer import sum_outer
 from dpmanifolds.sums.shares import NoiseShares, center_residues
-from dpmanifolds.sums.total import read_records
+from dpmanifolds.sums.total import RecordSums, read_records
 from tests.federated.parties import FLAT, MATRICES, NAMES, ROUND, records, split_sites, study
 
 
@@ -335,16 +335,16 @@ def test_of_two_who_answer_a_round_at_once_one_draws(ledger):
     assert len(ledger.entries()) == 2
 
 
-def test_of_threads_that_answer_without_a_ledger_one_draws():
+def test_of_threads_that_answer_without_a_ledger_one_draws(monkeypatch):
     asked, site = asked_of(transport="plain"), Site("north", records(FLAT, 20))
     barrier, made = Barrier(4), []
-    alone = site._sum
+    alone = RecordSums.total
 
     def sum_together(*given):
         barrier.wait()
         return alone(*given)
 
-    site._sum = sum_together
+    monkeypatch.setattr(RecordSums, "total", sum_together)
 
     def run(_):
         with suppress(RoundRefusedError):
@@ -358,16 +358,15 @@ def test_of_threads_that_answer_without_a_ledger_one_draws():
 def test_a_summed_round_is_not_answered_again_by_a_thread_that_checked_it_before(monkeypatch):
     """Its check passed while nothing was answered; then another thread answered."""
     asked, site = asked_of(), Site("north", records(FLAT, 20))
-    check, first = site._check, []
+    alone, first = RecordSums.total, []
 
-    def check_and_wait(given):
-        found = check(given)
+    def sum_late(*given):
         if not first:
             first.append(True)
-            first.append(site.answer(given))
-        return found
+            first.append(site.answer(asked))
+        return alone(*given)
 
-    monkeypatch.setattr(site, "_check", check_and_wait)
+    monkeypatch.setattr(RecordSums, "total", sum_late)
     with pytest.raises(RoundRefusedError, match="answered before"):
         site.answer(asked)
     assert first[1].round == asked.hash

@@ -15,9 +15,10 @@ from pathlib import Path
 import pytest
 
 from dpmanifolds.errors import BudgetExceededError
-from dpmanifolds.ledger import Ledger, Receipt, _store
+from dpmanifolds.ledger import Ledger, Receipt
 from dpmanifolds.privacy import Guarantee, PureDP
 from tests.ledger import torture
+from tests.ledger.connections import watch_commits
 
 ROOT = Path(__file__).parents[2]
 posix = pytest.mark.skipif(not hasattr(os, "fork"), reason="needs fork")
@@ -54,17 +55,18 @@ def test_threads_get_exactly_the_budget(folder):
 
 @posix
 def test_a_fork_waits_for_the_transaction_of_another_thread_and_the_child_can_spend(folder, monkeypatch):
-    monkeypatch.setattr(_store, "_BUSY_SECONDS", 2.0)
     ledger = Ledger(folder / "privacy.ledger")
     ledger.open_dataset("survey", PureDP(1.0))
     inside, enough = threading.Event(), threading.Event()
 
-    def hold():
-        with _store.transaction(ledger.path, write=True):
+    def hold(_):
+        if threading.current_thread() is thread:
             inside.set()
             enough.wait(0.2)
 
-    thread = threading.Thread(target=hold)
+    watch_commits(monkeypatch, hold)
+    spent = {"what": "by a thread"}
+    thread = threading.Thread(target=ledger.spend, args=("survey", Guarantee.pure(0.125)), kwargs=spent)
     thread.start()
     inside.wait()
     child = fork_and_spend(ledger)
@@ -72,7 +74,7 @@ def test_a_fork_waits_for_the_transaction_of_another_thread_and_the_child_can_sp
     thread.join()
     assert os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]) == 0
     ledger.spend("survey", Guarantee.pure(0.125), what="by the parent")
-    assert [entry.what for entry in ledger.entries()] == [None, "by a child", "by the parent"]
+    assert [entry.what for entry in ledger.entries()] == [None, "by a thread", "by a child", "by the parent"]
 
 
 def fork_and_spend(ledger):

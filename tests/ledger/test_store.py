@@ -15,8 +15,9 @@ from pathlib import Path
 import pytest
 
 from dpmanifolds.errors import ArgumentError, LedgerError
-from dpmanifolds.ledger import Ledger, Receipt, _store
+from dpmanifolds.ledger import Ledger, Receipt
 from dpmanifolds.privacy import Guarantee, PureDP
+from tests.ledger.connections import give_up_after, watch_commits
 
 
 @pytest.fixture
@@ -33,6 +34,14 @@ def change(path, *statements):
     with closing(sqlite3.connect(path, isolation_level=None)) as connection:
         for statement in statements:
             connection.execute(statement)
+
+
+def entry_after(ledger, **details):
+    """What somebody chains to the last entry: a number, a body, and its hash."""
+    last = ledger.entries()[-1]
+    head = {"number": last.number + 1, "previous": last.hash, "when": last.when, "kind": "spend", "dataset": "survey"}
+    body = json.dumps({**head, "details": {**last.details, **details}}, sort_keys=True, separators=(",", ":"))
+    return last.number + 1, body, hashlib.sha256(body.encode()).hexdigest()
 
 
 def ask(path, question):
@@ -112,30 +121,34 @@ def test_a_receipt_shows_that_an_older_copy_was_put_back(ledger):
 
 
 def test_a_rewritten_chain_that_overspends_is_found_by_its_sums(ledger):
-    with _store.transaction(ledger.path, write=True) as connection:
-        log = _store.read_log(connection, ledger.path)
-        details = {**log[-1].details, "charged": {"kind": "PureDP", "epsilon": 0.75}}
-        _store.append(connection, log, "spend", "survey", details)
+    entry = entry_after(ledger, charged={"kind": "PureDP", "epsilon": 0.75})
+    with closing(sqlite3.connect(ledger.path, isolation_level=None)) as connection:
+        connection.execute("INSERT INTO entries VALUES (?, ?, ?)", entry)
     with pytest.raises(LedgerError, match="more spent on 'survey'"):
         ledger.verify()
 
 
-def test_a_commit_is_on_the_disk_before_it_is_reported(ledger):
-    with _store.transaction(ledger.path, write=True) as connection:
-        assert connection.execute("PRAGMA synchronous").fetchone() == (3,)
-        assert connection.execute("PRAGMA journal_mode").fetchone() == ("delete",)
+def test_a_commit_is_on_the_disk_before_it_is_reported(ledger, monkeypatch):
+    seen = []
+
+    def look(connection):
+        seen.extend(connection.execute(f"PRAGMA {name}").fetchone() for name in ("synchronous", "journal_mode"))
+
+    watch_commits(monkeypatch, look)
+    spend(ledger)
+    assert seen == [(3,), ("delete",)]
     assert [path.name for path in Path(ledger.path).parent.iterdir()] == ["privacy.ledger"]
 
 
-def test_an_interrupted_transaction_leaves_nothing(ledger):
-    def interrupted():
-        with _store.transaction(ledger.path, write=True) as connection:
-            log = _store.read_log(connection, ledger.path)
-            _store.append(connection, log, "spend", "survey", log[-1].details)
-            raise KeyboardInterrupt
+def test_an_interrupted_transaction_leaves_nothing(ledger, monkeypatch):
+    def interrupt(connection):
+        assert connection.execute("SELECT count(*) FROM entries").fetchone() == (5,)
+        raise KeyboardInterrupt
 
-    with pytest.raises(KeyboardInterrupt):
-        interrupted()
+    with monkeypatch.context() as patch:
+        watch_commits(patch, interrupt)
+        with pytest.raises(KeyboardInterrupt):
+            spend(ledger)
     assert ledger.verify() == 4
 
 
@@ -194,25 +207,29 @@ def test_an_empty_file_becomes_a_ledger_when_a_data_set_is_opened(tmp_path):
     assert ask(path, "PRAGMA user_version") == [(2,)]
 
 
-def test_an_older_file_is_migrated_with_its_entries(ledger, monkeypatch):
-    step = ("CREATE TABLE notes (text TEXT)", "INSERT INTO notes SELECT count(*) FROM entries")
-    monkeypatch.setattr(_store, "_MIGRATIONS", (*_store._MIGRATIONS, step))
+def make_older(ledger):
+    """Schema 1 had no runs."""
+    change(ledger.path, "DROP TABLE runs", "PRAGMA user_version = 1")
+
+
+def test_an_older_file_is_migrated_with_its_entries(ledger):
+    make_older(ledger)
     before = Path(ledger.path).read_bytes()
     assert ledger.remaining("survey") == PureDP(0.625)
     assert Path(ledger.path).read_bytes() == before  # reading changes nothing
     spend(ledger)
-    assert ask(ledger.path, "PRAGMA user_version") == [(3,)]
-    assert ask(ledger.path, "SELECT text FROM notes") == [("4",)]
+    assert ask(ledger.path, "PRAGMA user_version") == [(2,)]
+    assert ask(ledger.path, "SELECT count(*) FROM runs") == [(0,)]
     assert ledger.verify() == 5
 
 
-def test_a_failed_migration_changes_nothing(ledger, monkeypatch):
+def test_a_failed_migration_changes_nothing(ledger):
+    """The table can be made; a trigger on it has a name that is taken."""
+    make_older(ledger)
+    change(ledger.path, "CREATE TRIGGER runs_stay BEFORE DELETE ON entries BEGIN SELECT 1; END")
     before = Path(ledger.path).read_bytes()
-    step = ("CREATE TABLE notes (text TEXT)", "NO SUCH STATEMENT")
-    monkeypatch.setattr(_store, "_MIGRATIONS", (*_store._MIGRATIONS, step))
-    with pytest.raises(LedgerError):
+    with pytest.raises(LedgerError, match="runs_stay already exists"):
         spend(ledger)
-    monkeypatch.undo()
     assert Path(ledger.path).read_bytes() == before
     assert ledger.verify() == 4
 
@@ -236,11 +253,7 @@ def written_ahead(ledger):
         connection.execute("INSERT INTO entries VALUES (5, ?, ?)", sys.argv[2:])
         os._exit(0)
     """
-    with _store.transaction(ledger.path) as connection:
-        log = _store.read_log(connection, ledger.path)
-    head = {"number": 5, "previous": log[-1].hash, "when": log[-1].when, "kind": "spend", "dataset": "survey"}
-    body = json.dumps({**head, "details": log[-1].details}, sort_keys=True, separators=(",", ":"))
-    digest = hashlib.sha256(body.encode()).hexdigest()
+    _, body, digest = entry_after(ledger)
     subprocess.run([sys.executable, "-c", script, ledger.path, body, digest], check=True)
     assert Path(ledger.path + "-wal").stat().st_size > 0
 
@@ -263,7 +276,7 @@ def test_a_file_without_its_write_ahead_log_is_refused(ledger, tmp_path):
 
 
 def test_a_file_that_another_tool_holds_in_write_ahead_mode_is_refused(ledger, monkeypatch):
-    monkeypatch.setattr(_store, "_BUSY_SECONDS", 0.05)
+    give_up_after(monkeypatch, 0.05)
     with closing(sqlite3.connect(ledger.path, isolation_level=None)) as holder:
         holder.execute("PRAGMA journal_mode=WAL")
         holder.execute("CREATE TABLE notes (text TEXT)")
@@ -292,7 +305,7 @@ def test_a_symbolic_link_is_the_same_ledger(ledger, tmp_path):
 
 
 def test_a_held_file_is_waited_for_and_then_given_up(ledger, monkeypatch):
-    monkeypatch.setattr(_store, "_BUSY_SECONDS", 0.05)
+    give_up_after(monkeypatch, 0.05)
     with closing(sqlite3.connect(ledger.path, isolation_level=None)) as holder:
         holder.execute("BEGIN IMMEDIATE")
         with pytest.raises(LedgerError, match="another process has held it"):

@@ -5,6 +5,7 @@ and on awkward places, and two data sets that differ in one of them. Then it ask
 
 - do releases of every statistic end in the same way (no error, no warning, or the same refusal on both)?
 - do the integers of the records that both have agree bit for bit, and the sums to 2R in exact arithmetic?
+- given the same noisy answers, do both ask for the same noise, and is what it hides of their difference paid for?
 - is what is released finite, on the manifold, in the domain?
 
     python -m tests.redteam.neighbours --trials 1500
@@ -13,9 +14,10 @@ and on awkward places, and two data sets that differ in one of them. Then it ask
 from __future__ import annotations
 
 import argparse
+import math
 import sys
 import warnings
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -38,6 +40,11 @@ from dpmanifolds import (
     ZeroConcentratedDP,
 )
 from dpmanifolds._points import host
+from dpmanifolds.auditing.front_door import Said, overheard_noise
+from dpmanifolds.noise import LatticeLaplace, RoundedLaplace
+from dpmanifolds.noise.symmetric import SymmetricLaplace, WishartDifference
+from dpmanifolds.releases.clusters import private_kmeans
+from dpmanifolds.releases.discriminant import private_discriminant
 from dpmanifolds.sums.contribution import TangentContribution, finest_exponent
 from dpmanifolds.sums.total import integers_of
 from tests.sums.hard import hard_records
@@ -166,6 +173,8 @@ def statistics(pair: Pair, points: np.ndarray) -> Iterator[tuple[str, Callable[[
     yield "mean by axes", lambda: checked(dpm.private_mean(points, ball, budget, refine="axes", **common))
     yield "variance", lambda: _number(dpm.private_variance(points, ball, budget, **common).value, ball)
     labels = (np.arange(n) % 2).tolist()
+    if n > 3:
+        yield from _more_statistics(pair, points, labels)
     yield (
         "class means",
         lambda: _all(
@@ -175,6 +184,59 @@ def statistics(pair: Pair, points: np.ndarray) -> Iterator[tuple[str, Callable[[
             ).releases
         ),
     )
+
+
+def _more_statistics(pair: Pair, points: np.ndarray, labels: list[int]) -> Iterator[tuple[str, Callable[[], Any]]]:
+    """Two of those that take longer."""
+    ball, budget, times = pair.ball, pair.budget, np.linspace(0.0, 1.0, len(points))
+    common = {"on_invalid": "center", "rng": pair.seed}
+    half = len(points) // 2
+    ways: list[tuple[str, Callable[[], Any]]] = [
+        ("mean and spread", lambda: dpm.private_mean_and_spread(points, ball, budget, **common)),
+        ("difference", lambda: dpm.private_difference(points[:half], points[half:], ball, budget, **common)),
+        (
+            "regression",
+            lambda: dpm.private_geodesic_regression(points, times, ball, budget, covariate_bounds=(0.2, 0.8), **common),
+        ),
+        ("clusters", lambda: private_kmeans(points, 3, ball, budget, rounds=2, **common)),
+        ("discriminant", lambda: private_discriminant(points, labels, ball, budget, classes=[0, 1], **common)),
+        ("clipped share", lambda: dpm.private_clipped_share(points, ball, budget, **common)),
+        ("median", lambda: dpm.private_median(points, ball, budget, steps=2, **common)),
+    ]
+    if ball.manifold.ambient_dim:
+        ways.append(("extrinsic mean", lambda: dpm.private_mean(points, ball, budget, kind="extrinsic", **common)))
+    for number in np.random.default_rng(pair.seed).permutation(len(ways))[:2]:
+        name, release = ways[number]
+        yield name, lambda release=release: release() and None
+
+
+def spent(first: Sequence[Said], second: Sequence[Said]) -> tuple[float, float]:
+    """What hides the difference of the sums of both: μ of the Gaussian noise, and ε of the Laplace noise."""
+    squared = epsilon = 0.0
+    for one, other in zip(first, second, strict=True):
+        apart = np.array(
+            [int(a) - int(b) for a, b in zip(one.values.flat, other.values.flat, strict=True)], dtype=float
+        )
+        sigma = float(one.law.sigma)
+        if isinstance(one.law, WishartDifference):
+            epsilon += float(np.linalg.norm(apart.reshape(one.values.shape), "nuc")) / sigma
+        elif isinstance(one.law, LatticeLaplace):
+            epsilon += float(np.sum(np.abs(apart))) / sigma
+        elif isinstance(one.law, RoundedLaplace | SymmetricLaplace):
+            epsilon += float(np.linalg.norm(apart)) / sigma
+        else:
+            squared += (float(np.linalg.norm(apart)) / sigma) ** 2
+    return math.sqrt(squared), epsilon
+
+
+def is_paid(budget: Any, mu: float, epsilon: float, *, pairs: int = 1) -> bool:
+    """Whether so much is within the budget, of `pairs` of neighbours; for budgets and laws that are of one kind."""
+    more = pairs * (1 + 1e-9)
+    if isinstance(budget, PureDP):
+        return mu == 0 and epsilon <= budget.epsilon * more
+    if epsilon > 0 or isinstance(budget, ApproxDP):
+        return True
+    return mu <= more * (budget.mu if isinstance(budget, GaussianDP) else math.sqrt(2 * budget.rho))
 
 
 def _all(found: Iterator[str | None]) -> str | None:
@@ -190,9 +252,15 @@ def attack(seed: int) -> list[str]:
     pair = random_pair(seed)
     found = []
     for (name, one), (_, other) in zip(statistics(pair, pair.first), statistics(pair, pair.second), strict=True):
-        ends = outcome(one), outcome(other)
+        with overheard_noise() as heard:
+            end = outcome(one)
+        with overheard_noise(forced=heard.said) as again:
+            ends = end, outcome(other)
         if ends[0] != ends[1] or ends[0] not in _FINE:
             found.append(f"{pair!r}: {name} ends in {ends[0]!r} and in {ends[1]!r}")
+        # one record that is replaced is one removed and one added
+        elif not is_paid(pair.budget, *spent(heard.said, again.said), pairs=1 + ("protected" in name)):
+            found.append(f"{pair!r}: {name} hides more than is paid for")
     exponent = finest_exponent(pair.ball.manifold.dim)
     pull = TangentContribution(
         pair.ball.manifold, host(pair.ball.center), None, radius=pair.ball.radius, exponent=exponent

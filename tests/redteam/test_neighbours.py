@@ -45,3 +45,14 @@ def test_a_record_that_decides_whether_there_is_a_release_is_found(monkeypatch):
             return any("ends in" in fault for fault in neighbours.attack(seed))
 
     assert any(map(is_found, range(12)))
+
+
+def test_a_record_that_counts_twice_is_found(monkeypatch):
+    honest = TangentContribution.__call__
+
+    def doubled(self, block):
+        whole, broken = honest(self, block)
+        return 2 * whole, broken
+
+    monkeypatch.setattr(TangentContribution, "__call__", doubled)
+    assert any("more than is paid for" in fault for seed in range(12) for fault in neighbours.attack(seed))

@@ -12,7 +12,7 @@ from dpmanifolds import ArgumentError, PlanarShapes
 from dpmanifolds.domains.axes import nearest_in_ellipsoid
 from dpmanifolds.noise.norms import GaussianNorm, LaplaceNorm
 from dpmanifolds.sums.noise_lengths import noise_lengths
-from dpmanifolds.sums.public import _axes, _Spectrum, fit_sample
+from dpmanifolds.sums.public import Spectrum, axes_for_spectrum, fit_sample
 
 
 def gaussian_noise(n, mu=1.0):
@@ -37,7 +37,7 @@ def release(fit, records, noise, rng):
 def test_axes_minimise_the_predicted_error_where_lengths_are_concentrated():
     """In many dimensions |c| hardly varies, and then w = ac/(a² + e) with one e for all records."""
     values, tau, noise = np.geomspace(1.0, 1e-3, 40), 1 / 20 + 1 / 100, (2 / 100) ** 2
-    found = _axes(_Spectrum(values, np.eye(40), 0.0, 0), tau, lambda count: noise).lengths[:-1]
+    found = axes_for_spectrum(Spectrum(values, np.eye(40), 0.0, 0), tau, lambda count: noise).lengths[:-1]
 
     def error(squares):
         def excess(shift):
@@ -55,21 +55,21 @@ def test_axes_minimise_the_predicted_error_where_lengths_are_concentrated():
 
 def test_axes_become_those_of_b2_where_noise_is_small():
     values = np.array([4.0, 1.0, 0.25])
-    found = _axes(_Spectrum(values, np.eye(3), 0.0, 0), 0.1, lambda count: 1e-12).lengths[:-1]
+    found = axes_for_spectrum(Spectrum(values, np.eye(3), 0.0, 0), 0.1, lambda count: 1e-12).lengths[:-1]
     assert np.allclose(found**2, np.sqrt(values) * np.sum(np.sqrt(values)), rtol=1e-6)
 
 
 def test_directions_that_noise_would_drown_have_no_axis():
     values = np.array([1.0, 1.0, 1e-8])
-    found = _axes(_Spectrum(values, np.eye(3), 0.0, 0), 0.05, lambda count: 1e-3).lengths[:-1]
+    found = axes_for_spectrum(Spectrum(values, np.eye(3), 0.0, 0), 0.05, lambda count: 1e-3).lengths[:-1]
     assert found[2] == 0
     assert np.all(found[:2] > 0)
 
 
 def test_many_directions_of_one_length_are_one_entry_with_a_count():
     noise = laplace_noise(100)
-    spelled = _axes(_Spectrum(np.array([1.0] + [0.01] * 20), np.eye(21), 0.0, 0), 0.05, noise)
-    counted = _axes(_Spectrum(np.array([1.0]), np.eye(21)[:, :1], 0.01, 20), 0.05, noise)
+    spelled = axes_for_spectrum(Spectrum(np.array([1.0] + [0.01] * 20), np.eye(21), 0.0, 0), 0.05, noise)
+    counted = axes_for_spectrum(Spectrum(np.array([1.0]), np.eye(21)[:, :1], 0.01, 20), 0.05, noise)
     assert np.allclose(spelled.lengths[:2], counted.lengths)
     assert spelled.noise == counted.noise
 
@@ -155,6 +155,6 @@ def test_simulated_lengths_have_the_second_moment_of_the_axes():
 
 def test_noise_without_end_leaves_an_axis():
     values = np.array([1.0, 0.5])
-    lengths = _axes(_Spectrum(values, np.eye(2), 0.0, 0), 1e-3, lambda count: 1e24).lengths
+    lengths = axes_for_spectrum(Spectrum(values, np.eye(2), 0.0, 0), 1e-3, lambda count: 1e24).lengths
     assert np.all(np.isfinite(lengths)), lengths
     assert lengths[0] > 0

@@ -25,7 +25,7 @@ from dpmanifolds.releases import Release
 from dpmanifolds.show import save_release
 from dpmanifolds.show.report import new_files
 from dpmanifolds.show.tables import aside, facts, left_in_words, plan_table, result, say, working
-from dpmanifolds.show.words import guess_of, percent
+from dpmanifolds.show.words import percent
 
 
 @dataclass(frozen=True, eq=False)
@@ -164,7 +164,7 @@ def _show_job(job: Job, what: str, plan: Plan | None, remarks: Sequence[str]) ->
         ("budget", f"{job.budget.in_words()}, {promise.neighbours}"),
         (
             "attacker",
-            f"guesses right in at most {percent(guess_of(promise))} of cases (50 % by a coin)",
+            f"guesses right in at most {percent(promise.best_guess)} of cases (50 % by a coin)",
         ),
     ]
     if terms["ledger"] is not None:

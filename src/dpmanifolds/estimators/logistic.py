@@ -85,6 +85,8 @@ class PrivateLogisticRegression(PrivateClassifier):
     """Weights of coordinates at the centre (1, dim), or (classes, dim) for more than two classes."""
     intercept_: np.ndarray
     """One for each row of weights."""
+    penalty_: float
+    """The one that was taken, from public facts."""
     release_: Release
     """The release behind the fit."""
 
@@ -142,7 +144,7 @@ class PrivateLogisticRegression(PrivateClassifier):
         self._ball = domain
         self.classes_ = np.asarray(names)
         self.coef_, self.intercept_ = weights[:, :-1], weights[:, -1] * loss.constant
-        self.guarantee_ = self.release_.guarantee
+        self.guarantee_, self.penalty_ = self.release_.guarantee, float(loss.penalty)
         self._n_features_out = loss.rows
         return self
 

@@ -128,7 +128,7 @@ def sum_by_mpyc(asked: Round, sites: Sequence[Site], *, timeout: float = _SECOND
     answers = [site.answer(asked) for site in sites]
     for answer in answers:
         _check(asked, answer)
-    parties = [option for port in _free_ports(len(answers)) for option in ("-P", f"127.0.0.1:{port}")]
+    parties = [option for port in free_ports(len(answers)) for option in ("-P", f"127.0.0.1:{port}")]
     with tempfile.TemporaryDirectory() as name:
         folder, running = Path(name), list[subprocess.Popen[bytes]]()
         (folder / "round.json").write_text(asked.to_json())
@@ -153,7 +153,7 @@ def sum_by_mpyc(asked: Round, sites: Sequence[Site], *, timeout: float = _SECOND
     return sums.pop()
 
 
-def _use_once(answer: Path) -> None:
+def use_once(answer: Path) -> None:
     """Leave a note beside an answer, once: two sums, with and without some site, would show that site's answer."""
     try:
         answer.with_name(answer.name + ".used").open("x").close()
@@ -163,7 +163,7 @@ def _use_once(answer: Path) -> None:
         ) from None
 
 
-def _free_ports(count: int) -> list[int]:
+def free_ports(count: int) -> list[int]:
     """Ports of the loopback that nobody listens on."""
     held = [socket.socket() for _ in range(count)]
     try:
@@ -183,7 +183,7 @@ def main() -> None:
         raise NotAvailableError("MPyC is not installed: pip install 'dpmanifolds[federated]'.") from None
     asked, answer, out = sys.argv[1:4]
     round_, mine = Round.from_json(Path(asked).read_text()), Answer.from_json(Path(answer).read_text())
-    summed = mpc.run(asyncio.wait_for(sum_answers(round_, mine, mpc, lambda: _use_once(Path(answer))), _SECONDS))
+    summed = mpc.run(asyncio.wait_for(sum_answers(round_, mine, mpc, lambda: use_once(Path(answer))), _SECONDS))
     Path(out).write_text(write_sum(round_, summed))
 
 

@@ -188,7 +188,7 @@ class SiteRequest(Request):
         plan = super().plan(n, budget, once=once, labelled=self.labelled)
         return replace(plan, mechanisms=tuple(_share_law(law, self.bits) for law in plan.mechanisms))
 
-    def choose(self, facts: Facts, budget: Budget) -> Mechanism:
+    def choose(self, facts: Facts, budget: Budget) -> SharedGaussianMechanism:
         return _share_law(super().choose(facts, budget), self.bits)
 
     def counts(self, cells: int, part: Budget, unit: int) -> CountsNoise:

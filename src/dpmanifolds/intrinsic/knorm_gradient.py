@@ -16,7 +16,8 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from dpmanifolds._arrays import Array, like, to_numpy, x_cot_x, x_coth_x
+from dpmanifolds._arrays import Array, like, x_cot_x, x_coth_x
+from dpmanifolds._points import host
 from dpmanifolds._validate import positive_number
 from dpmanifolds.domains import Ball
 from dpmanifolds.errors import ArgumentError, NotOnManifoldError, RadiusTooLargeError
@@ -80,24 +81,24 @@ class KNormGradientLaw:
         self.manifold, self.radius = manifold, self.ball.radius
         self.sigma = positive_number("sigma", sigma)
         self.center = self.ball.center
-        self._center = _host(self.center)
+        self._center = host(self.center)
         if not clipped:
             self._check(records, estimate)
-        self.estimate, self._records = _host(estimate), _host(records)
+        self.estimate, self._records = host(estimate), host(records)
         self._reach = self.radius + float(manifold.dist(self._center, self.estimate))
         self._polish()
         self._lift = self._lift_bound()
         self._proposals = self._make_proposals()
 
     def _check(self, records: Array, estimate: Array) -> None:
-        points = _host(self.manifold.as_points(records, "records"))
+        points = host(self.manifold.as_points(records, "records"))
         if points.ndim != len(self.manifold.point_shape) + 1 or not points.shape[0]:
             raise ArgumentError("records must have one leading axis, of length at least 1.")
         if not np.all(np.isfinite(points)) or not np.all(self.manifold.belongs(points)):
             raise NotOnManifoldError(f"records must lie on {self.manifold!r}.")
         if not np.all(self.ball.contains(points)):
             raise ArgumentError("records must lie in the ball; clip them first.")
-        inside = _host(checked_point(self.manifold, estimate, "estimate"))
+        inside = host(checked_point(self.manifold, estimate, "estimate"))
         if float(self.manifold.dist(self._center, inside)) > self.radius * (1 + 1e-9):
             raise ArgumentError("estimate must lie in the ball; clip it first.")
 
@@ -190,7 +191,7 @@ class KNormGradientLaw:
     def log_density_unnormalized(self, points: Array) -> Array:
         """−‖∇F(x)‖/σ at points (..., *point_shape) of the ball, minus infinity outside."""
         given = self.manifold.as_points(points)
-        flat = _host(given).reshape((-1, *self.manifold.point_shape))
+        flat = host(given).reshape((-1, *self.manifold.point_shape))
         value = np.where(self.ball.contains(flat), -self.gradient_norm(flat) / self.sigma, -math.inf)
         return like(value.reshape(self.manifold.batch_shape(given)), given)
 
@@ -202,12 +203,6 @@ class _Proposals(NamedTuple):
     draw: Callable[[int, np.random.Generator], tuple[np.ndarray, np.ndarray, np.ndarray]]
     lift: Callable[[np.ndarray], np.ndarray]
     offset: float
-
-
-def _host(points: Array) -> np.ndarray:
-    """A NumPy copy in double precision."""
-    array = to_numpy(points)
-    return array.astype(np.complex128 if np.iscomplexobj(array) else np.float64)
 
 
 ROUNDING = 1e-12

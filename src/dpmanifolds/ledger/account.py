@@ -26,7 +26,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import asdict, dataclass, replace
 from typing import Any
 
-from dpmanifolds._validate import choice, shown
+from dpmanifolds._validate import choice, shown, text
 from dpmanifolds.domains import Domain
 from dpmanifolds.errors import ArgumentError, LedgerError, PrivacyLeakWarning, SharedRecordsWarning, warn_user
 from dpmanifolds.ledger import _store
@@ -40,7 +40,6 @@ from dpmanifolds.ledger.records import (
     guarantee_to_dict,
     public_parameters,
     refuse_reproducible,
-    text,
 )
 from dpmanifolds.ledger.runs import NewRun, Reservation, enter_release, read_run
 from dpmanifolds.privacy import Budget, Guarantee, compose

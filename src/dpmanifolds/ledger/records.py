@@ -64,13 +64,6 @@ def refuse_reproducible(reproducible: bool) -> None:
         )
 
 
-def text(name: str, value: Any) -> str:
-    """`value` if it is a text that says something, or an error that names the argument."""
-    if not isinstance(value, str) or not value.strip():
-        raise ArgumentError(f"must be a text that is not empty; got {value!r}.", argument=name)
-    return value
-
-
 def keyed_fingerprint(data: Any, key: bytes) -> str:
     """BLAKE2b of `data` under `key`, in hexadecimal, 256 bits: whether two data sets are the same.
 

@@ -33,9 +33,10 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from typing import Any
 
+from dpmanifolds._validate import text
 from dpmanifolds.errors import ArgumentError, BudgetExceededError, LedgerError
 from dpmanifolds.ledger import _store
-from dpmanifolds.ledger.records import Entry, Receipt, canonical, public_parameters, refuse_reproducible, text
+from dpmanifolds.ledger.records import Entry, Receipt, canonical, public_parameters, refuse_reproducible
 from dpmanifolds.privacy import Guarantee
 
 

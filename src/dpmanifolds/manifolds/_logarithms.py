@@ -42,9 +42,9 @@ class _Reach(NamedTuple):
 
 
 # up to rounding, one after the other; beyond 0.8 powers are no longer well conditioned
-_REACHES = (_Reach(5, 0.7, 0.4), _Reach(6, 0.8, 0.3))
+REACHES = (_Reach(5, 0.7, 0.4), _Reach(6, 0.8, 0.3))
 # a device takes less accuracy from few products, up to 1e−10, and matrices out of reach by roots, in such blocks
-_DEVICE_REACH = _Reach(5, 0.8, 0.3)
+DEVICE_REACH = _Reach(5, 0.8, 0.3)
 _ROOT_STEPS = (20, 12, 9)
 _HARD_BYTES = 1 << 23
 # beyond, eigh is the faster one
@@ -73,7 +73,7 @@ def matrix_logs(matrices: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
     logs, spread = np.empty((count, k, k)), np.empty(count)
     hard = np.arange(count)
     with np.errstate(all="ignore"):
-        for reach in _REACHES if largest_spread(k) else ():
+        for reach in REACHES if largest_spread(k) else ():
             if not hard.size:
                 break
             hard = _by_products(matrices, hard, reach, logs, spread)
@@ -84,7 +84,7 @@ def matrix_logs(matrices: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
 
 def largest_spread(k: int) -> float:
     """The largest s of k×k matrices whose logarithms come from products: 0 where none do."""
-    return float(_spread(_REACHES[-1].square)) if LARGEST_SMALL < k <= LARGEST_SIZE else 0.0
+    return float(_spread(REACHES[-1].square)) if LARGEST_SMALL < k <= LARGEST_SIZE else 0.0
 
 
 def _spread(square: Any) -> Any:
@@ -162,7 +162,7 @@ def _piece_by_products(matrices: np.ndarray, reach: _Reach) -> tuple[np.ndarray,
 @cache
 def _table(reach: _Reach) -> tuple[np.ndarray, np.ndarray]:
     """Multiples of I and of T, T², … that make the parts of 2h, and at last Y¹⁰ = (z(T + I)/2)⁵."""
-    parts = _coefficients(reach.blocks, reach.square)
+    parts = polynomials(reach.blocks, reach.square)
     fifth = [(reach.square / 2) ** 5 * math.comb(5, power) for power in range(reach.blocks + 1)]
     factors = np.concatenate([parts, np.zeros((reach.blocks, 1))], axis=1)
     table = np.concatenate([factors, [fifth]])
@@ -208,7 +208,7 @@ def _device_products(matrices: Array) -> tuple[Array, Array]:
     """Logarithms, and for which matrices they are right: (tr Y⁴⁰)^{1/20} is above ‖Y²‖, by a root of k at most."""
     xp = namespace(matrices)
     k = matrices.shape[-1]
-    one, (blocks, square, middle) = eye(k, matrices), _DEVICE_REACH
+    one, (blocks, square, middle) = eye(k, matrices), DEVICE_REACH
     center = (middle / k) * xp.linalg.trace(matrices)
     usable = xp.isfinite(largest_entry(matrices)) & (center > 0) & (center < math.inf)
     center = xp.where(usable, center, xp.ones_like(center))[:, None, None]
@@ -219,7 +219,7 @@ def _device_products(matrices: Array) -> tuple[Array, Array]:
     for number in range(2, blocks + 1):
         a, b = powers[number // 2 - 1], powers[number - number // 2 - 1]
         powers[number - 1] = _product(a, b, powers[number - 1])
-    constants, factors = _table(_DEVICE_REACH)
+    constants, factors = _table(DEVICE_REACH)
     *parts, tenth = _combinations(constants.tolist(), factors, one, powers, held)
     largest = xp.linalg.vector_norm(tenth @ tenth, axis=(-2, -1)) ** (1 / 10)
     total = parts[-1]
@@ -328,7 +328,7 @@ def _product_plus(a: Array, b: Array, added: Array) -> Array:
 
 
 @cache
-def _coefficients(blocks: int, square: float) -> np.ndarray:
+def polynomials(blocks: int, square: float) -> np.ndarray:
     """Of 2h(square·(t+1)/2) as a polynomial in t, interpolated near Chebyshev's points; `blocks` to a row, rising.
 
     Worked out in 60 digits by Newton's divided differences: to go from one basis to another loses many.

@@ -15,7 +15,7 @@ from dpmanifolds.manifolds._logarithms import LARGEST_SIZE, call_each, diagonals
 
 _BETWEEN = 0.75
 """The centre, in means of the eigenvalues, geometric of arithmetic and harmonic: covariances have more small ones."""
-_LARGEST, _SHIFT, _SCALE = 4.2, 1.8, 0.24496475250574445
+LARGEST, SHIFT, SCALE = 4.2, 1.8, 0.24496475250574445
 _FIRST = (-1.9207517202174489, 2.865679319551081, 0.6205996034830411, -3.8500839123891555)
 _SECOND = (0.3823675965511572, 3.7589466642679468, 2.242175029405809, -1.6423264424379238)
 _TAIL = (-2.3385547702811684, -9.330956886199141, 9.98260811529676, -3.2338440637901322, 3.253721184265447)
@@ -98,20 +98,20 @@ def _swept(matrices: np.ndarray) -> np.ndarray:
 def _write_logs(matrices: np.ndarray, inverses: np.ndarray, logs: np.ndarray) -> np.ndarray:
     """Logarithms, and which of them are right; inverses are written to."""
     center = _BETWEEN * np.sqrt(np.einsum("iaa->i", matrices) / np.einsum("iaa->i", inverses))
-    sinh = matrices * (0.5 * _SCALE / center)[:, None, None]
-    inverses *= (0.5 * _SCALE * center)[:, None, None]
+    sinh = matrices * (0.5 * SCALE / center)[:, None, None]
+    inverses *= (0.5 * SCALE * center)[:, None, None]
     shifted = sinh + inverses
     sinh -= inverses
-    diagonals(shifted)[...] -= _SCALE * _SHIFT
+    diagonals(shifted)[...] -= SCALE * SHIFT
     square = shifted @ shifted
     fourth = square @ square
-    np.matmul(sinh, _polynomial(shifted, square, fourth, inverses), out=logs)
+    np.matmul(sinh, polynomial(shifted, square, fourth, inverses), out=logs)
     diagonals(logs)[...] += np.log(center)[:, None]
     rows = fourth.reshape(len(fourth), -1)
-    return np.asarray(np.einsum("ij,ij->i", rows, rows) <= (_SCALE * (_LARGEST - _SHIFT)) ** 8)
+    return np.asarray(np.einsum("ij,ij->i", rows, rows) <= (SCALE * (LARGEST - SHIFT)) ** 8)
 
 
-def _polynomial(t: np.ndarray, square: np.ndarray, fourth: np.ndarray, held: np.ndarray) -> np.ndarray:
+def polynomial(t: np.ndarray, square: np.ndarray, fourth: np.ndarray, held: np.ndarray) -> np.ndarray:
     """Of degree 16 in t by two products more (Sastre 2018), near h(t/scale + 1.8)/scale.
 
         y = (t⁴ + a₁t² + a₂t)(t⁴ + a₃t²) + a₄t⁴,    (y + b₁t² + b₂t)(y + b₃t⁴ + b₄t) + c₁y + c₂t⁴ + c₃t² + c₄t + c₅

@@ -62,6 +62,9 @@ class ManifoldFacts(ABC):
     has_units: bool = False
     """Whether a multiple of a point is that point in another unit."""
 
+    flat_metric: str = ""
+    """The name of a metric on the same points that is flat, where this one is not."""
+
     factors: tuple[Manifold, ...] = ()
     """The manifolds of which each has a part of a point, where points are tuples of parts."""
 

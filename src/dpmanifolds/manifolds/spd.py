@@ -14,7 +14,7 @@ import numpy as np
 from dpmanifolds._arrays import Array, contract, eps, eye, is_numpy, largest_entry, like, namespace, sym, transpose
 from dpmanifolds._validate import choice, positive_integer
 from dpmanifolds._words import tell_percent
-from dpmanifolds.errors import ArgumentError, NotOnManifoldError
+from dpmanifolds.errors import NotOnManifoldError
 from dpmanifolds.manifolds._common import default_tolerance, normal_array, number_rules, step_around
 from dpmanifolds.manifolds._derivatives import differentiated_by, frozen
 from dpmanifolds.manifolds._log_triangle import see_large, see_small
@@ -92,8 +92,8 @@ class SPDBase(Manifold):
         return np.eye(self.k)
 
     def eigenvalue_radius(self, low: float, high: float) -> float:
-        """No matrix with eigenvalues in [low, high] is farther than this from √(low·high)·I."""
-        raise ArgumentError(f"no eigenvalue bound is known for {self!r}.")
+        """No matrix with eigenvalues in [low, high] is farther than this from √(low·high)·I: ½√k·ln(high/low)."""
+        return math.sqrt(self.k) * math.log(high / low) / 2
 
     def __repr__(self) -> str:
         return f"SPD({self.k}, metric={self.metric!r})"

@@ -61,6 +61,7 @@ class SPDAffineInvariant(SPDBase):
     """
 
     metric = "affine-invariant"
+    flat_metric = "log-euclidean"
     has_symmetric_coordinates = True
     injectivity_radius = math.inf
 
@@ -72,10 +73,6 @@ class SPDAffineInvariant(SPDBase):
     def average_curvature(self) -> float:
         """Ricci is −k/4 times the metric across the multiples of the base, and 0 along them."""
         return -self.k / (4 * self.dim) if self.k > 1 else 0.0
-
-    def eigenvalue_radius(self, low: float, high: float) -> float:
-        """½√k·ln(high/low), attained."""
-        return math.sqrt(self.k) * math.log(high / low) / 2
 
     @differentiated_by("_smooth_exp")
     def exp(self, base: Array, vector: Array) -> Array:

@@ -44,10 +44,6 @@ class SPDLogEuclidean(SPDBase, FlatManifold):
     metric = "log-euclidean"
     has_symmetric_coordinates = True
 
-    def eigenvalue_radius(self, low: float, high: float) -> float:
-        """½√k·ln(high/low), attained."""
-        return math.sqrt(self.k) * math.log(high / low) / 2
-
     def chart(self, point: Array) -> Array:
         return upper_triangle(_matrix_function("log", point))
 

@@ -29,7 +29,6 @@ from typing import Any
 from dpmanifolds._validate import choice, positive_integer, shown
 from dpmanifolds.domains import Ball, Domain
 from dpmanifolds.errors import ArgumentError, NotAvailableError
-from dpmanifolds.manifolds import SPDAffineInvariant
 from dpmanifolds.planning.inverse import budget_for
 from dpmanifolds.planning.rows import (
     KINDS,
@@ -53,7 +52,6 @@ from dpmanifolds.sums.ambient import body_of
 from dpmanifolds.sums.steps import is_wide
 
 _WORTH_TELLING = 0.8
-_FLAT = "; metric='log-euclidean' is flat, and does not."
 _USUAL_BUDGETS = (PureDP(0.1), PureDP(0.3), PureDP(1.0), PureDP(3.0))
 
 
@@ -132,7 +130,8 @@ class Plan:
             (row.error.mean_at_edge / row.error.mean for row in self.rows if row.error is not None), default=1.0
         )
         if stretch > 1.01:
-            end = _FLAT if isinstance(self.domain.manifold, SPDAffineInvariant) else "."
+            flat = self.domain.manifold.flat_metric
+            end = f"; metric={flat!r} is flat, and does not." if flat else "."
             found.append(
                 "Curvature: noise of one size at the centre moves points near the edge of the domain up to "
                 f"{stretch:.2g} times as far{end}"

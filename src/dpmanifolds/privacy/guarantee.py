@@ -28,7 +28,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 from scipy import special
 
-from dpmanifolds._validate import choice, float_or_array, non_negative_epsilons, positive_integer, probability
+from dpmanifolds._validate import choice, float_or_array, non_negative_epsilons, positive_integer, probability, text
 from dpmanifolds.errors import ArgumentError, NotAvailableError, ScaleOutOfRangeError
 from dpmanifolds.privacy import accounts
 from dpmanifolds.privacy.budget import Budget, checked_budget, order, told
@@ -81,15 +81,10 @@ class Guarantee:
 
     def __post_init__(self) -> None:
         choice("adjacency", self.adjacency, ADJACENCIES)
-        if not isinstance(self.unit, str) or not self.unit:
-            raise ArgumentError(
-                f"must say what one record is, for instance 'person'; got {self.unit!r}.", argument="unit"
-            )
+        text("unit", self.unit, "what one record is, for instance 'person'")
         given = self.terms if isinstance(self.terms, tuple | list) else ()
         if not given or not all(isinstance(term, Term) for term in given):
-            raise ArgumentError(
-                "terms must be one or more terms; use Guarantee.pure, .gaussian, .zcdp, … to make them."
-            )
+            raise ArgumentError("terms must be one or more terms; use Guarantee.pure, .gaussian, … to make them.")
         for term in given:
             if term.adjacency not in (None, self.adjacency):
                 raise ArgumentError(
@@ -304,9 +299,7 @@ class Guarantee:
     @cached_property
     def loss_grid(self) -> LossGrid | None:
         """The composed privacy-loss distribution, from above; None where a formula is exact or no grid can hold it."""
-        if accounts.is_exact(self.terms):
-            return None
-        return self._composed(backward=False)
+        return None if accounts.is_exact(self.terms) else self._composed(backward=False)
 
     @cached_property
     def _loss_grid_backward(self) -> LossGrid | None:
@@ -324,6 +317,11 @@ class Guarantee:
         if (level, backward) not in laws:
             laws[level, backward] = accounts.tail_law(self.terms, level, backward=backward)
         return laws[level, backward]
+
+    @property
+    def best_guess(self) -> float:
+        """The largest probability of guessing right which of two equally likely values a record has."""
+        return (1 + float(self.delta(0.0))) / 2
 
     def to_dp_accounting(self) -> Any:
         """This promise as dp-accounting's pessimistic `PrivacyLossDistribution`, to compose with that library's own."""

@@ -82,9 +82,14 @@ def _last_threshold(pair: LossPair, level: float) -> float:
     return float(candidates[proven[0]])
 
 
-def _first_panels(pair: LossPair, step: float, last: float) -> np.ndarray:
-    """Edges 0, step, 2·step, 4·step, … up to `last`, closing in on the largest loss where there is one."""
-    edges = [0.0]
+def _first_panels(pair: LossPair, floor: float) -> tuple[float, np.ndarray, np.ndarray]:
+    """A value that m attains, or `floor`, and panels of all thresholds at which it can be exceeded.
+
+    Their edges are 0, step, 2·step, 4·step, …, and close in on the largest loss where there is one.
+    """
+    best = max(pair.at_zero, floor)
+    last = _last_threshold(pair, best)
+    edges, step = [0.0], max(best, 1e-3 * last)
     while step < last:
         edges.append(step)
         step *= 2
@@ -93,7 +98,8 @@ def _first_panels(pair: LossPair, step: float, last: float) -> np.ndarray:
     if math.isfinite(pair.largest):
         closing = pair.largest * -np.expm1(-math.log(2) * np.arange(1, 60))
         edges += [float(edge) for edge in closing if edges[-1] < edge < last]
-    return np.array([*edges, last]) if last > 0 else np.array([])
+    edges = [*edges, last] if last > 0 else []
+    return best, np.array(edges[:-1]), np.array(edges[1:])
 
 
 def _peak(coefficients: np.ndarray, best: float) -> tuple[float, float]:
@@ -127,10 +133,8 @@ def supremum(pair: LossPair, floor: float = 0.0) -> float:
     cell by cell); other panels are halved. Beyond the last panel the bound of `_last_threshold` holds. The numerical
     error (quadrature and truncation of the series) is added to the bound.
     """
-    best = upper = max(pair.at_zero, floor)
-    last = _last_threshold(pair, best)
-    edges = _first_panels(pair, max(best, 1e-3 * last), last)
-    left, right = edges[:-1], edges[1:]
+    best, left, right = _first_panels(pair, floor)
+    upper = best
     truncation = 0.0
     for _ in range(_ROUNDS):
         if left.size:
@@ -190,10 +194,8 @@ def certified_supremum(pair: LossPair, tolerance: float, floor: float = 0.0) -> 
 
     Slow (tens of thousands of thresholds): about √(μ/8·tolerance) cells per unit of the probit.
     """
-    best = upper = max(pair.at_zero, floor)
-    last = _last_threshold(pair, best)
-    edges = _first_panels(pair, max(best, 1e-3 * last), last)
-    left, right = edges[:-1], edges[1:]
+    best, left, right = _first_panels(pair, floor)
+    upper = best
     error = _PROBIT_SLOPE * _CHARGED * pair.error
     for _ in range(_ROUNDS):
         if not left.size:

@@ -10,7 +10,6 @@ from dpmanifolds.privacy import Budget
 from dpmanifolds.releases.release import Release
 from dpmanifolds.releases.statistic import check_request, domain_first
 from dpmanifolds.sums.contribution import OnLine
-from dpmanifolds.sums.wrapped import WrappedMechanism
 
 
 class BeyondContribution(OnLine):
@@ -71,9 +70,8 @@ def private_clipped_share(
         rng=rng,
     )
     records = request.read(points, group_by)
-    n = request.guess or records.count
+    n = request.count_of(records)
     law = request.choose(request.number_facts(0.5, n), request.budget)
-    assert isinstance(law, WrappedMechanism)
     assert law.exponent is not None
     walk = request.walk()
     rule = BeyondContribution(

@@ -27,7 +27,7 @@ from dpmanifolds.manifolds import Euclidean
 from dpmanifolds.privacy import Budget, Guarantee, compose
 from dpmanifolds.releases.release import Release
 from dpmanifolds.releases.statistic import Request, best_cut, check_request, warn_of_noise
-from dpmanifolds.sums import Draw, Facts, calibrate, choose, mean_facts
+from dpmanifolds.sums import Draw, Facts, calibrate, mean_facts
 from dpmanifolds.sums.clusters import ClusterContribution, even_ball, fixed_directions
 from dpmanifolds.sums.walk import Walk
 from dpmanifolds.sums.wrapped import WrappedGaussianMechanism, WrappedMechanism
@@ -137,10 +137,7 @@ def _laws(request: Request, n: int, count: int, radius: float, *parts: Budget) -
 
 def _law(request: Request, part: Budget, n: int, count: int, radius: float) -> WrappedMechanism:
     """Noise for the sum and the count of each cluster; which one a record is in is its own secret."""
-    facts = _facts(request, n, count, radius)
-    law = choose(facts, part, mechanism=request.mechanism, numerics=request.numerics).mechanism
-    assert isinstance(law, WrappedMechanism)
-    return law
+    return request.choose(_facts(request, n, count, radius), part)
 
 
 def _facts(request: Request, n: int, count: int, radius: float) -> Facts:

@@ -135,7 +135,6 @@ class Decision(WrittenAnswer):
 def _summarize(decision: Decision) -> str:
     promise, sizes = decision.guarantee, " and ".join(map(str, decision.sizes))
     question = _QUESTIONS[decision.question][0]
-    guess = (1 + float(promise.delta(0.0))) / 2
     rank = "not asked for: it would cost twice the noise" if decision.pvalue is None else f"{decision.pvalue:.4g}"
     seeded = ""
     if decision.reproducible:
@@ -152,7 +151,7 @@ def _summarize(decision: Decision) -> str:
         f"\nThe promise\n"
         f"  {decision.spent!r}, {promise.neighbours}.\n"
         f"  Someone who knows everyone else's record, and wonders which of two values one {promise.unit} has, guesses\n"
-        f"  right with a probability of at most {guess:.1%} after seeing the answer; without it, 50 %.\n"
+        f"  right with a probability of at most {promise.best_guess:.1%} after seeing the answer; without it, 50 %.\n"
         f"\nWhat it rests on\n"
         f"  Statistic: distance of mean features; kernel {decision.kernel}; {decision.permutations} permutations.\n"
         f"  Noise: {decision.mechanism}, sigma {decision.sigma:.6g} on every permutation. The statistic must be\n"

@@ -37,7 +37,7 @@ from dpmanifolds.privacy import Budget, Guarantee, compose
 from dpmanifolds.releases.classes import class_names, read_groups
 from dpmanifolds.releases.release import Release
 from dpmanifolds.releases.statistic import Request, best_cut, check_request
-from dpmanifolds.sums import Draw, choose, mean_facts
+from dpmanifolds.sums import Draw, mean_facts
 from dpmanifolds.sums.contribution import AtPoint, TangentContribution, ball_integers
 from dpmanifolds.sums.steps import StepPlan
 from dpmanifolds.sums.total import RecordSums
@@ -202,9 +202,7 @@ def _plan(request: Request, spread: float, n: int, *parts: Budget) -> _Plan:
     laws = []
     for dim, radius, part in ((request.domain.manifold.dim, spread, parts[1]), (2, 1.0, parts[2])):
         facts = mean_facts(Ball(Euclidean(dim), np.zeros(dim), radius), n, unit=request.unit)
-        law = choose(facts, part).mechanism
-        assert isinstance(law, WrappedMechanism)
-        laws.append(law)
+        laws.append(request.choose(facts, part))
     return _Plan(request.plan(n, parts[0]), *laws)
 
 

@@ -35,7 +35,7 @@ from dpmanifolds.releases.regression_fit import (
 )
 from dpmanifolds.releases.release import Release
 from dpmanifolds.releases.statistic import Request, best_cut, check_request, domain_first, warn_of_noise
-from dpmanifolds.sums import Draw, ExpectedError, choose, horizon
+from dpmanifolds.sums import Draw, ExpectedError, horizon
 from dpmanifolds.sums.regression import Moments, RegressionView, count_moments, regression_facts
 from dpmanifolds.sums.total import RecordSums, check_rules, read_records
 from dpmanifolds.sums.walk import Walk
@@ -219,8 +219,7 @@ def _plan(request: Request, n: int, q: int, *parts: Budget) -> _Plan:
     bounds = np.tile([-1.0, 1.0], (q, 1))
     for part in parts:
         facts = regression_facts(manifold.dim, q, n, request.unit)
-        law = choose(facts, part, mechanism=request.mechanism, numerics=request.numerics).mechanism
-        assert isinstance(law, WrappedMechanism)
+        law = request.choose(facts, part)
         assert law.exponent is not None
         noise = RegressionView(manifold, domain.center, bounds, radius).deviations(law.deviation, law.exponent)
         own = (float(noise.products[1, 0]) / EVEN_VARIANCE) ** 2

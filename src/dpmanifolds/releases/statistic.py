@@ -17,7 +17,7 @@ import numpy as np
 
 from dpmanifolds._arrays import Array
 from dpmanifolds._points import host
-from dpmanifolds._validate import auto_or_integer, choice, hide_records, positive_integer, shown
+from dpmanifolds._validate import auto_or_integer, choice, hide_records, positive_integer, refuse_empty, shown, text
 from dpmanifolds.domains import Ball, Domain
 from dpmanifolds.errors import (
     ArgumentError,
@@ -133,6 +133,12 @@ class Request(Terms):
             records.source.refuse_single_use()
         return records
 
+    def count_of(self, records: RecordSums) -> int:
+        """How many records all is planned for: their number, or the public guess of it."""
+        count = self.guess or records.count
+        refuse_empty(count)
+        return count
+
     def plan(self, n: int, budget: Budget | None = None, *, once: bool = False, labelled: bool = False) -> StepPlan:
         """The steps that public facts suggest; one where records can be read only once."""
         if once and self.steps not in ("auto", 1):
@@ -169,9 +175,11 @@ class Request(Terms):
         drawn = law.noisy_mean(total.integers, total.rows, self.account.rng) + half
         return Draw(float(np.clip(drawn[0], 0.0, most)), drawn)
 
-    def choose(self, facts: Facts, budget: Budget) -> Mechanism:
+    def choose(self, facts: Facts, budget: Budget) -> WrappedMechanism:
         """The mechanism for another sum of the same question."""
-        return choose(facts, budget, mechanism=self.mechanism, numerics=self.numerics).mechanism
+        law = choose(facts, budget, mechanism=self.mechanism, numerics=self.numerics).mechanism
+        assert isinstance(law, WrappedMechanism)
+        return law
 
     def counts(self, cells: int, part: Budget, unit: int) -> CountsNoise:
         """The noise for counts of records in so many cells."""
@@ -234,10 +242,7 @@ def check_terms(
     guess = positive_integer("n_guess", n_guess) if added else None
     if unit is None:
         unit = "record" if group_by is None else "person"
-    if not isinstance(unit, str) or not unit:
-        raise ArgumentError(
-            f"must say what neighbours differ in, for instance 'person'; got {shown(unit)}.", argument="unit"
-        )
+    text("unit", unit, "what one record is, for instance 'person'")
     account = open_account(ledger, dataset, rng)
     return Terms(budget=budget, adjacency=adjacency, guess=guess, on_invalid=on_invalid, unit=unit, account=account)
 

@@ -8,7 +8,6 @@ from dpmanifolds.releases.release import Release
 def summarize_release(release: Release) -> str:
     """One page: what was released, what is promised, how good it is, what it rests on."""
     promise = release.guarantee
-    guess = (1 + float(promise.delta(0.0))) / 2
     stages = ""
     if release.stages:
         stages = f"  Stages before it: {len(release.stages)}; the promise covers all of them together.\n"
@@ -33,7 +32,7 @@ def summarize_release(release: Release) -> str:
         f"\nThe promise\n"
         f"  {release.promise}, {promise.neighbours}.\n"
         f"  Someone who knows everyone else's record, and wonders which of two values one {promise.unit} has, guesses\n"
-        f"  right with a probability of at most {guess:.1%} after seeing this release; without it, 50 %.\n"
+        f"  right with a probability of at most {promise.best_guess:.1%} after seeing this release; without it, 50 %.\n"
         f"  It holds whatever else that someone knows or will learn, and whatever is computed from the release.\n"
         f"\nHow good it is\n"
         f"  Distance to the answer without privacy: {release.error_statement}.\n"

@@ -11,7 +11,6 @@ from dpmanifolds.domains import Ball
 from dpmanifolds.privacy import Budget, compose
 from dpmanifolds.releases.release import Release
 from dpmanifolds.releases.statistic import Request, best_cut, check_request, domain_first
-from dpmanifolds.sums import Mechanism
 from dpmanifolds.sums.contribution import DistanceContribution
 from dpmanifolds.sums.steps import StepPlan
 from dpmanifolds.sums.total import RecordSums
@@ -72,7 +71,7 @@ def private_variance(
 
 def release_variance(request: Request, records: RecordSums) -> Release:
     """Plan, look, charge, draw."""
-    domain, n = request.domain, request.guess or records.count
+    domain, n = request.domain, request.count_of(records)
     plan, part, law = best_cut(request.budget, _SHARES, partial(_plan, request, n), _error)
     promise = compose(plan.guarantee, law.guarantee)
     # the farthest that the mean can be: what leaves the range of floating point shows before anything is spent
@@ -85,7 +84,6 @@ def release_variance(request: Request, records: RecordSums) -> Release:
     reach = domain.radius + float(domain.manifold.dist(walk.center, base))
     half = _half_square(reach)
     law = type(law).calibrate(request.number_facts(half, n), part, law.numerics)
-    assert isinstance(law, WrappedMechanism)
     assert law.exponent is not None
     rule = DistanceContribution(domain.manifold, base, request.substitute, radius=reach, exponent=law.exponent)
     total = records.total(rule)
@@ -105,13 +103,13 @@ def _half_square(reach: float) -> float:
     return reach * reach / 2
 
 
-def _plan(request: Request, n: int, first: Budget, second: Budget) -> tuple[StepPlan, Budget, Mechanism]:
+def _plan(request: Request, n: int, first: Budget, second: Budget) -> tuple[StepPlan, Budget, WrappedMechanism]:
     """The plan of the mean, and the part of the budget and the mechanism of the squares."""
     facts = request.number_facts(_half_square(request.domain.radius), n)
     return request.plan(n, first), second, request.choose(facts, second)
 
 
-def _error(way: tuple[StepPlan, Budget, Mechanism]) -> float:
+def _error(way: tuple[StepPlan, Budget, WrappedMechanism]) -> float:
     """That of the squares, and by how much those around the released mean exceed those around the mean."""
     mean, _, law = way
     return math.hypot(law.expected_error.mean, math.hypot(mean.expected_error.mean, mean.bias) ** 2)

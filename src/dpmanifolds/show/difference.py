@@ -10,7 +10,7 @@ from dpmanifolds.releases import Difference
 from dpmanifolds.show.html import figure, list_cards, make_page, paragraph, section, seed_warning
 from dpmanifolds.show.plots.difference import caption_difference, plot_difference
 from dpmanifolds.show.plots.release import svg_of
-from dpmanifolds.show.words import guess_of, percent
+from dpmanifolds.show.words import percent
 
 
 def difference_html(difference: Difference) -> str:
@@ -56,6 +56,6 @@ def _cards(difference: Difference) -> str:
                 f"{'inside' if difference.zero_inside else 'outside'} of the region",
             ),
             ("promise", spent.in_words(), f"per {promise.unit}"),
-            ("an attacker guesses right", f"≤ {percent(guess_of(promise))}", "of two equally likely values"),
+            ("an attacker guesses right", f"≤ {percent(promise.best_guess)}", "of two equally likely values"),
         )
     )

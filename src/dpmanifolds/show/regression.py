@@ -13,7 +13,7 @@ from dpmanifolds.releases import GeodesicRegression
 from dpmanifolds.show.html import figure, list_cards, make_page, paragraph, section, seed_warning, warning
 from dpmanifolds.show.plots.regression import caption_regression, plot_regression
 from dpmanifolds.show.plots.release import svg_of
-from dpmanifolds.show.words import guess_of, percent
+from dpmanifolds.show.words import percent
 
 
 def regression_html(fit: GeodesicRegression, names: Sequence[str] | None = None) -> str:
@@ -94,7 +94,7 @@ def _cards(fit: GeodesicRegression, names: Sequence[str]) -> str:
         )
         for name, middle, radius, clear in zip(names, middles, region.radii, region.excludes_zero, strict=True)
     ]
-    attacker = f"≤ {percent(guess_of(fit.guarantee))}"
+    attacker = f"≤ {percent(fit.guarantee.best_guess)}"
     return list_cards(
         (
             *slopes,

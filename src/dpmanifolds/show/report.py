@@ -17,7 +17,7 @@ from dpmanifolds.errors import ArgumentError
 from dpmanifolds.releases import Release
 from dpmanifolds.show.html import figure, list_cards, make_page, paragraph, section, seed_warning, warning
 from dpmanifolds.show.plots.release import caption_of, figure_svg
-from dpmanifolds.show.words import guess_of, percent
+from dpmanifolds.show.words import percent
 
 _LARGEST_TABLE = 12
 _MOST_JSON = 200_000
@@ -110,7 +110,7 @@ def _cards(release: Release) -> str:
         ("promise", release.spent.in_words(), f"per {release.guarantee.unit}"),
         (
             "an attacker guesses right",
-            f"≤ {percent(guess_of(release.guarantee))}",
+            f"≤ {percent(release.guarantee.best_guess)}",
             "of two equally likely values; 50 % by a coin",
         ),
         ("expected error", shown, below),
@@ -151,7 +151,7 @@ def _array_table(value: Any) -> str:
 
 
 def _promise(release: Release) -> str:
-    unit, guess = release.guarantee.unit, guess_of(release.guarantee)
+    unit, guess = release.guarantee.unit, release.guarantee.best_guess
     bars = (
         "<div class='bars' aria-hidden='true'>"
         "<span>by a coin</span><div class='bar'><div class='fill coin' style='width:50%'></div></div><span>50 %</span>"

@@ -21,18 +21,7 @@ from typing import Any
 
 from dpmanifolds.errors import DPManifoldsError
 from dpmanifolds.manifolds.names import typed_families
-from dpmanifolds.privacy import Guarantee
 from dpmanifolds.privacy.budget import KINDS
-
-
-def guess_of(guarantee: Guarantee) -> float:
-    """The largest probability of guessing right which of two values a record has.
-
-    >>> from dpmanifolds import Guarantee
-    >>> percent(guess_of(Guarantee.pure(1.0)))
-    '73.1 %'
-    """
-    return (1 + float(guarantee.delta(0.0))) / 2
 
 
 def percent(share: float) -> str:

@@ -145,14 +145,14 @@ class _Part:
             wanted = self.chosen[slice(*np.searchsorted(self.chosen, [first, end]))] - first
         block = block if wanted is None else taken(block, wanted)
         total = ExactSum.of(np.zeros(self.contribution.dim, dtype=np.int64), 0, np.zeros(0, dtype=np.int64))
-        for left, right, broken in _tiles(self.contribution, block, sizes):
+        for left, right, broken in factor_tiles(self.contribution, block, sizes):
             total = total + ExactSum.of(np.zeros_like(total.low), 0, broken)
             for product in exact_product(left, right, self.contribution.exponents):
                 total = total + ExactSum.of(to_numpy(product).ravel(), 0, broken[:0])
         return ExactSum(total.high, total.low, end - first if wanted is None else len(wanted), total.broken)
 
 
-def _tiles(
+def factor_tiles(
     contribution: OuterContribution, block: Any, sizes: np.ndarray | None
 ) -> Iterator[tuple[Array, Array, np.ndarray]]:
     """Integers (n, shape[0]) and (n, shape[1]) and broken rules, tile by tile."""

@@ -143,7 +143,7 @@ class PublicPart:
 
 
 @dataclass(frozen=True)
-class _Spectrum:
+class Spectrum:
     """A covariance U·diag(values)·Uᵀ + bulk·(I − UUᵀ)."""
 
     values: np.ndarray
@@ -200,7 +200,7 @@ def fit_sample(
     ]
     risk, name, weight, factor = min(found)
     spectrum = next(_spectra(spread, kinds[name], (weight,)))
-    axes = _axes(spectrum, tau, noise)
+    axes = axes_for_spectrum(spectrum, tau, noise)
     basis, lengths = _spelled_out(spectrum, np.minimum(factor * axes.lengths, longest))
     return SampleFit(
         basis=basis,
@@ -229,7 +229,7 @@ def _leading(structure: np.ndarray) -> _Structure:
     return _Structure(vectors[:, :kept], values[:kept], rest)
 
 
-def _spectra(rows: np.ndarray, structure: _Structure, weights: tuple[float, ...]) -> Iterator[_Spectrum]:
+def _spectra(rows: np.ndarray, structure: _Structure, weights: tuple[float, ...]) -> Iterator[Spectrum]:
     """(1 − w)·S + w·tr(S)·T for each weight, S the second moment of the rows.
 
     Beyond the span of the rows and of T's leading directions all directions are alike.
@@ -247,10 +247,10 @@ def _spectra(rows: np.ndarray, structure: _Structure, weights: tuple[float, ...]
     rest = dim - span.shape[1] if dim <= MOST_DIRECTIONS else 0
     for weight in weights:
         values, vectors = np.linalg.eigh((1 - weight) * second + weight * trace * target)
-        yield _Spectrum(np.maximum(values, 0.0), span @ vectors, weight * trace * structure.rest, rest)
+        yield Spectrum(np.maximum(values, 0.0), span @ vectors, weight * trace * structure.rest, rest)
 
 
-def _axes(spectrum: _Spectrum, tau: float, noise: Noise) -> _Axes:
+def axes_for_spectrum(spectrum: Spectrum, tau: float, noise: Noise) -> _Axes:
     """a² = (t√λ − t²ν/τ)₊ with Σ(√λ/t − ν/τ)₊ = 1.
 
     Where the noise grows with the number of directions, those that remain are looked at again.
@@ -288,7 +288,7 @@ def _risks(rows: np.ndarray, structure: _Structure, tau: float, noise: Noise) ->
         total = np.sum(held**2, axis=1)
         seen, bodies, power = [], [], []
         for spectrum in _spectra(_unbiased(kept), structure, _WEIGHTS):
-            axes = _axes(spectrum, tau, noise)
+            axes = axes_for_spectrum(spectrum, tau, noise)
             inside = held @ spectrum.basis
             # all directions of the bulk have the same axis: their length is what counts
             beyond = np.sqrt(np.maximum(total - np.sum(inside**2, axis=1), 0.0))
@@ -319,7 +319,7 @@ def _squared_gaps(seen: np.ndarray, bodies: np.ndarray, factors: np.ndarray) -> 
     return np.asarray((factors * unit) ** 2 * gaps + missed[:, None])
 
 
-def _spelled_out(spectrum: _Spectrum, lengths: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+def _spelled_out(spectrum: Spectrum, lengths: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
     """Directions that have an axis, with the bulk's among them, and their semi-axes."""
     basis, long = spectrum.basis, lengths[:-1]
     if lengths[-1] > 0 and spectrum.rest:
