@@ -1,8 +1,8 @@
 """Geodesic regression, measured: against the K-norm gradient, against the fit without privacy, and its regions.
 
-    python benchmarks/regression.py peers --repeats 300 --jobs 2 > docs/tables/regression_peers.csv
-    python benchmarks/regression.py large --repeats 100 --jobs 2
-    python benchmarks/regression.py coverage --repeats 2000 --jobs 2 > docs/tables/regression_coverage.csv
+    python benchmarks/regression.py peers --repeats 80 --jobs 2 > docs/tables/regression_peers.csv
+    python benchmarks/regression.py large --repeats 60 --jobs 2
+    python benchmarks/regression.py coverage --repeats 300 --jobs 2 > docs/tables/regression_coverage.csv
 
 Records scatter around a geodesic on S², SPD(2), SPD(3), H³ and planar shapes of 5 and 8 landmarks; covariates are even
 on their bounds. Errors are of the predicted points: the mean over covariates of the squared distance to the geodesic of

@@ -129,6 +129,15 @@ def test_one_image_does_not_change_the_descriptors_of_others():
     assert np.array_equal(image_descriptors(images)[kept], image_descriptors(others)[kept])
 
 
+@pytest.mark.parametrize("shape", [(5, 7), (28, 28), (3, 3, 3), (13, 13, 3), (28, 28, 3)], ids=str)
+def test_an_image_has_the_same_bits_alone_and_in_any_place(shape):
+    """A product of all pixels with the weights of colours rounded some by their place: NaN moved the images behind."""
+    images = np.random.default_rng(2).random((9, *shape))
+    together = image_descriptors(images)
+    for first, end in ((0, 1), (3, 4), (8, 9), (1, 9), (2, 7), (5, 8)):
+        assert np.array_equal(image_descriptors(images[first:end]), together[first:end])
+
+
 @pytest.mark.parametrize("value", [0.0, 1.0, 1 / 3])
 def test_a_constant_image_varies_in_position_alone(value):
     for shape, size in (((30, 20), 9), ((30, 20, 3), 11)):

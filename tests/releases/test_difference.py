@@ -159,11 +159,15 @@ def test_words_and_json():
         ({"budget": None}, dpm.ArgumentError, "budget"),
     ],
 )
-def test_bad_input_is_refused_with_words(change, error, words):
+def test_bad_input_is_refused_with_words_and_costs_nothing(change, error, words, tmp_path):
     x, y = groups(9, 9)
-    given = {"x": x, "y": y, "domain": BALL, "budget": GaussianDP(1.0), "rng": 0, **change}
-    with pytest.raises(error, match=words):
-        dpm.private_difference(**given)
+    ledger = dpm.ledger.Ledger(tmp_path / "a.ledger")
+    ledger.open_dataset("clinic", GaussianDP(1.0), unit="record within group")
+    usual = {"x": x, "y": y, "domain": BALL, "budget": GaussianDP(1.0), "ledger": ledger, "dataset": "clinic"}
+    with pytest.raises(error, match=words), overheard_noise() as tap:
+        dpm.private_difference(**{**usual, **change})
+    assert not tap.said
+    dpm.private_difference(**usual)
 
 
 @pytest.mark.filterwarnings("ignore::dpmanifolds.NoiseExceedsDomainWarning")

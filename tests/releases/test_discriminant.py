@@ -60,19 +60,21 @@ def test_a_pure_promise_is_the_sum_of_what_one_record_moves(changed):
         assert sum(lost) > 0.9
 
 
+@pytest.mark.parametrize("helped", [False, True])
 @pytest.mark.parametrize("changed", ["value", "label", "both"])
-def test_one_record_moves_no_sum_by_more_than_its_noise_was_made_for(changed):
-    """The integers that noise is added to, of two neighbours, in exact arithmetic."""
+def test_one_record_moves_no_sum_by_more_than_its_noise_was_made_for(changed, helped):
+    """The integers that noise is added to, of two neighbours, in exact arithmetic, with and without public ones."""
     points, labels = records(20)
+    given = {"classes": (0, 1), "public": one_subject([0.8, 0.0, 0.0]) if helped else None}
     other, relabelled = points.copy(), labels.copy()
     points[-1] = [9.0, 0.0, 0.0]
     other[-1] = points[-1] if changed == "label" else [-9.0, 0.0, 0.0]
     if changed != "value":
         relabelled[-1] = 1 - labels[-1]
     with overheard_noise() as one:
-        private_discriminant(points, labels, BALL, GaussianDP(1.0), classes=(0, 1), rng=0)
+        private_discriminant(points, labels, BALL, GaussianDP(1.0), rng=0, **given)
     with overheard_noise(forced=one.said) as two:
-        private_discriminant(other, relabelled, BALL, GaussianDP(1.0), classes=(0, 1))
+        private_discriminant(other, relabelled, BALL, GaussianDP(1.0), **given)
     assert len(one.said) == 3
     for first, second, share in zip(one.said, two.said, SHARES, strict=True):
         moved = (first.values - second.values).astype(float)
@@ -102,15 +104,49 @@ def test_the_contrast_has_the_noise_that_it_says():
 
 
 def test_public_contrasts_are_believed_as_far_as_subjects_agree():
-    agreeing = Contrasts(0.1, 1.0, np.tile([0.5, 0.0, 0.0], (5, 1)), np.zeros((10, 3)), np.zeros(5))
+    agreeing = Contrasts(0.1, 1.0, np.tile([0.5, 0.0, 0.0], (5, 1)), np.zeros((10, 3)), np.zeros(5), 0.5)
     expected, variance = agreeing.expect()
     assert expected == pytest.approx([0.5, 0.0, 0.0])
     assert variance == pytest.approx(0.0)
     apart = np.array([[1.0, 0, 0], [-1.0, 0, 0], [0, 1.0, 0], [0, -1.0, 0]])
-    opposed = Contrasts(0.1, 1.0, apart, np.zeros((10, 3)), np.zeros(4))
+    opposed = Contrasts(0.1, 1.0, apart, np.zeros((10, 3)), np.zeros(4), 0.5)
     expected, variance = opposed.expect()
     assert np.linalg.norm(expected) == pytest.approx(0.0)
     assert variance > 0.3
+
+
+def test_one_public_subject_is_believed_as_far_as_noise_asks_for_it():
+    expected, variance = one_subject([0.6, 0.0, 0.0]).expect()
+    assert expected == pytest.approx([0.6, 0.0, 0.0])
+    assert variance == pytest.approx(0.09 / 3)
+
+
+def one_subject(contrast, spread=(0.3, 0.3, 0.3)):
+    """A subject with as many records of either class, which spread in each coordinate as told."""
+    around = np.random.default_rng(3).standard_normal((2000, 3)) * np.asarray(spread)
+    return Contrasts(0.5, 2.0, np.array([contrast]), around, np.zeros(1), 0.5)
+
+
+def test_coordinates_in_which_public_records_spread_count_less():
+    """Fisher's direction, with half of the covariance at its mean: (0.5C + 0.5·tr C/3)⁻¹c."""
+    labels, spread = np.arange(20_000) % 2, np.array([0.6, 0.1, 0.1])
+    points = np.random.default_rng(4).standard_normal((20_000, 3)) * spread
+    points += np.outer(2 * labels - 1, [0.3, 0.3, 0.0])
+    public = one_subject([0.3, 0.3, 0.0], spread)
+    found = private_discriminant(points, labels, BALL, GaussianDP(2.0), classes=(0, 1), public=public, rng=0)
+    wanted = np.array([0.3, 0.3, 0.0]) / (0.5 * spread**2 + 0.5 * np.mean(spread**2))
+    assert found.direction @ wanted / np.linalg.norm(wanted) > 0.99
+
+
+def test_noise_in_the_sizes_of_classes_hardly_moves_the_threshold():
+    """It went to 2.6 in some of these draws, where classes are at ±0.8: the noisy share was taken at its word."""
+    points, labels = records(100)
+    public = one_subject([0.8, 0.0, 0.0])
+    thresholds = [
+        private_discriminant(points, labels, BALL, GaussianDP(0.7), classes=(0, 1), public=public, rng=seed).threshold
+        for seed in range(60)
+    ]
+    assert max(np.abs(thresholds)) < 0.8
 
 
 def test_the_ledger_is_charged_once_and_a_refusal_draws_nothing(tmp_path):

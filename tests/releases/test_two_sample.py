@@ -349,3 +349,42 @@ def test_covariates_of_another_number_and_too_few_records_are_refused():
         depends(np.zeros((20, 2)), np.full(20, np.nan))
     with pytest.raises(ArgumentError):
         Ball.from_bounds(dpm.Euclidean(1), [5.0], [5.0])
+
+
+def _no_noise(*_: object) -> None:
+    raise AssertionError("noise was drawn")
+
+
+X, AGES = two()[0], np.random.default_rng(3).uniform(0, 100, size=60)
+WRONG = {
+    "a group of none": (compared, {"y": np.zeros((0, 2))}),
+    "a group of one": (compared, {"x": np.zeros((1, 2))}),
+    "another dimension": (compared, {"y": np.zeros((20, 3))}),
+    "a malformed record": (compared, {"y": np.where(np.arange(40).reshape(20, 2) == 7, np.nan, 0.0)}),
+    "a level of 0": (compared, {"level": 0.0}),
+    "a level of 1": (compared, {"level": 1.0}),
+    "a kernel without proof": (compared, {"kernel": "geodesic"}),
+    "permutations that find nothing": (compared, {"permutations": 18}),
+    "somebody in both groups": (compared, {"y": X, "group_by": (np.arange(60), np.arange(60))}),
+    "three pairs": (depends, {"points": X[:3], "covariates": AGES[:3]}),
+    "covariates of another number": (depends, {"covariates": AGES[:59]}),
+    "a covariate that is no number": (depends, {"covariates": np.where(np.arange(60) == 7, np.inf, AGES)}),
+    "a label of no class": (depends, {"covariates": ["a"] * 59 + ["c"], "classes": ["a", "b"]}),
+    "a covariate's kernel without proof": (depends, {"covariate_kernel": "geodesic"}),
+    "an independence level of 2": (depends, {"level": 2.0}),
+}
+
+
+@pytest.mark.parametrize("what", WRONG)
+def test_wrong_use_is_refused_before_noise_is_drawn_or_budget_spent(what, tmp_path, monkeypatch):
+    ask, given = WRONG[what]
+    unit = "record within class" if ask is compared else "record"
+    usual = {"x": X, "y": X + 1} if ask is compared else {"points": X, "covariates": AGES}
+    ledger = Ledger(tmp_path / "a.ledger")
+    ledger.open_dataset("clinic", PureDP(1.0), unit=unit)
+    monkeypatch.setattr("dpmanifolds.sums.decision_noise.DecisionNoise.add_to", _no_noise)
+    with pytest.raises(dpm.DPManifoldsError):
+        ask(**{**usual, **given}, ledger=ledger, dataset="clinic", rng=None)
+    assert ledger.remaining("clinic") == PureDP(1.0)
+    with pytest.raises(AssertionError, match="noise was drawn"):
+        ask(**usual, ledger=ledger, dataset="clinic", rng=None)

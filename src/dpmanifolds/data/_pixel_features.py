@@ -67,7 +67,10 @@ class PixelFeatures:
             grey = images
         else:
             features[:, 3:6] = np.moveaxis(images, 3, 1)
-            grey = np.tensordot(features[:, 3:6], LUMINANCE, axes=(1, 0))
+            # pixel by pixel: a product of all pixels rounds some of them by their place
+            grey = LUMINANCE[0] * features[:, 3]
+            for weight, row in zip(LUMINANCE[1:], (4, 5), strict=True):
+                grey += weight * features[:, row]
         self._pad(grey)
         across, down = self._sobel(self._line, 1, step, self._across), self._sobel(self._line, step, 1, self._down)
         for row, part, shifts in ((first + 2, across, (1, step)), (first + 3, down, (step, 1))):

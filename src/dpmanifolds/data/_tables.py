@@ -190,11 +190,15 @@ def _refuse_shift(path: Path, names: Sequence[str], rows: Iterable[Sequence[str]
         )
 
 
-def describe_table(path: Path, header: str, limit: int) -> list[str]:
-    """What a text table looks like, for its custodian: columns, which hold words, and which look like IDs."""
+def _all_cells(path: Path, limit: int) -> list[list[str]]:
     with decoding(path, "a table"):
         text = _text(path, limit)
-    rows = _cells(path, text, text.count("\n") + 1)
+    return _cells(path, text, text.count("\n") + 1)
+
+
+def describe_table(path: Path, header: str, limit: int) -> list[str]:
+    """What a text table looks like, for its custodian: columns, which hold words, and which look like IDs."""
+    rows = _all_cells(path, limit)
     names = rows.pop(0) if _has_names(path, rows[0], header) else []
     width = len(names or rows[0])
     labels = names or [str(place + 1) for place in range(width)]
@@ -220,9 +224,7 @@ def describe_table(path: Path, header: str, limit: int) -> list[str]:
 
 def table_shape(path: Path, header: str, limit: int) -> tuple[int, int]:
     """Rows and columns, words and IDs included."""
-    with decoding(path, "a table"):
-        text = _text(path, limit)
-    rows = _cells(path, text, text.count("\n") + 1)
+    rows = _all_cells(path, limit)
     return len(rows) - int(_has_names(path, rows[0], header)), len(rows[0])
 
 

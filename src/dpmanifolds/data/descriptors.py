@@ -9,11 +9,12 @@ from __future__ import annotations
 
 import math
 import os
+from collections import Counter
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
-from itertools import groupby
-from typing import Any
+from itertools import groupby, islice
+from typing import Any, NamedTuple
 
 import numpy as np
 from array_api_compat import device as device_of
@@ -59,9 +60,10 @@ def image_descriptors(images: Any, *, eta: float = 1e-6, full_scale: float | Non
 
     A Dask array of images, or a Dask bag whose elements are images or blocks of them, gives a lazy Dask array of
     descriptors, in chunks of images, that releases take as it is. There an image with NaN, or an element of a bag that
-    is no image of the channels of the first one, becomes a descriptor of NaN, which releases refuse or, with
-    on_invalid="center", replace: a task that raises would have its images written to a log. In a bag, where sizes may
-    differ, an element with three axes is one image if the last has length 1 or 3, else a block of grey ones.
+    is no image of the channels that most of the first three have, becomes a descriptor of NaN, which releases refuse
+    or, with on_invalid="center", replace: a task that raises would have its images written to a log. In a bag, where
+    sizes may differ, an element with three axes is one image if the last has length 1 or 3, else a block of grey ones;
+    where most of the first three elements are images a block is none of them, as it would count as many.
 
     >>> import numpy as np
     >>> from dpmanifolds.data import image_descriptors
@@ -198,8 +200,12 @@ def _of_bag(bag: Any, eta: float, full_scale: float | None) -> Any:
     from dask import delayed
 
     stem, partitions = _stem(), bag.to_delayed()
-    describe = _Describe.like(_first_image(partitions, stem), eta, full_scale)
-    task = delayed(_OfPartition(describe), name=f"{stem}-work", pure=False, traverse=False)
+    first = _first_images(partitions, stem)
+    in_blocks = 2 * sum(kind.is_block for kind in first) > len(first)
+    most = Counter((kind.channels, kind.dtype) for kind in first).most_common(1)[0][0]
+    usual = next(kind for kind in first if (kind.channels, kind.dtype) == most)
+    describe = _Describe.like(np.zeros((1, *usual.size), usual.dtype), eta, full_scale)
+    task = delayed(_OfPartition(describe, in_blocks), name=f"{stem}-work", pure=False, traverse=False)
     shape = (math.nan, describe.k, describe.k)
     blocks = [
         da.from_delayed(
@@ -256,46 +262,76 @@ class _OfPartition:
     """The same of a partition of a bag; neighbours of one size and type go together."""
 
     describe: Callable[[Any], np.ndarray]
+    in_blocks: bool
+    """Whether elements may be blocks of images."""
 
     def __call__(self, partition: Any) -> np.ndarray:
         try:
-            blocks = [_as_block(element) for element in partition]
+            elements = list(partition)
         except Exception:
             # the bag itself could not be read: one descriptor that every release refuses
-            return self.describe(np.empty((1, 0, 0)))
-        alike = groupby(blocks, key=lambda block: (block.shape[1:], block.dtype))
+            return self.describe(_NO_IMAGE)
+        alike = groupby(map(self._block_of, elements), key=lambda block: (block.shape[1:], block.dtype))
         found = [self.describe(np.concatenate(list(together))) for _, together in alike]
         return np.concatenate([self.describe(np.empty((0, 3, 3))), *found])
 
+    def _block_of(self, element: Any) -> np.ndarray:
+        """An element as images along one axis."""
+        array = _array_of(element)
+        if not _is_block(array):
+            return array[None]
+        return array if self.in_blocks else _NO_IMAGE
 
-def _as_block(element: Any) -> np.ndarray:
-    """An element of a bag as images along one axis."""
-    array = np.asarray(element)
-    if array.ndim == 4 or (array.ndim == 3 and array.shape[2] not in (1, 3)):
-        return array
-    return array[None]
+
+_NO_IMAGE = np.empty((1, 0, 0))
+_LOOKED_AT = 3
 
 
-def _first_image(partitions: list[Any], stem: str) -> Array:
-    """A blank image of the size and type of the first one; its pixels stay where they are."""
+def _array_of(element: Any) -> np.ndarray:
+    """What cannot be an array is one image that is none, and takes no other along."""
+    try:
+        return np.asarray(element)
+    except Exception:
+        return np.empty((0, 0))
+
+
+def _is_block(array: np.ndarray) -> bool:
+    return array.ndim == 4 or (array.ndim == 3 and array.shape[2] not in (1, 3))
+
+
+class _Kind(NamedTuple):
+    """What an element of a bag is; its pixels stay where they are."""
+
+    is_block: bool
+    size: tuple[int, ...]
+    dtype: np.dtype
+
+    @property
+    def channels(self) -> int:
+        return 3 if len(self.size) == 3 and self.size[2] == 3 else 1
+
+
+def _first_images(partitions: list[Any], stem: str) -> list[_Kind]:
+    """Of the first three elements: so few that looking is cheap, so many that no single one decides for all."""
     from dask import delayed
 
-    look = delayed(_look, pure=False)
+    look, found = delayed(_look, pure=False), list[_Kind]()
     for number, partition in enumerate(partitions):
         seen = look(partition, dask_key_name=f"{stem}-look-{number}").compute()
         if isinstance(seen, str):
             raise ArgumentError(f"the images of the bag could not be read ({seen}).")
-        if seen is not None:
-            return np.zeros((1, *seen[0]), seen[1])
-    raise ArgumentError("images is an empty bag: at least one image is needed to know their channels.")
+        found += seen
+        if len(found) >= _LOOKED_AT:
+            break
+    if not found:
+        raise ArgumentError("images is an empty bag: at least one image is needed to know their channels.")
+    return found[:_LOOKED_AT]
 
 
-def _look(partition: Any) -> tuple[tuple[int, ...], np.dtype] | str | None:
-    """Size and type of the first image; None without one; the kind of an error as a value."""
+def _look(partition: Any) -> list[_Kind] | str:
+    """What the first elements are; the kind of an error as a value."""
     try:
-        for element in partition:
-            block = _as_block(element)
-            return block.shape[1:], block.dtype
+        arrays = [_array_of(element) for element in islice(partition, _LOOKED_AT)]
     except Exception as error:
         return type(error).__name__
-    return None
+    return [_Kind(_is_block(each), each.shape[1:] if _is_block(each) else each.shape, each.dtype) for each in arrays]

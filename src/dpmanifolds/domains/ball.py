@@ -63,7 +63,8 @@ class Ball(Domain):
         if is_numpy(distance) and distance.ndim > 0 and not has_parts(points):
             clipped = points.copy()
             rows = points[outside]
-            clipped[outside] = self.manifold.geodesic(center, rows, target / distance[outside])
+            if len(rows):
+                clipped[outside] = self.manifold.geodesic(center, rows, target / distance[outside])
             return clipped
         factor = xp.where(outside, target / xp.where(outside, distance, xp.ones_like(distance)), 1.0)
         return choose_points(outside, self.manifold.geodesic(center, points, factor), points)

@@ -32,6 +32,10 @@ _PARAMETERS = {
         The noise, as in `private_mean`; "auto" takes what public facts say errs least.""",
     "numerics": """str, default="safe"
         "safe", "rounded" or "lattice": all hold down to the last bit.""",
+    "refine": """int or str, default="auto"
+        Whether to pay for a smaller ball first, as in `private_mean`.""",
+    "public_sample": """array (m, *point_shape), default=None
+        Public points like the records, not taken from them: noise gets the shape of their spread.""",
     "on_invalid": """str, default="raise"
         "raise" refuses malformed records, outside of the promise; "center" takes them as the centre, inside of it.""",
     "unit": """str, default=None

@@ -39,11 +39,7 @@ class PrivateFrechetMean(_OneRelease):
 
     Parameters
     ----------
-    <domain, budget, mechanism, numerics>
-    refine : int or str, default="auto"
-        Whether to pay for a smaller ball first, as in `private_mean`.
-    public_sample : array (m, *point_shape), default=None
-        Public points like the records, not taken from them: noise gets the shape of their spread.
+    <domain, budget, mechanism, numerics, refine, public_sample>
     <shared>
 
     Examples
@@ -173,11 +169,7 @@ class PrivateTangentSpace(PrivateTransformer, PrivateFrechetMean):
 
     Parameters
     ----------
-    <domain, budget, mechanism, numerics>
-    refine : int or str, default="auto"
-        Whether to pay for a smaller ball first, as in `private_mean`.
-    public_sample : array (m, *point_shape), default=None
-        Public points like the records, not taken from them: noise gets the shape of their spread.
+    <domain, budget, mechanism, numerics, refine, public_sample>
     metric : str or dict, default=None
         pyRiemann's way to name metrics: {"mean": …, "map": …}. The mean has that of the domain; None maps by it, too.
     <shared>

@@ -58,9 +58,10 @@ class PrivateTangentClassifier(PrivateClassifier):
     classes : list of two
         The labels, as those that occur are private.
     public : list of pairs (points, labels), default=None
-        Labelled records of public subjects. They help in four ways, none of which looks at the private records: spatial
-        filters for matrices (`Congruence.from_public`); a centre, and radii for clipping; what contrast to expect,
-        towards which the noisy one is shrunk; and how many filters to take.
+        Labelled records of public subjects, or of one: a public part of the same records will do. They help in five
+        ways, none of which looks at the private records: spatial filters for matrices (`Congruence.from_public`); a
+        centre, and radii for clipping; what contrast to expect, towards which the noisy one is shrunk; how records
+        spread within classes, against which the direction is weighed; and how many filters to take.
     filters : int, "auto" or None
         How many; "auto" takes what does best when each public subject in turn plays the private one, with as much noise
         as there will be.
@@ -169,11 +170,10 @@ class PrivateTangentClassifier(PrivateClassifier):
         channels = subjects[0][0].shape[-1]
         counts = [count for count in _FILTERS if count < channels]
         counts += [channels] if channels <= _MOST_CHANNELS else []
-        if len(subjects) < 2:
-            return _filtered(manifold, subjects, counts[0] if counts else channels)
-        turns = range(len(subjects))
+        played = subjects if len(subjects) > 1 else _halves(*subjects[0])
+        turns = range(len(played))
         found = np.array(
-            [np.ravel([self._rehearse(manifold, subjects, held, k, names, n) for held in turns]) for k in counts]
+            [np.ravel([self._rehearse(manifold, played, held, k, names, n) for held in turns]) for k in counts]
         )
         told = found.mean(axis=1)
         return _filtered(manifold, subjects, counts[int(np.argmax(told >= told.max() - _CLOSE))])
@@ -257,6 +257,14 @@ def read_subjects(public: Any, names: list[Any]) -> Subjects:
     return found
 
 
+def _halves(points: Array, labels: np.ndarray) -> Subjects:
+    """One subject as two, each with every other record of either class."""
+    turn = np.zeros(len(labels), dtype=bool)
+    for name in np.unique(labels):
+        turn[np.flatnonzero(labels == name)[::2]] = True
+    return [(points[part], labels[part]) for part in (turn, ~turn)]
+
+
 def _manifold_of(domain: Domain | None, subjects: Subjects) -> Manifold:
     """That of the domain; without one, matrices with the affine-invariant metric."""
     if domain is not None:
@@ -299,8 +307,26 @@ def learn_contrasts(manifold: Manifold, subjects: Subjects) -> tuple[Ball, Contr
     radius = min(float(np.quantile(reach, _INSIDE)), 0.999 * manifold.injectivity_radius)
     kept = np.concatenate(around)[:: max(1, len(rows) // _KEPT_RECORDS)]
     balance = np.array([2 * np.mean(labels == names[1]) - 1 for _, labels in subjects])
-    contrasts = Contrasts(float(np.sqrt(between / manifold.dim)), spread, np.stack(signed), kept, balance)
+    deviation = float(np.sqrt(between / manifold.dim))
+    contrasts = Contrasts(deviation, spread, np.stack(signed), kept, balance, _disagreement(around))
     return Ball(manifold, center, max(radius, spread)), contrasts
+
+
+def _disagreement(around: list[np.ndarray]) -> float:
+    """How little public records say about another subject's covariance, between 0 and 1 (after Ledoit and Wolf 2004).
+
+    The square by which a new subject's is expected to be off the average, over what the average and it are off a
+    multiple of the identity; where there is one subject, by which its average over records is off.
+    """
+    each = [rows.T @ rows / len(rows) for rows in around]
+    average, subjects = np.mean(each, axis=0), len(each)
+    shape = average - np.trace(average) / len(average) * np.eye(len(average))
+    if subjects > 1:
+        off = sum(float(np.sum((own - average) ** 2)) for own in each) / (subjects - 1) * (1 + 1 / subjects)
+    else:
+        rows = around[0]
+        off = float(np.mean(np.sum(rows**2, axis=1) ** 2) - np.sum(average**2)) / len(rows)
+    return off / max(off + float(np.sum(shape**2)), 1e-300)
 
 
 def _with_noise_of(budget: Budget, ratio: float) -> Budget:

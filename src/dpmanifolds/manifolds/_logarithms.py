@@ -329,30 +329,22 @@ def _product_plus(a: Array, b: Array, added: Array) -> Array:
 
 @cache
 def polynomials(blocks: int, square: float) -> np.ndarray:
-    """Of 2h(square·(t+1)/2) as a polynomial in t, interpolated near Chebyshev's points; `blocks` to a row, rising."""
-    with localcontext(Context(prec=60)):
-        half = Decimal(square) / 2
-        found = monomials(lambda t: _twice_artanh_over(half * (t + 1)), blocks * blocks - 1, Decimal(-1), Decimal(1))
-    return found.reshape(blocks, blocks)
+    """Of 2h(square·(t+1)/2) as a polynomial in t, interpolated near Chebyshev's points; `blocks` to a row, rising.
 
-
-def monomials(function: Callable[[Decimal], Decimal], degree: int, low: Decimal, high: Decimal) -> np.ndarray:
-    """Coefficients, rising, of the polynomial that meets a function near Chebyshev's points of an interval.
-
-    Worked out in the digits of the context by Newton's divided differences: to go from one basis to another loses many.
+    Worked out in 60 digits by Newton's divided differences: to go from one basis to another loses many.
     """
-    count = degree + 1
-    cosines = [Decimal(math.cos(math.pi * (i + 0.5) / count)) for i in range(count)]
-    nodes = [(low + high + cosine * (high - low)) / 2 for cosine in cosines]
-    values = [function(node) for node in nodes]
-    for order in range(1, count):
-        for i in range(count - 1, order - 1, -1):
-            values[i] = (values[i] - values[i - 1]) / (nodes[i] - nodes[i - order])
-    rising = [Decimal(0)] * count
-    for value, node in zip(reversed(values), reversed(nodes), strict=True):
-        rising = [below - node * own for below, own in zip([Decimal(0), *rising], rising, strict=False)]
-        rising[0] += value
-    return np.array(rising, dtype=np.float64)
+    count = blocks * blocks
+    with localcontext(Context(prec=60)):
+        nodes = [Decimal(math.cos(math.pi * (i + 0.5) / count)) for i in range(count)]
+        values = [_twice_artanh_over(Decimal(square) / 2 * (node + 1)) for node in nodes]
+        for order in range(1, count):
+            for i in range(count - 1, order - 1, -1):
+                values[i] = (values[i] - values[i - 1]) / (nodes[i] - nodes[i - order])
+        rising = [Decimal(0)] * count
+        for value, node in zip(reversed(values), reversed(nodes), strict=True):
+            rising = [below - node * own for below, own in zip([Decimal(0), *rising], rising, strict=False)]
+            rising[0] += value
+    return np.array(rising, dtype=np.float64).reshape(blocks, blocks)
 
 
 def _twice_artanh_over(square: Decimal) -> Decimal:

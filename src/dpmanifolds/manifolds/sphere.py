@@ -199,10 +199,11 @@ class Sphere(Manifold):
         along, across, squared = reflect_rows(base, points)
         length = np.sqrt(squared)
         squared += along * along
-        fits = np.abs(np.sqrt(squared, out=squared) / self.sphere_radius - 1) <= default_tolerance(points, None)
-        broken = np.zeros(len(points), dtype=np.int64)
-        odd = np.flatnonzero(~fits)
-        broken[odd] = 2 - ~np.isfinite(points[odd]).all(axis=1)
+        tolerance, broken = default_tolerance(points, None), np.zeros(len(points), dtype=np.int64)
+        # |r² − 1| ≥ |r − 1|: only what is farther off needs the root
+        odd = np.flatnonzero(~(np.abs(self.curvature * squared - 1) <= tolerance))
+        off = ~(np.abs(np.sqrt(squared[odd]) / self.sphere_radius - 1) <= tolerance)
+        broken[odd] = np.where(off, 2 - np.isfinite(points[odd]).all(axis=1), 0)
         angle = np.arctan2(length, along) * self.sphere_radius
         lost = np.flatnonzero(length == 0)
         # the antipode has no direction: it gets the first axis

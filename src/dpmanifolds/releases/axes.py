@@ -121,9 +121,7 @@ def _best_axes(request: Request, n: int, unit: int) -> AxesPlan:
 def mean_by_axes(request: Request, records: RecordSums, basis: np.ndarray | None) -> Release:
     """The mean in an ellipsoid that was paid for, around the centre of the public ball; called by `private_mean`."""
     domain, base = request.domain, host(request.domain.center)
-    n = request.guess or records.count
-    if n == 0:
-        raise ArgumentError("is empty: at least one record is needed.", argument="points")
+    n = request.count_of(records)
     planned = plan_axes(request, n, unit_of(records))
     # what a centre too close to the edge of the manifold makes fail, fails before anything is spent
     request.walk().look(base, planned.mean.laws[0])

@@ -70,7 +70,7 @@ def private_clipped_share(
         rng=rng,
     )
     records = request.read(points, group_by)
-    n = request.guess or records.count
+    n = request.count_of(records)
     law = request.choose(request.number_facts(0.5, n), request.budget)
     assert law.exponent is not None
     walk = request.walk()

@@ -48,6 +48,7 @@ _TAG = 0.2
 _FARTHEST_BALANCE = 0.9
 _ANY_BALANCE = 1 / 3  # the variance of a number between −1 and 1
 _OF_EDGE = 0.8
+_LEAST_ROUNDING = 0.02
 
 
 @dataclass(frozen=True, eq=False)
@@ -64,6 +65,8 @@ class Contrasts:
     """Records (m, dim) as seen from the mean of their class of their subject."""
     balance: np.ndarray
     """The mean sign of each subject's labels (subjects,): 0 where classes are of the same size."""
+    rounding: float
+    """How far the covariance of these records is drawn to a multiple of the identity, between 0 and 1."""
 
     def expect(self) -> tuple[np.ndarray, float]:
         """The contrast that a new subject is expected to have, and its variance in each coordinate.
@@ -72,16 +75,18 @@ class Contrasts:
         """
         subjects, dim = self.means.shape
         average = self.means.mean(axis=0)
-        between = float(np.sum((self.means - average) ** 2)) / max(subjects - 1, 1) / dim
+        if subjects == 1:  # says nothing about others: expected to be off by half of its length
+            return average, float(average @ average) / (4 * dim)
+        between = float(np.sum((self.means - average) ** 2)) / (subjects - 1) / dim
         chance = between * dim / subjects
-        kept = max(0.0, 1 - chance / max(float(average @ average), 1e-300)) if subjects > 1 else 0.0
+        kept = max(0.0, 1 - chance / max(float(average @ average), 1e-300))
         lost = (1 - kept) * float(average @ average) / dim
         return kept * average, between * (1 + 1 / subjects) + lost
 
     def expect_balance(self) -> tuple[float, float]:
         """The balance of a new subject, and its variance: of these subjects, and of one that could be anywhere."""
         average = float(self.balance.mean())
-        return average, float(np.sum((self.balance - average) ** 2) + _ANY_BALANCE) / len(self.balance)
+        return average, float(np.sum((self.balance - average) ** 2) + _ANY_BALANCE) / (len(self.balance) + 1)
 
 
 @dataclass(frozen=True, eq=False)
@@ -169,12 +174,13 @@ def private_discriminant(
     stages.append(request.release(law, Draw(drawn, drawn), statistic="contrast", n=count, reason="a share", base=base))
     contrast, noise = _expected(public, domain, base, drawn, law.deviation)
     contrast = _keep_sources(domain.manifold, contrast, noise)
-    length = float(np.linalg.norm(contrast))
-    line = _Line(
-        contrast / max(length, 1e-300),
-        length if public is not None else float(np.sqrt(max(0.0, length**2 - noise**2 * contrast.size))),
-        spread if public is None else _reach(public, domain, base, contrast / max(length, 1e-300)),
-    )
+    if public is None:
+        length = float(np.linalg.norm(contrast))
+        gap = float(np.sqrt(max(0.0, length**2 - noise**2 * contrast.size)))
+        line = _Line(contrast / max(length, 1e-300), gap, spread, np.inf)
+    else:
+        around, off = _moved(domain, base, public.records), plan.center.laws[0].deviation
+        line = _against_spread(public, contrast, around, off)
     threshold, told = _threshold(request, plan.threshold, groups, base, line, count, public)
     return Discriminant(
         (names[0], names[1]), domain.manifold, base, line.direction, threshold, promise, (*stages, told)
@@ -195,6 +201,8 @@ class _Line(NamedTuple):
     """Half of what scores of the two classes are apart."""
     reach: float
     """How far from what its class is expected to have a score counts."""
+    off: float
+    """How far the midpoint is expected to lie from the score of the centre."""
 
 
 def _plan(request: Request, spread: float, n: int, *parts: Budget) -> _Plan:
@@ -241,10 +249,22 @@ def _keep_sources(manifold: Manifold, contrast: np.ndarray, noise: float) -> np.
     return np.asarray(upper_triangle((vectors * left) @ vectors.T)) if np.any(left) else contrast
 
 
-def _reach(public: Contrasts, domain: Domain, base: Array, direction: np.ndarray) -> float:
-    """How far from that of its class the score of nineteen of twenty public records lies."""
-    scores = np.abs(_moved(domain, base, public.records) @ direction)
-    return max(float(np.quantile(scores, 0.95)), _LEAST_SCORE * public.spread)
+def _against_spread(public: Contrasts, contrast: np.ndarray, records: np.ndarray, noise: float) -> _Line:
+    """Fisher's direction C⁻¹c of a contrast c, C the covariance of public records within their classes.
+
+    A score counts as far as nineteen of twenty of those records reach. The midpoint is off by what noise left of the
+    centre, and by what classes of different sizes do to a mean.
+    """
+    within = records.T @ records / len(records)
+    size = float(np.trace(within)) / len(contrast)
+    part = max(public.rounding, _LEAST_ROUNDING)
+    within = (1 - part) * within + (part * size if size > 0 else 1.0) * np.eye(len(contrast))
+    pull = np.linalg.solve(within, contrast)
+    direction = pull / max(float(np.linalg.norm(pull)), 1e-300)
+    reach = max(float(np.quantile(np.abs(records @ direction), 0.95)), _LEAST_SCORE * public.spread)
+    gap = float(direction @ contrast)
+    left = public.between * noise / max(float(np.hypot(public.between, noise)), 1e-300)
+    return _Line(direction, gap, reach, float(np.hypot(left, gap * np.sqrt(public.expect_balance()[1]))))
 
 
 def _moved(domain: Domain, base: Array, rows: np.ndarray) -> np.ndarray:
@@ -311,10 +331,13 @@ def _threshold(
     drawn = law.noisy_mean(_added(totals[0], totals[1], 1), count, request.account.rng)
     unit = float(np.hypot(1.0, _TAG))
     likely, variance = (0.0, _ANY_BALANCE) if public is None else public.expect_balance()
-    seen = float(drawn[1]) * unit / _TAG
-    balance = likely + (seen - likely) * variance / (variance + (law.deviation * unit / _TAG) ** 2)
+    seen, noise = float(drawn[1]) * unit / _TAG - likely, law.deviation * unit / _TAG
+    variance = min(variance, max(0.0, seen**2 - noise**2))
+    balance = likely + seen * variance / (variance + noise**2)
     balance = float(np.clip(balance, -_FARTHEST_BALANCE, _FARTHEST_BALANCE))
     middle = float(np.clip(drawn[0] * unit, -1.0, 1.0)) * line.reach
+    squared = (law.deviation * unit * line.reach) ** 2
+    middle *= 1 - squared / (line.off**2 + squared)
     threshold = middle - line.gap * balance**3 / (1 - balance**2)
     drawing = Draw(np.asarray([threshold]), drawn)
     return threshold, request.release(law, drawing, statistic="threshold", n=count, reason="a share", base=base)

@@ -7,7 +7,8 @@ from typing import Any
 
 import numpy as np
 
-from dpmanifolds.errors import ArgumentError, ScaleOutOfRangeError
+from dpmanifolds._validate import refuse_empty
+from dpmanifolds.errors import ScaleOutOfRangeError
 from dpmanifolds.releases.release import Release
 from dpmanifolds.releases.statistic import Request, warn_of_noise
 from dpmanifolds.sums import Choice, Draw, choose
@@ -27,9 +28,7 @@ def release_extrinsic_mean(request: Request, points: Any, group_by: Any) -> Rele
     records = request.read(points, group_by, once=True)
     # only the one pass that there is can tell how many records there are
     untold = request.guess is None and records.known_count is None
-    n = 1 if untold else request.guess or records.count
-    if n == 0:
-        raise ArgumentError("is empty: at least one record is needed.", argument="points")
+    n = 1 if untold else request.count_of(records)
 
     def chosen_for(count: int) -> tuple[Choice, WrappedMechanism]:
         facts = body.facts(count, adjacency=request.adjacency, unit=request.unit)
@@ -46,8 +45,7 @@ def release_extrinsic_mean(request: Request, points: Any, group_by: Any) -> Rele
     total = _look(request, records, body, law)
     if untold:
         n, seen = total.rows, law
-        if n == 0:
-            raise ArgumentError("is empty: at least one record is needed.", argument="points")
+        refuse_empty(n)
         chosen, law = chosen_for(n)
         # noise is so many lattice steps, whatever n is
         assert law.exponent == seen.exponent
@@ -83,7 +81,7 @@ def find_extrinsic_mean(request: Request, n: int | None, rounds: int) -> StandIn
 def release_stand_in(request: Request, records: RecordSums, stand_in: StandIn) -> Release:
     """Look, charge, draw; called by `private_mean`."""
     body, law = stand_in.body, stand_in.law
-    n = request.guess or records.count
+    n = request.count_of(records)
     total = _look(request, records, body, law)
     warn_of_noise(request.domain, stand_in.noise)
     made, noisy = _draw(request, body, law, total, n, stand_in.reason)

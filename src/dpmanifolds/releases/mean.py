@@ -165,9 +165,7 @@ def release_mean(request: Request, records: RecordSums) -> Release:
     one = request.steps == 1 or (request.steps == "auto" and request.domain.manifold.is_flat)
     # only the one pass that there is can tell how many records there are
     untold = request.guess is None and records.known_count is None and (one or records.source.is_single_use)
-    n = 1 if untold else request.guess or records.count
-    if n == 0:
-        raise ArgumentError("is empty: at least one record is needed.", argument="points")
+    n = 1 if untold else request.count_of(records)
     plan = request.plan(n, once=untold or records.source.is_single_use)
     walk = request.walk()
     first = walk.first_look(records, plan)

@@ -61,7 +61,7 @@ class PublicSample:
         """The mean; None where the domain alone, with so many rounds of `refine`, is predicted to do better."""
         if records.known_count is None:
             records.source.refuse_single_use()
-        n = request.guess or records.count
+        n = request.count_of(records)
         fit = self.fit(request, n)
         if self.error_without(request, n, rounds, unit_of(records)) <= fit.predicted:
             return None

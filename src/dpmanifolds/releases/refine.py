@@ -42,9 +42,7 @@ def refined_mean(request: Request, records: RecordSums, rounds: int) -> Release:
     domain = request.domain
     if not isinstance(domain, Ball):
         raise ArgumentError(f"refine shrinks a Ball; got {type(domain).__name__}. Use refine=0.")
-    n = request.guess or records.count
-    if n == 0:
-        raise ArgumentError("is empty: at least one record is needed.", argument="points")
+    n = request.count_of(records)
     planned = plan_rounds(request, n, rounds, unit_of(records))
     noise, base = planned.noise, host(domain.center)
     # what a centre too close to the edge of the manifold makes fail, fails before anything is spent

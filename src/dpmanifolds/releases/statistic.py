@@ -17,7 +17,7 @@ import numpy as np
 
 from dpmanifolds._arrays import Array
 from dpmanifolds._points import host
-from dpmanifolds._validate import auto_or_integer, choice, hide_records, positive_integer, shown, text
+from dpmanifolds._validate import auto_or_integer, choice, hide_records, positive_integer, refuse_empty, shown, text
 from dpmanifolds.domains import Ball, Domain
 from dpmanifolds.errors import (
     ArgumentError,
@@ -132,6 +132,12 @@ class Request(Terms):
         if not once:
             records.source.refuse_single_use()
         return records
+
+    def count_of(self, records: RecordSums) -> int:
+        """How many records all is planned for: their number, or the public guess of it."""
+        count = self.guess or records.count
+        refuse_empty(count)
+        return count
 
     def plan(self, n: int, budget: Budget | None = None, *, once: bool = False, labelled: bool = False) -> StepPlan:
         """The steps that public facts suggest; one where records can be read only once."""

@@ -71,7 +71,7 @@ def private_variance(
 
 def release_variance(request: Request, records: RecordSums) -> Release:
     """Plan, look, charge, draw."""
-    domain, n = request.domain, request.guess or records.count
+    domain, n = request.domain, request.count_of(records)
     plan, part, law = best_cut(request.budget, _SHARES, partial(_plan, request, n), _error)
     promise = compose(plan.guarantee, law.guarantee)
     # the farthest that the mean can be: what leaves the range of floating point shows before anything is spent

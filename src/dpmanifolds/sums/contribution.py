@@ -327,7 +327,7 @@ def ball_integers(
         if not _PLAIN_LEAST < radius < _PLAIN_MOST:
             columns, radius, lengths = columns / radius, 1.0, None if lengths is None else lengths / radius
         length = xp.sqrt(xp.sum(columns * columns, axis=0)) if lengths is None else lengths
-        factor = xp.where(length > limit * radius, limit / length, xp.full_like(length, 1 / radius)) * most
+        factor = limit * most / clamp(length, limit * radius, math.inf)
         if shares is not None:
             factor = factor * shares
         usable = length < math.inf if usable is None else usable & (length < math.inf)

@@ -83,8 +83,8 @@ def draw_change(
         circle = np.sqrt(1 - 1 / len(first)) * 2 * np.sin(min(longest, np.pi / 2) / 2)
         return plot_shape(second, uncertainty=circle, reference=first, ax=ax)
     if picture == "sphere":
-        return plot_sphere(second, cap=Ball(space, first, 0.05), edges=(edge(_EDGE),), ax=ax)
-    return plot_poincare(second, ball=Ball(space, first, 0.08), edges=(edge(_EDGE),), ax=ax)
+        return plot_sphere(second, cap=Ball(space, first, 0.03), edges=(edge(_EDGE),), ax=ax)
+    return plot_poincare(second, ball=Ball(space, first, 0.05), edges=(edge(_EDGE),), ax=ax)
 
 
 def draw_coordinates(vector: np.ndarray, reach: np.ndarray, label: str, ax: Any = None) -> Any:

@@ -114,7 +114,7 @@ def plot_sphere(points: Any, *, cap: Ball | None = None, edges: Any = (), ax: An
             ax.fill(x, y, color=NOISE, alpha=0.30, linewidth=0)
         _curve(curve, view, ax, color=NOISE, linewidth=1.2)
     x, y, depth = view @ rows.T
-    size = 5 if len(rows) == 1 else 4
+    size = _dot(rows, edges)
     ax.plot(x[depth < 0], y[depth < 0], "o", color=VALUE, alpha=0.25, markersize=size)
     ax.plot(x[depth >= 0], y[depth >= 0], "o", color=VALUE, markersize=size)
     bare(ax)
@@ -152,6 +152,13 @@ def _curve(points: np.ndarray, view: np.ndarray, ax: Any, **style: Any) -> None:
     x, y, depth = view @ points.T
     hidden = depth < 0
     ax.plot(np.where(hidden, np.nan, x), np.where(hidden, np.nan, y), **style)
+
+
+def _dot(rows: np.ndarray, edges: Any) -> float:
+    """How large a point is drawn: a small dot lets a small region be seen."""
+    if len(edges):
+        return 2.5
+    return 5 if len(rows) == 1 else 4
 
 
 def _rim(ball: Ball) -> np.ndarray:
@@ -197,7 +204,7 @@ def plot_poincare(
         ax.fill(x, y, color=NOISE, alpha=0.30, linewidth=0)
         ax.plot(x, y, color=NOISE, linewidth=1.2)
     x, y = plane.to_poincare(rows).T
-    ax.plot(x, y, "o", color=VALUE, markersize=5 if len(rows) == 1 else 4)
+    ax.plot(x, y, "o", color=VALUE, markersize=_dot(rows, edges))
     bare(ax)
     ax.set_xlim(-1.05, 1.05)
     ax.set_ylim(-1.05, 1.05)
