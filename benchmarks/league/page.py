@@ -281,9 +281,9 @@ median, which are published for zCDP. Second moments are compared by `benchmarks
 """
 _CLASSIFIERS = """## Classifiers
 
-Accuracy at δ = 10⁻⁵ (`python -m benchmarks.league.sgd --subjects 8 --data folder`; [more](tables/league_classifiers.csv))
-of `PrivateTangentClassifier` as it comes, and of DP-SGD logistic regression on the same tangent features. Both choose
-their settings where that is free: public subjects play the private one. In brackets is the one of the rival's 72
-settings that does best on the records told apart, which nobody can know. Public: five subjects, or a fifth of the real
-records.
+Accuracy at δ = 10⁻⁵ (`python -m benchmarks.league.sgd --subjects 8 --data folder`;
+[more](tables/league_classifiers.csv)) of `PrivateTangentClassifier` as it comes, and of DP-SGD logistic regression on
+the same tangent features. Both choose their settings where that is free: public subjects play the private one. In
+brackets is the one of the rival's 72 settings that does best on the records told apart, which nobody can know. Public:
+five subjects, or a fifth of the real records.
 """
