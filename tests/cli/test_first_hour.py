@@ -37,6 +37,11 @@ def test_what_is_counted_has_the_name_of_what_is_protected(folder):
     assert "200 records" not in said + run("info", "release")
 
 
+def test_a_plan_offers_the_flat_metric_as_it_is_typed():
+    said = run("plan", "--manifold", "spd:3", "--typical", "diffusion-tensor:mm2/s", "--n", "200", "--epsilon", "1")
+    assert "; --metric log-euclidean is flat, and does not" in " ".join(said.split())
+
+
 def test_a_wrong_unit_is_told_by_validate_and_by_the_private_share(folder):
     said = run("validate", "tensors.csv", *TENSORS, "--eigenvalues", "0.1", "10")
     assert "0 inside" in said

@@ -20,6 +20,7 @@ if TYPE_CHECKING:
     from dpmanifolds.planning import Plan, PlanRow
 
 T = TypeVar("T")
+_FLAGS = {name: f"--{name}" for name in ("numerics", "spread", "metric")}
 
 
 def result() -> Console:
@@ -99,9 +100,7 @@ def plan_notes(plan: Plan) -> list[str]:
         for row in plan.rows
         if row.chosen and row.error is not None
     ]
-    return [
-        in_flags(each, {"numerics": "--numerics", "spread": "--spread"}) for each in (*told, *listed, *plan.remarks)
-    ]
+    return [in_flags(each, _FLAGS) for each in (*told, *listed, *plan.remarks)]
 
 
 def _same_way(a: PlanRow, b: PlanRow) -> bool:
