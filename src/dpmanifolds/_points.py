@@ -54,12 +54,14 @@ def records_at(block: Any, index: Any) -> Any:
     return map_parts(at, block)
 
 
-def cut_tile(block: Any, first: int, size: int, filler: Any = None, *, in_rows: bool = False) -> Any:
+def cut_tile(
+    block: Any, first: int, size: int, filler: Any = None, *, in_rows: bool = False, in_columns: bool = False
+) -> Any:
     """`size` records from number `first` on, in one shape and one memory layout whatever those of the block are.
 
     What is missing at its end is filled up with a public point, where there is one. NumPy's vectors lie one number of
     all records after the other, so that records are worked on side by side, unless wanted `in_rows`; matrices lie one
-    after the other. The order of NumPy's sums depends on it.
+    after the other, unless wanted `in_columns`. The order of NumPy's sums depends on it.
     """
 
     def cut(part: Array, public: Array | None = None) -> Array:
@@ -72,7 +74,8 @@ def cut_tile(block: Any, first: int, size: int, filler: Any = None, *, in_rows: 
             tile = xp.concat([tile, xp.broadcast_to(middle[None, ...], (missing, *middle.shape))], axis=0)
         if not is_numpy(tile):
             return tile
-        return np.ascontiguousarray(tile) if in_rows or tile.ndim != 2 else np.asfortranarray(tile)
+        columns = in_columns or (tile.ndim == 2 and not in_rows)
+        return np.asfortranarray(tile) if columns else np.ascontiguousarray(tile)
 
     return map_parts(cut, block) if filler is None else map_parts(cut, block, filler)
 

@@ -82,8 +82,8 @@ def see_small(
     forms serve up to λ_max = 1,000·λ_min, with errors below 10⁻¹⁰ there: a twentieth of a step of the lattice.
     """
     count, k, _ = points.shape
-    columns = np.ascontiguousarray(points.reshape(count, k * k).T)
-    x = {(i, j): columns[k * i + j] for i in range(k) for j in range(k)}
+    points = np.asfortranarray(points)
+    x = {(i, j): points[:, i, j] for i in range(k) for j in range(k)}
     pairs = list(combinations(range(k), 2))
     slack = reduce(np.maximum, (x[i, i] for i in range(k)))
     sound = slack < math.inf
@@ -97,7 +97,10 @@ def see_small(
         np.multiply(logs[at], 1.0 if at[0] == at[1] else math.sqrt(2), out=row)
     if center is not None:
         rows -= center[:, None]
-    return rows.T, np.sqrt(summed(row * row for row in rows)), sound
+    squared, held = rows[0] * rows[0], np.empty(count)
+    for row in rows[1:]:
+        squared += np.multiply(row, row, out=held)
+    return rows.T, np.sqrt(squared, out=squared), sound
 
 
 def see_large(

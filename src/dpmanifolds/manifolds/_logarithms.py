@@ -16,7 +16,7 @@ from __future__ import annotations
 
 import math
 import operator
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from decimal import Context, Decimal, localcontext
 from functools import cache, reduce
 from typing import Any, NamedTuple
@@ -53,7 +53,7 @@ LARGEST_SIZE = 64
 _PIECE_BYTES = 1 << 17
 
 
-def matrix_logs(matrices: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+def matrix_logs(matrices: np.ndarray, reaches: Sequence[_Reach] = REACHES) -> tuple[np.ndarray, np.ndarray]:
     """log X for each X of (n, k, k), k > 3, NaN where X is not positive; and s with ‖error of log X‖ ≤ 4k²·s·eps.
 
     With c = 0.4·tr X/k and Cayley's transform Y = I − 2c(X + cI)⁻¹, whose eigenvalues (λ−c)/(λ+c) lie in (−1, 1),
@@ -73,7 +73,7 @@ def matrix_logs(matrices: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
     logs, spread = np.empty((count, k, k)), np.empty(count)
     hard = np.arange(count)
     with np.errstate(all="ignore"):
-        for reach in REACHES if largest_spread(k) else ():
+        for reach in reaches if largest_spread(k) else ():
             if not hard.size:
                 break
             hard = _by_products(matrices, hard, reach, logs, spread)

@@ -11,17 +11,19 @@ from __future__ import annotations
 
 import numpy as np
 
-from dpmanifolds.manifolds._logarithms import LARGEST_SIZE, call_each, diagonals, matrix_logs
+from dpmanifolds.manifolds._logarithms import LARGEST_SIZE, REACHES, call_each, diagonals, matrix_logs
 
 _BETWEEN = 0.75
 """The centre, in means of the eigenvalues, geometric of arithmetic and harmonic: covariances have more small ones."""
 LARGEST, SHIFT, SCALE = 4.2, 1.8, 0.24496475250574445
-_FIRST = (-1.9207517202174489, 2.865679319551081, 0.6205996034830411, -3.8500839123891555)
-_SECOND = (0.3823675965511572, 3.7589466642679468, 2.242175029405809, -1.6423264424379238)
-_TAIL = (-2.3385547702811684, -9.330956886199141, 9.98260811529676, -3.2338440637901322, 3.253721184265447)
+_FIRST = (-1.9207517202174489, 2.865679319551081, -2.909890981517256)
+_SECOND = (0.6205996034830411, -0.9401929308718997)
+_THIRD = (0.3823675965511572, 6.453238102655669, -6.897423823369175)
+_FOURTH = (2.242175029405809, 1.0519649959497979, -0.9128488077728283)
+_TAIL = (9.285548116207748, -16.92108994887525, 10.84029611018925)
 # stay in the cache: matrices with their inverses, and matrices with their powers
-_TILE_BYTES, _PIECE_BYTES = 1 << 20, 1 << 17
-_LARGEST_WHOLE = 10
+_TILE_BYTES, _PIECE_BYTES = 1 << 20, 1 << 19
+_LARGEST_WHOLE, _LEAST_HALF = 10, 24
 
 
 def near_logs(matrices: np.ndarray) -> np.ndarray:
@@ -50,7 +52,7 @@ def near_logs(matrices: np.ndarray) -> np.ndarray:
                 right[piece] = _write_logs(matrices[piece], own, logs[piece])
     hard = np.flatnonzero(~right)
     if hard.size:
-        logs[hard] = matrix_logs(matrices[hard])[0]
+        logs[hard] = matrix_logs(matrices[hard], REACHES[-1:])[0]
     return logs
 
 
@@ -103,25 +105,31 @@ def _write_logs(matrices: np.ndarray, inverses: np.ndarray, logs: np.ndarray) ->
     shifted = sinh + inverses
     sinh -= inverses
     diagonals(shifted)[...] -= SCALE * SHIFT
-    square = shifted @ shifted
-    fourth = square @ square
+    square = _squared(shifted)
+    fourth = _squared(square)
     np.matmul(sinh, polynomial(shifted, square, fourth, inverses), out=logs)
     diagonals(logs)[...] += np.log(center)[:, None]
     rows = fourth.reshape(len(fourth), -1)
     return np.asarray(np.einsum("ij,ij->i", rows, rows) <= (SCALE * (LARGEST - SHIFT)) ** 8)
 
 
+def _squared(matrices: np.ndarray) -> np.ndarray:
+    """Of symmetric ones; where it pays by a product with the transpose, of which half of the numbers are computed."""
+    other = np.swapaxes(matrices, 1, 2) if matrices.shape[-1] >= _LEAST_HALF else matrices
+    return np.asarray(matrices @ other)
+
+
 def polynomial(t: np.ndarray, square: np.ndarray, fourth: np.ndarray, held: np.ndarray) -> np.ndarray:
-    """Of degree 16 in t by two products more (Sastre 2018), near h(t/scale + 1.8)/scale.
+    """Of degree 16 in t by two products more (Sastre 2018), near h(t/scale + 1.8)/scale; `held` is written to.
 
-        y = (t⁴ + a₁t² + a₂t)(t⁴ + a₃t²) + a₄t⁴,    (y + b₁t² + b₂t)(y + b₃t⁴ + b₄t) + c₁y + c₂t⁴ + c₃t² + c₄t + c₅
+        y = (t⁴ + a₁t² + a₂t + a₃)(t⁴ + b₁t² + b₂),    (y + c₁t² + c₂t + c₃)(y + d₁t⁴ + d₂t + d₃) + e₁t² + e₂t + e₃
 
-    The scale and the 13 numbers are a least-squares fit in Chebyshev's points; tests look how near it is.
+    Constants cost a diagonal each: they save sums of matrices. The scale and the numbers are a least-squares fit in
+    Chebyshev's points; tests look how near it is.
     """
-    y = _plus(fourth, (square, t), _FIRST[:2], held) @ _plus(fourth, (square,), _FIRST[2:3], held)
-    y += np.multiply(fourth, _FIRST[3], out=held)
-    total = _plus(y, (square, t), _SECOND[:2], held) @ _plus(y, (fourth, t), _SECOND[2:], held)
-    for array, factor in zip((y, fourth, square, t), _TAIL, strict=False):
+    y = _plus(fourth, (square, t), _FIRST, held) @ _plus(fourth, (square,), _SECOND, held)
+    total = _plus(y, (square, t), _THIRD, held) @ _plus(y, (fourth, t), _FOURTH, held)
+    for array, factor in zip((square, t), _TAIL, strict=False):
         total += np.multiply(array, factor, out=held)
     diagonals(total)[...] += _TAIL[-1]
     return np.asarray(total)
@@ -130,9 +138,10 @@ def polynomial(t: np.ndarray, square: np.ndarray, fourth: np.ndarray, held: np.n
 def _plus(
     first: np.ndarray, others: tuple[np.ndarray, ...], factors: tuple[float, ...], held: np.ndarray
 ) -> np.ndarray:
-    """The first array and multiples of the others."""
+    """The first array, multiples of the others, and the last factor times the identity."""
     total = others[0] * factors[0]
     total += first
-    for array, factor in zip(others[1:], factors[1:], strict=True):
+    for array, factor in zip(others[1:], factors[1:], strict=False):
         total += np.multiply(array, factor, out=held)
+    diagonals(total)[...] += factors[-1]
     return total

@@ -52,7 +52,8 @@ def upper_triangle(matrix: Array) -> Array:
     xp = namespace(matrix)
     k = matrix.shape[-1]
     positions, weight = _triangle_positions(k)
-    return gather(xp.reshape(matrix, (*matrix.shape[:-2], k * k)), positions) * like(weight, matrix)
+    found, weight = gather(xp.reshape(matrix, (*matrix.shape[:-2], k * k)), positions), like(weight, matrix)
+    return np.multiply(found, weight, out=found) if is_numpy(found) else found * weight
 
 
 def from_upper_triangle(coordinates: Array, k: int) -> Array:

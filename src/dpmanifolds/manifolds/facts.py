@@ -43,6 +43,9 @@ class ManifoldFacts(ABC):
     in_rows: bool = False
     """Whether `see` wants one record after the other in memory, rather than one number of all records."""
 
+    in_columns: bool = False
+    """Whether it wants one number of all records after the other where they are matrices too."""
+
     has_symmetric_coordinates: bool = False
     """Whether coordinates are those of symmetric matrices: the diagonal, then √2 times what is above it."""
 

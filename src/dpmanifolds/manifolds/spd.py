@@ -111,7 +111,11 @@ class SPDBase(Manifold):
 
     def side_by_side(self, points: Array) -> Array:
         """One entry of all small matrices after the other: what is done to them is done entry by entry."""
-        return np.ascontiguousarray(points.T).T if is_numpy(points) and self.k <= LARGEST_SMALL else points
+        return np.asfortranarray(points) if is_numpy(points) and self.in_columns else points
+
+    @property
+    def in_columns(self) -> bool:  # type: ignore[override]
+        return self.k <= LARGEST_SMALL
 
     def broken_rule(self, points: Array) -> Array:
         """Finite and symmetric; that it is positive shows in the decomposition that the statistic needs anyway."""
@@ -131,7 +135,8 @@ class SPDBase(Manifold):
             sound = _seem_symmetric(points)
         broken = np.zeros(len(points), dtype=np.int64)
         odd = np.flatnonzero(~sound)
-        broken[odd] = self.broken_rule(points[odd])
+        if odd.size:
+            broken[odd] = self.broken_rule(points[odd])
         return Seen(rows, broken, None, lengths)
 
     def first_broken_rule(self, block: Array) -> str | None:

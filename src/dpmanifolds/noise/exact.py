@@ -183,9 +183,13 @@ def whole_steps(values: Any, dim: int) -> np.ndarray:
 
 def saturated_sum(steps: np.ndarray, noise: list[int]) -> np.ndarray:
     """steps + noise as int64, the nearest int64 where the sum of the integers is beyond."""
-    low, high = int(_INT64.min), int(_INT64.max)
-    sums = (step + change for step, change in zip(steps.tolist(), noise, strict=True))
-    return np.fromiter((min(max(total, low), high) for total in sums), dtype=np.int64, count=steps.size)
+    return to_int64(steps.astype(object) + np.array(noise, dtype=object))
+
+
+def to_int64(integers: Any) -> np.ndarray:
+    """Integers of any size as int64, the nearest int64 for those beyond."""
+    held = np.asarray(integers, dtype=object)
+    return np.asarray(np.minimum(np.maximum(held, int(_INT64.min)), int(_INT64.max)).astype(np.int64))
 
 
 def rational(number: Scale) -> Fraction:

@@ -50,6 +50,8 @@ class Contribution(ABC):
     """How many bytes of records are worked on together."""
     in_rows: bool = False
     """Whether vectors lie one after the other in a tile, rather than one number of all of them."""
+    in_columns: bool = False
+    """Whether one number of all records lies after the other where records are matrices too."""
     fixed_rows: bool = False
     """Whether neighbours have as many rows, each in the same place: no persons, no record more or less."""
 
@@ -108,8 +110,12 @@ class AtPoint(Contribution):
     def in_rows(self) -> bool:  # type: ignore[override]
         return self.manifold.in_rows
 
+    @property
+    def in_columns(self) -> bool:  # type: ignore[override]
+        return self.manifold.in_columns
+
     def form(self, block: Any) -> Array:
-        return in_double(self.manifold.take_form(block))
+        return in_double(self.manifold.side_by_side(self.manifold.take_form(block)))
 
     def seen(self, block: Array) -> tuple[Array, Array]:
         """Coordinates (n, dim) at the base, and broken rules; for a record that breaks one, of its substitute, or NaN.
@@ -156,6 +162,10 @@ class AtPoint(Contribution):
         xp = namespace(seen.broken)
         found = xp.all(xp.isfinite(seen.rows), axis=-1) if seen.lengths is None else seen.lengths < math.inf
         lost = (seen.broken == 0) & ~found
+        if is_numpy(lost):
+            at = np.flatnonzero(lost)
+            seen.broken[at] = self._judged(block, lost)[at]
+            return seen
         return seen._replace(broken=xp.where(lost, self._judged(block, lost), seen.broken))
 
     def _judged(self, block: Array, lost: Array) -> Array:

@@ -64,7 +64,8 @@ class ExactSum:
 
     @classmethod
     def of(cls, total: np.ndarray, rows: int, broken: np.ndarray) -> ExactSum:
-        counts = np.bincount(broken, minlength=_MOST_RULES)
+        counts = np.bincount(broken[broken != 0], minlength=_MOST_RULES)
+        counts[0] = len(broken) - counts.sum()
         return cls(total >> _LOW_BITS, total & ((1 << _LOW_BITS) - 1), rows, counts)
 
     @classmethod
@@ -240,7 +241,8 @@ def _tiles(
         formed = contribution.form(block) if count else block
     for first in range(0, count, size):
         with np.errstate(all="ignore"):
-            whole, broken = contribution(cut_tile(formed, first, size, filler, in_rows=contribution.in_rows))
+            layout = {"in_rows": contribution.in_rows, "in_columns": contribution.in_columns}
+            whole, broken = contribution(cut_tile(formed, first, size, filler, **layout))
         rows = min(size, count - first)
         yield whole[:, :rows], broken[:rows]
 

@@ -32,6 +32,7 @@ from dpmanifolds._validate import choice
 from dpmanifolds.domains import Ball
 from dpmanifolds.errors import ArgumentError, NotAvailableError
 from dpmanifolds.noise import LatticeGaussian, LatticeLaplace, RoundedGaussian, RoundedLaplace, as_generator
+from dpmanifolds.noise.exact import to_int64
 from dpmanifolds.noise.norms import GaussianNorm, LaplaceNorm
 from dpmanifolds.privacy import (
     Budget,
@@ -56,7 +57,6 @@ from dpmanifolds.sums.noise_lengths import (
     share_of_length,
 )
 
-_INT64 = np.iinfo(np.int64)
 # beyond what lattices and rounding may move errors and promises by
 _MORE = 1.001
 
@@ -107,8 +107,7 @@ class WrappedMechanism(Mechanism):
 
         A sum beyond 64 bits is cut there first, which brings no two sums farther apart.
         """
-        low, high = int(_INT64.min), int(_INT64.max)
-        return self._noisy(np.array([min(max(value, low), high) for value in total], dtype=np.int64), rng)
+        return self._noisy(to_int64(total), rng)
 
     def noisy_mean(self, total: Sequence[int], rows: int, rng: Any = None) -> np.ndarray:
         """Coordinates of the mean: an exact sum over `rows` records, over the public or the noisy number of them.
