@@ -162,10 +162,6 @@ class AtPoint(Contribution):
         xp = namespace(seen.broken)
         found = xp.all(xp.isfinite(seen.rows), axis=-1) if seen.lengths is None else seen.lengths < math.inf
         lost = (seen.broken == 0) & ~found
-        if is_numpy(lost):
-            at = np.flatnonzero(lost)
-            seen.broken[at] = self._judged(block, lost)[at]
-            return seen
         return seen._replace(broken=xp.where(lost, self._judged(block, lost), seen.broken))
 
     def _judged(self, block: Array, lost: Array) -> Array:
