@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from audits import decisions
-from audits.decisions import CAUGHT, DECISIONS, weaker_noise
+from audits.decisions import CAUGHT, DECISIONS, SEEDS, weaker_noise
 from dpmanifolds.sums.decision_noise import DecisionNoise
 from tests.selection import thorough
 
@@ -24,8 +24,9 @@ def test_far_too_little_noise_is_caught_by_few_draws():
 @pytest.mark.long
 @pytest.mark.parametrize("row", CAUGHT, ids=lambda row: f"{row.function} {row.budget!r}")
 def test_thirty_per_cent_too_little_noise_is_caught(row):
-    assert not row.audit(draws=16_000, rng=2, confidence=1 - 1e-6).flagged
-    assert row.audit(draws=16_000, noise_factor=0.7, rng=3).flagged
+    draws = 16_000 * row.effort
+    assert not row.audit(draws=draws, rng=SEEDS[1.0], confidence=1 - 1e-6).flagged
+    assert row.audit(draws=draws, noise_factor=0.7, rng=SEEDS[0.7]).flagged
 
 
 def test_noise_is_made_weaker_only_meanwhile():
