@@ -7,15 +7,7 @@ import pytest
 
 import dpmanifolds as dpm
 from dpmanifolds.show import regression_html
-
-SHAPES = dpm.PlanarShapes(5)
-PLACES = {
-    "S2": (dpm.Sphere(2), np.array([0.0, 0.0, 1.0]), 1.0),
-    "SPD": (dpm.SPD(2), np.eye(2), 2.0),
-    "shapes": (SHAPES, SHAPES.random_point(rng=0), 0.6),
-    "H2": (dpm.Hyperbolic(2), dpm.Hyperbolic(2).origin, 1.5),
-    "plane": (dpm.Euclidean(2), np.zeros(2), 2.0),
-}
+from tests.show.places import PLACES
 
 
 def regress(name, n=400, **options):
