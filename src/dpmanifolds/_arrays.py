@@ -8,6 +8,8 @@ from __future__ import annotations
 
 import math
 import sys
+from collections.abc import Callable
+from functools import cache
 from typing import Any, TypeAlias, cast
 
 import array_api_compat.numpy
@@ -60,6 +62,18 @@ def on_accelerator(array: Array) -> bool:
             return False
         return bool(next(iter(array.devices())).platform != "cpu")
     return is_cupy_array(array) or bool(is_torch_array(array) and array.is_cuda)
+
+
+def call_compiled(routine: Callable[..., Any], *arrays: Any) -> Any:
+    """routine(*arrays), compiled as a whole where they are arrays of JAX, which else takes its steps one by one."""
+    return _compiled(routine)(*arrays) if is_jax_array(arrays[0]) else routine(*arrays)
+
+
+@cache
+def _compiled(routine: Callable[..., Any]) -> Any:
+    import jax
+
+    return jax.jit(routine)
 
 
 def has_doubles(array: Array) -> bool:

@@ -7,7 +7,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from dpmanifolds.errors import NotOnManifoldError
-from dpmanifolds.manifolds._logarithms import DEVICE_REACH, REACHES, largest_spread, matrix_logs, polynomials
+from dpmanifolds.manifolds._device_logs import DEVICE_REACH
+from dpmanifolds.manifolds._logarithms import REACHES, largest_spread, matrix_logs, polynomials
 from dpmanifolds.manifolds._near_logs import LARGEST, SCALE, SHIFT, near_logs, polynomial
 from dpmanifolds.manifolds.spd import positive_matrix_logs
 

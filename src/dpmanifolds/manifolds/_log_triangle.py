@@ -8,9 +8,10 @@ from itertools import combinations
 
 import numpy as np
 
-from dpmanifolds._arrays import Array, eye, is_numpy, namespace, on_accelerator, stack_last, transpose
+from dpmanifolds._arrays import Array, call_compiled, eye, is_numpy, namespace, on_accelerator, stack_last, transpose
 from dpmanifolds.manifolds._derivatives import call_smoothly
-from dpmanifolds.manifolds._logarithms import device_logs, matrix_logs
+from dpmanifolds.manifolds._device_logs import device_logs
+from dpmanifolds.manifolds._logarithms import matrix_logs
 from dpmanifolds.manifolds._near_logs import near_logs
 from dpmanifolds.manifolds._symmetric import LARGEST_SMALL, log_entries, matrix_form, summed, upper_triangle
 
@@ -44,18 +45,14 @@ def _triangle(k: int, points: Array, whitener: Array | None = None) -> Array:
     with np.errstate(all="ignore"):
         if k <= LARGEST_SMALL:
             return _small(points, k, whitener)
-        device = on_accelerator(points) and points.dtype == namespace(points).float64
+        if on_accelerator(points) and points.dtype == namespace(points).float64:
+            logs = device_logs(namespace(points).reshape(points, (-1, k, k)), whitener)
+            return call_compiled(upper_triangle, namespace(points).reshape(logs, points.shape))
         if whitener is not None:
-            # one small product for each record: a large one for all of them may be cut anywhere
-            each = namespace(points).broadcast_to(whitener, points.shape) if device else whitener
-            points = each @ points @ transpose(each)
+            points = whitener @ points @ transpose(whitener)
         if is_numpy(points) and points.dtype == np.float64:
-            logs = matrix_logs(points.reshape(-1, k, k))[0].reshape(points.shape)
-        elif device:
-            logs = namespace(points).reshape(device_logs(namespace(points).reshape(points, (-1, k, k))), points.shape)
-        else:
-            logs = _by_eigen_elsewhere(points)
-        return upper_triangle(logs)
+            return upper_triangle(matrix_logs(points.reshape(-1, k, k))[0].reshape(points.shape))
+        return upper_triangle(_by_eigen_elsewhere(points))
 
 
 def _small(points: Array, k: int, whitener: Array | None) -> Array:

@@ -15,22 +15,18 @@ A matrix that LAPACK refuses costs the others nothing.
 from __future__ import annotations
 
 import math
-import operator
 from collections.abc import Callable, Sequence
 from decimal import Context, Decimal, localcontext
-from functools import cache, reduce
+from functools import cache
 from typing import Any, NamedTuple
 
 import numpy as np
-from array_api_compat import device as device_of
-from array_api_compat import is_jax_array, is_torch_array
 
-from dpmanifolds._arrays import Array, eye, largest_entry, namespace, to_numpy, transpose
 from dpmanifolds._points import leaves, map_parts
 from dpmanifolds.manifolds._symmetric import LARGEST_SMALL
 
 
-class _Reach(NamedTuple):
+class Reach(NamedTuple):
     """Matrices that one polynomial serves."""
 
     blocks: int
@@ -42,18 +38,14 @@ class _Reach(NamedTuple):
 
 
 # up to rounding, one after the other; beyond 0.8 powers are no longer well conditioned
-REACHES = (_Reach(5, 0.7, 0.4), _Reach(6, 0.8, 0.3))
-# a device takes less accuracy from few products, up to 1e−10, and matrices out of reach by roots, in such blocks
-DEVICE_REACH = _Reach(5, 0.8, 0.3)
-_ROOT_STEPS = (20, 12, 9)
-_HARD_BYTES = 1 << 23
+REACHES = (Reach(5, 0.7, 0.4), Reach(6, 0.8, 0.3))
 # beyond, eigh is the faster one
 LARGEST_SIZE = 64
 # stays in the cache, with the powers
 _PIECE_BYTES = 1 << 17
 
 
-def matrix_logs(matrices: np.ndarray, reaches: Sequence[_Reach] = REACHES) -> tuple[np.ndarray, np.ndarray]:
+def matrix_logs(matrices: np.ndarray, reaches: Sequence[Reach] = REACHES) -> tuple[np.ndarray, np.ndarray]:
     """log X for each X of (n, k, k), k > 3, NaN where X is not positive; and s with ‖error of log X‖ ≤ 4k²·s·eps.
 
     With c = 0.4·tr X/k and Cayley's transform Y = I − 2c(X + cI)⁻¹, whose eigenvalues (λ−c)/(λ+c) lie in (−1, 1),
@@ -105,7 +97,7 @@ def _by_eigen(matrices: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
 
 
 def _by_products(
-    matrices: np.ndarray, rows: np.ndarray, reach: _Reach, logs: np.ndarray, spread: np.ndarray
+    matrices: np.ndarray, rows: np.ndarray, reach: Reach, logs: np.ndarray, spread: np.ndarray
 ) -> np.ndarray:
     """Write logarithms and s of matrices of these numbers; the numbers of those that are out of reach."""
     k = matrices.shape[-1]
@@ -120,7 +112,7 @@ def _by_products(
     return np.concatenate(left)
 
 
-def _piece_by_products(matrices: np.ndarray, reach: _Reach) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+def _piece_by_products(matrices: np.ndarray, reach: Reach) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
     """(tr Y²⁰)^{1/10}, logarithms of those that are within reach, and which these are."""
     count, k, _ = matrices.shape
     center = (reach.center / k) * np.trace(matrices, axis1=1, axis2=2)
@@ -139,7 +131,7 @@ def _piece_by_products(matrices: np.ndarray, reach: _Reach) -> tuple[np.ndarray,
     for number in range(2, reach.blocks + 1):
         np.matmul(powers[:, number // 2 - 1], powers[:, number - number // 2 - 1], out=powers[:, number - 1])
     # one product for each matrix: its powers by the table of coefficients
-    constants, factors = _table(reach)
+    constants, factors = coefficient_table(reach)
     sums = np.matmul(factors, powers.reshape(count, reach.blocks, k * k)).reshape(count, len(factors), k, k)
     np.einsum("ijaa->ija", sums)[...] += constants[:, None]
     tenth = sums[:, -1].reshape(count, k * k)
@@ -160,7 +152,7 @@ def _piece_by_products(matrices: np.ndarray, reach: _Reach) -> tuple[np.ndarray,
 
 
 @cache
-def _table(reach: _Reach) -> tuple[np.ndarray, np.ndarray]:
+def coefficient_table(reach: Reach) -> tuple[np.ndarray, np.ndarray]:
     """Multiples of I and of T, T², … that make the parts of 2h, and at last Y¹⁰ = (z(T + I)/2)⁵."""
     parts = polynomials(reach.blocks, reach.square)
     fifth = [(reach.square / 2) ** 5 * math.comb(5, power) for power in range(reach.blocks + 1)]
@@ -173,158 +165,6 @@ def diagonals(matrices: np.ndarray) -> np.ndarray:
     """The diagonals (n, k), to be written to."""
     count, k, _ = matrices.shape
     return matrices.reshape(count, k * k)[:, :: k + 1]
-
-
-def device_logs(matrices: Array) -> Array:
-    """log X for each X of (n, k, k) on a device, up to 1e−10 of it; NaN where X is not positive.
-
-    As `matrix_logs` has it from products, of degree 24: one inverse and 11 products, the same for every matrix. Those
-    out of their reach, each by its own ‖Y²‖, are gathered in blocks of one shape and brought into it by square roots,
-    from inverses and products in a fixed number. No routine looks at more than one matrix, and none raises.
-    """
-    jax = is_jax_array(matrices)
-    logs, right = _jitted(_device_products)(matrices) if jax else _device_products(matrices)
-    hard = np.flatnonzero(~to_numpy(right))
-    xp, size = namespace(matrices), max(1, _HARD_BYTES // (8 * matrices.shape[-1] ** 2))
-    for first in range(0, hard.size, size):
-        rows = hard[first : first + size]
-        at = xp.asarray(np.concatenate([rows, np.full(size - rows.size, rows[0])]), device=device_of(matrices))
-        found = (_jitted(_by_roots) if jax else _by_roots)(xp.take(matrices, at, axis=0))
-        if jax:
-            logs = logs.at[at].set(found)
-        else:
-            logs[at] = found
-    return logs
-
-
-@cache
-def _jitted(routine: Callable[..., Any]) -> Any:
-    import jax
-
-    return jax.jit(routine)
-
-
-def _device_products(matrices: Array) -> tuple[Array, Array]:
-    """Logarithms, and for which matrices they are right: (tr Y⁴⁰)^{1/20} is above ‖Y²‖, by a root of k at most."""
-    xp = namespace(matrices)
-    k = matrices.shape[-1]
-    one, (blocks, square, middle) = eye(k, matrices), DEVICE_REACH
-    center = (middle / k) * xp.linalg.trace(matrices)
-    usable = xp.isfinite(largest_entry(matrices)) & (center > 0) & (center < math.inf)
-    center = xp.where(usable, center, xp.ones_like(center))[:, None, None]
-    moved = _plus_diagonal(xp.where(usable[:, None, None], matrices, one), center, one)
-    cayley = _plus_diagonal(_unchecked_inverse(moved) * (-2 * center), 1.0, one)
-    held, powers = _room(blocks, cayley)
-    powers[0] = _plus_diagonal(_scaled(_product(cayley, cayley, powers[0]), 2 / square), -1.0, one)
-    for number in range(2, blocks + 1):
-        a, b = powers[number // 2 - 1], powers[number - number // 2 - 1]
-        powers[number - 1] = _product(a, b, powers[number - 1])
-    constants, factors = _table(DEVICE_REACH)
-    *parts, tenth = _combinations(constants.tolist(), factors, one, powers, held)
-    largest = xp.linalg.vector_norm(tenth @ tenth, axis=(-2, -1)) ** (1 / 10)
-    total = parts[-1]
-    for part in reversed(parts[:-1]):
-        total = _product_plus(total, powers[-1], part)
-    return _plus_diagonal(cayley @ total, xp.log(center), one), usable & (largest <= square)
-
-
-def _plus_diagonal(array: Array, added: Array | float, one: Array) -> Array:
-    """A + aI; PyTorch writes to the diagonal alone, of what nobody else holds."""
-    if is_torch_array(array):
-        array.diagonal(dim1=-2, dim2=-1).add_(added if isinstance(added, float) else added[..., 0])
-        return array
-    return array + added * one
-
-
-def _room(count: int, reference: Array) -> tuple[Array | None, list[Any]]:
-    """Where PyTorch puts so many matrices for each one, side by side, and the place of each; nowhere elsewhere."""
-    if not is_torch_array(reference):
-        return None, [None] * count
-    held = reference.new_empty((len(reference), count, *reference.shape[1:]))
-    return held, list(held.unbind(1))
-
-
-def _product(a: Array, b: Array, place: Array | None) -> Array:
-    if place is None:
-        return a @ b
-    import torch
-
-    return torch.bmm(a, b, out=place)
-
-
-def _scaled(array: Array, factor: float) -> Array:
-    # what nobody else holds
-    return array.mul_(factor) if is_torch_array(array) else factor * array
-
-
-def _combinations(
-    constants: list[float], factors: np.ndarray, one: Array, powers: list[Array], held: Array | None
-) -> list[Array]:
-    """c_j·I + Σ f_ji·powers_i for every j. PyTorch reads and writes memory once, by one product for each matrix."""
-    if held is not None:
-        import torch
-
-        held = held.flatten(-2)
-        # the table once for each matrix: a product of all of them may be cut anywhere
-        table = torch.as_tensor(factors, dtype=one.dtype, device=one.device).expand(len(held), *factors.shape)
-        made = torch.bmm(table, held).unflatten(-1, one.shape)
-        made.diagonal(dim1=-2, dim2=-1).add_(torch.as_tensor(constants, dtype=one.dtype, device=one.device)[:, None])
-        return list(made.unbind(1))
-    return [
-        reduce(operator.add, (factor * power for factor, power in zip(row, powers, strict=True)), constant * one)
-        for constant, row in zip(constants, factors.tolist(), strict=True)
-    ]
-
-
-def _by_roots(matrices: Array) -> Array:
-    """log X = 8·log X^{1/8} for matrices far from a multiple of the identity; NaN where one is not positive."""
-    xp = namespace(matrices)
-    k = matrices.shape[-1]
-    one = eye(k, matrices)
-    finite = xp.all(xp.isfinite(matrices), axis=(-2, -1))
-    safe = xp.where(finite[:, None, None], matrices, one)
-    middle = xp.sqrt(xp.linalg.trace(safe) / xp.linalg.trace(_unchecked_inverse(safe)))[:, None, None]
-    root = safe / middle
-    for steps in _ROOT_STEPS:
-        root = _square_root(root, one, steps)
-    logs, right = _device_products((root + transpose(root)) / 2)
-    right = right & finite & _has_cholesky(safe)
-    return xp.where(right[:, None, None], 2 ** len(_ROOT_STEPS) * logs + xp.log(middle) * one, math.nan)
-
-
-def _square_root(matrices: Array, one: Array, steps: int) -> Array:
-    """By Newton's iteration in product form (Denman and Beavers; Cheng, Higham, Kenney and Laub 2001)."""
-    root = product = matrices
-    for _ in range(steps):
-        inverse = _unchecked_inverse(product)
-        root = (root + root @ inverse) / 2
-        product = (one + (product + inverse) / 2) / 2
-    return root
-
-
-def _has_cholesky(matrices: Array) -> Array:
-    if is_torch_array(matrices):
-        import torch
-
-        return torch.linalg.cholesky_ex(matrices)[1] == 0
-    xp = namespace(matrices)
-    return xp.all(xp.isfinite(xp.linalg.cholesky(matrices)), axis=(-2, -1))
-
-
-def _unchecked_inverse(matrices: Array) -> Array:
-    """What is singular gets whatever comes out of it."""
-    if is_torch_array(matrices):
-        import torch
-
-        return torch.linalg.inv_ex(matrices)[0]
-    return namespace(matrices).linalg.inv(matrices)
-
-
-def _product_plus(a: Array, b: Array, added: Array) -> Array:
-    if is_torch_array(a):
-        # into what nobody else holds
-        return added.baddbmm_(a, b)
-    return a @ b + added
 
 
 @cache

@@ -9,8 +9,6 @@ of records, where this takes two once; a kernel of one's own also adds up what i
 from __future__ import annotations
 
 import math
-from contextlib import nullcontext
-from typing import Any
 
 import numpy as np
 import torch
@@ -18,6 +16,7 @@ import triton
 import triton.language as tl
 from triton.language.extra import libdevice
 
+from dpmanifolds.manifolds._triton_products import on_its_device
 from dpmanifolds.statistics.kernels.formulas import SWEEPS, TINY
 from dpmanifolds.statistics.kernels.triton_matrices import (
     axis,
@@ -74,11 +73,6 @@ def triton_sums(
             enable_fp_fusion=True,
         )
     return torch.cat([out[:, :_SUMS], out[:, _SUMS + 2 :]], dim=1), out[:, _SUMS : _SUMS + 2]
-
-
-def on_its_device(points: torch.Tensor) -> Any:
-    """Where Triton launches: on the device of the records."""
-    return torch.cuda.device(points.device) if points.is_cuda else nullcontext()
 
 
 @triton.jit

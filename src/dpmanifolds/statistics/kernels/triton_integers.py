@@ -1,13 +1,12 @@
 """Exact sums of integers of `integers.py` as Triton kernels, for PyTorch on an accelerator.
 
-Matrices 3×3 that are plainly symmetric, positive and not too stretched take the closed form of `triton_gentle.py`. The
-others are marked, each by its own entries, and take rotations afterwards. Smaller matrices always do.
+Matrices 3×3 that are plainly symmetric, positive and not too stretched take the closed form of `triton_gentle.py`, or,
+where they come in single precision, of `triton_single.py`. The others are marked, each by its own entries, and take
+rotations afterwards. Smaller matrices always do.
 """
 
 # mypy: disable-error-code="no-untyped-def,no-untyped-call,untyped-decorator"
 from __future__ import annotations
-
-from typing import Any
 
 import numpy as np
 import torch
@@ -15,8 +14,8 @@ import triton
 import triton.language as tl
 from triton.language.extra import libdevice
 
+from dpmanifolds.manifolds._triton_products import on_its_device
 from dpmanifolds.statistics.kernels.integers import INTEGER_SWEEPS
-from dpmanifolds.statistics.kernels.triton import on_its_device
 from dpmanifolds.statistics.kernels.triton_gentle import gentle_logarithm, high_word, number, reciprocal_root
 from dpmanifolds.statistics.kernels.triton_matrices import (
     eliminates,
@@ -27,11 +26,13 @@ from dpmanifolds.statistics.kernels.triton_matrices import (
     sort_three,
     whiten,
 )
+from dpmanifolds.statistics.kernels.triton_single import single_logarithm
 
-_ROWS = 128
+# a warp of its own for each block of records: none waits for another
+_ROWS = 32
 _DIM = 6
 _COUNTS = 3
-_PROGRAMS = 4096
+_PROGRAMS = 1 << 14
 
 
 def triton_integers(points: torch.Tensor, given: np.ndarray, *, whitened: bool, each: bool) -> torch.Tensor:
@@ -41,56 +42,41 @@ def triton_integers(points: torch.Tensor, given: np.ndarray, *, whitened: bool, 
     """
     numbers = torch.asarray(given, dtype=torch.float64).to(points.device)
     points = points.contiguous()
-    if int(points.shape[-1]) < 3:
-        return _rotated(points, numbers, whitened, each)
-    marked = torch.empty(len(points), dtype=torch.bool, device=points.device)
-    found = _launched(_gentle_integers, points, numbers, each, marked, WHITENED=whitened)
-    if not bool(marked.any()):
-        return found
-    rows = torch.nonzero(marked)[:, 0]
-    rest = _rotated(points[rows], numbers, whitened, each)
-    if each:
-        found[:, rows] = rest
-        return found
-    return found + rest
-
-
-def _rotated(points: torch.Tensor, numbers: torch.Tensor, whitened: bool, each: bool) -> torch.Tensor:
-    """Integers of all matrices by rotations."""
-    k = int(points.shape[-1])
-    return _launched(_integers, points, numbers, each, K=k, WHITENED=whitened, SWEEPS=INTEGER_SWEEPS)
-
-
-def _launched(
-    kernel: Any, points: torch.Tensor, numbers: torch.Tensor, each: bool, *marked: torch.Tensor, **settings: int
-) -> torch.Tensor:
-    """What a kernel makes of records. Each of at most 4096 programs adds up every 4096th block of them in registers."""
-    count = int(points.shape[0])
+    count, k = int(points.shape[0]), int(points.shape[-1])
+    # the numbers of those that are marked, in any order, and how many there are
+    listed = torch.empty(count if k == 3 else 0, dtype=torch.int32, device=points.device)
+    marked = torch.zeros(1, dtype=torch.int32, device=points.device)
     blocks = max(1, -(-count // _ROWS))
     programs = min(blocks, _PROGRAMS)
-    shape = (_DIM + 1, count) if each else (programs, _DIM + _COUNTS)
-    out = torch.empty(shape, dtype=torch.int64, device=points.device)
-    steps = -(-blocks // programs)
+    shape = (_DIM + 1, count) if each else (2 * programs, _DIM + _COUNTS)
+    out = (torch.empty if each else torch.zeros)(shape, dtype=torch.int64, device=points.device)
+    arguments = (points, numbers, listed, marked, count, -(-blocks // programs), programs)
+    # products and sums are rounded one by one, however a compiler arranges them: the same bits in every variant
+    settings = {"WHITENED": whitened, "EACH": each, "ROWS": _ROWS, "num_warps": 1, "enable_fp_fusion": False}
     with on_its_device(points):
-        # products and sums are rounded one by one, however a compiler arranges them: the same bits in every variant
-        settings = {**settings, "EACH": each, "ROWS": _ROWS, "enable_fp_fusion": False}
-        kernel[(programs,)](points, numbers, out, *marked, count, steps, programs, **settings)
+        if k == 3:
+            _gentle_integers[(programs,)](out, *arguments, SINGLE=points.dtype == torch.float32, **settings)
+        _integers[(programs,)](
+            out if each else out[programs:], *arguments, K=k, LISTED=k == 3, SWEEPS=INTEGER_SWEEPS, **settings
+        )
     return out if each else out.sum(dim=0)
 
 
 @triton.jit(
     do_not_specialize=["count", "steps", "programs"],
-    do_not_specialize_on_alignment=["points", "numbers", "out", "marked"],
+    do_not_specialize_on_alignment=["out", "points", "numbers", "listed", "marked"],
 )
 def _gentle_integers(
+    out,
     points,
     numbers,
-    out,
+    listed,
     marked,
     count,
     steps,
     programs,
     WHITENED: tl.constexpr,
+    SINGLE: tl.constexpr,
     EACH: tl.constexpr,
     ROWS: tl.constexpr,
 ):
@@ -102,26 +88,42 @@ def _gentle_integers(
     m3, m4, m5 = tl.load(numbers + 12), tl.load(numbers + 13), tl.load(numbers + 14)
     m0, m1, m2 = m0 * inverse_radius, m1 * inverse_radius, m2 * inverse_radius
     m3, m4, m5 = m3 * inverse_radius, m4 * inverse_radius, m5 * inverse_radius
-    radius = scale.to(tl.int64)
+    radius, most = scale.to(tl.int64), scale.to(tl.int32)
     zeros = tl.zeros((ROWS,), tl.int64)
     s0, s1, s2, s3, s4, s5 = zeros, zeros, zeros, zeros, zeros, zeros
     for step in range(steps):
         at = (step * programs.to(tl.int64) + program) * ROWS + tl.arange(0, ROWS)
         there = at < count
         x00, x01, x02, x10, x11, x12, x20, x21, x22 = read_entries(points, at, there, 3)
-        x00, x01, x02 = x00.to(tl.float64), x01.to(tl.float64), x02.to(tl.float64)
-        x10, x11, x12 = x10.to(tl.float64), x11.to(tl.float64), x12.to(tl.float64)
-        x20, x21, x22 = x20.to(tl.float64), x21.to(tl.float64), x22.to(tl.float64)
-        size = tl.maximum(tl.maximum(_size(x00), _size(x11)), _size(x22))
-        size = tl.maximum(size, tl.maximum(tl.maximum(_size(x01), _size(x02)), _size(x12)))
-        size = tl.maximum(size, tl.maximum(tl.maximum(_size(x10), _size(x20)), _size(x21)))
-        # sizes are exponents with twenty bits behind: between 2⁻⁵⁰⁰ and 2⁵⁰⁰, and entries as like as one part in 2²¹
-        slack = size - (21 << 20)
-        plain = there & (size < (1523 << 20)) & (size > (523 << 20))
-        plain = plain & (_size(x01 - x10) <= slack) & (_size(x02 - x20) <= slack) & (_size(x12 - x21) <= slack)
+        if SINGLE:
+            size = tl.maximum(tl.maximum(tl.abs(x00), tl.abs(x11)), tl.abs(x22))
+            size = tl.maximum(size, tl.maximum(tl.maximum(tl.abs(x01), tl.abs(x02)), tl.abs(x12)))
+            slack = size * 2.0**-21
+            plain = there & (size < 2.0**60) & (size > 2.0**-60)
+            plain = plain & (tl.abs(x01 - x10) <= slack) & (tl.abs(x02 - x20) <= slack) & (tl.abs(x12 - x21) <= slack)
+        else:
+            x00, x01, x02 = x00.to(tl.float64), x01.to(tl.float64), x02.to(tl.float64)
+            x10, x11, x12 = x10.to(tl.float64), x11.to(tl.float64), x12.to(tl.float64)
+            x20, x21, x22 = x20.to(tl.float64), x21.to(tl.float64), x22.to(tl.float64)
+            size = tl.maximum(tl.maximum(_size(x00), _size(x11)), _size(x22))
+            size = tl.maximum(size, tl.maximum(tl.maximum(_size(x01), _size(x02)), _size(x12)))
+            size = tl.maximum(size, tl.maximum(tl.maximum(_size(x10), _size(x20)), _size(x21)))
+            # exponents with twenty bits behind: sizes between 2⁻⁵⁰⁰ and 2⁵⁰⁰, and entries as like as one part in 2²¹
+            slack = size - (21 << 20)
+            plain = there & (size < (1523 << 20)) & (size > (523 << 20))
+            plain = plain & (_size(x01 - x10) <= slack) & (_size(x02 - x20) <= slack) & (_size(x12 - x21) <= slack)
         if WHITENED:
+            x00, x01, x02 = x00.to(tl.float64), x01.to(tl.float64), x02.to(tl.float64)
+            x11, x12, x22 = x11.to(tl.float64), x12.to(tl.float64), x22.to(tl.float64)
             x00, x01, x02, x11, x12, x22 = whiten(numbers, x00, x01, x02, x01, x11, x12, x02, x12, x22, 3)
-        y0, y1, y2, y3, y4, y5, gentle = gentle_logarithm(x00, x01, x02, x11, x12, x22)
+        if SINGLE:
+            x00, x01, x02 = x00.to(tl.float32), x01.to(tl.float32), x02.to(tl.float32)
+            x11, x12, x22 = x11.to(tl.float32), x12.to(tl.float32), x22.to(tl.float32)
+            y0, y1, y2, y3, y4, y5, gentle = single_logarithm(x00, x01, x02, x11, x12, x22)
+            y0, y1, y2 = y0.to(tl.float64), y1.to(tl.float64), y2.to(tl.float64)
+            y3, y4, y5 = y3.to(tl.float64), y4.to(tl.float64), y5.to(tl.float64)
+        else:
+            y0, y1, y2, y3, y4, y5, gentle = gentle_logarithm(x00, x01, x02, x11, x12, x22)
         y0, y1, y2 = y0 * inverse_radius - m0, y1 * inverse_radius - m1, y2 * inverse_radius - m2
         y3, y4, y5 = y3 * turned - m3, y4 * turned - m4, y5 * turned - m5
         squared = y0 * y0 + y1 * y1 + y2 * y2 + y3 * y3 + y4 * y4 + y5 * y5
@@ -131,20 +133,25 @@ def _gentle_integers(
         long = squared > limit * limit
         shortened = scale * limit * reciprocal_root(tl.where(long, squared, number(squared, 1.0)))
         factor = tl.where(long, shortened, scale)
-        z0, z1, z2 = _nearest(y0 * factor, plain), _nearest(y1 * factor, plain), _nearest(y2 * factor, plain)
-        z3, z4, z5 = _nearest(y3 * factor, plain), _nearest(y4 * factor, plain), _nearest(y5 * factor, plain)
-        fits = z0 * z0 + z1 * z1 + z2 * z2 + z3 * z3 + z4 * z4 + z5 * z5 <= radius * radius
-        z0, z1, z2 = tl.where(fits, z0, zeros), tl.where(fits, z1, zeros), tl.where(fits, z2, zeros)
-        z3, z4, z5 = tl.where(fits, z3, zeros), tl.where(fits, z4, zeros), tl.where(fits, z5, zeros)
-        tl.store(marked + at, there & (plain == 0), mask=there)
+        z0, z1 = _nearest(y0 * factor, plain, most), _nearest(y1 * factor, plain, most)
+        z2, z3 = _nearest(y2 * factor, plain, most), _nearest(y3 * factor, plain, most)
+        z4, z5 = _nearest(y4 * factor, plain, most), _nearest(y5 * factor, plain, most)
+        fits = _square(z0) + _square(z1) + _square(z2) + _square(z3) + _square(z4) + _square(z5) <= radius * radius
+        z0, z1, z2 = tl.where(fits, z0, 0), tl.where(fits, z1, 0), tl.where(fits, z2, 0)
+        z3, z4, z5 = tl.where(fits, z3, 0), tl.where(fits, z4, 0), tl.where(fits, z5, 0)
+        hard = (there & (plain == 0)).to(tl.int32)
+        few = tl.sum(hard)
+        if few > 0:
+            place = tl.atomic_add(marked, few) + tl.cumsum(hard, 0) - 1
+            tl.store(listed + place, at.to(tl.int32), mask=hard > 0)
         if EACH:
             column = count.to(tl.int64)
-            tl.store(out + at, z0, mask=there)
-            tl.store(out + column + at, z1, mask=there)
-            tl.store(out + 2 * column + at, z2, mask=there)
-            tl.store(out + 3 * column + at, z3, mask=there)
-            tl.store(out + 4 * column + at, z4, mask=there)
-            tl.store(out + 5 * column + at, z5, mask=there)
+            tl.store(out + at, z0.to(tl.int64), mask=there)
+            tl.store(out + column + at, z1.to(tl.int64), mask=there)
+            tl.store(out + 2 * column + at, z2.to(tl.int64), mask=there)
+            tl.store(out + 3 * column + at, z3.to(tl.int64), mask=there)
+            tl.store(out + 4 * column + at, z4.to(tl.int64), mask=there)
+            tl.store(out + 5 * column + at, z5.to(tl.int64), mask=there)
             tl.store(out + 6 * column + at, zeros, mask=there)
         else:
             s0, s1, s2, s3, s4, s5 = s0 + z0, s1 + z1, s2 + z2, s3 + z3, s4 + z4, s5 + z5
@@ -156,8 +163,6 @@ def _gentle_integers(
         tl.store(place + 3, tl.sum(s3))
         tl.store(place + 4, tl.sum(s4))
         tl.store(place + 5, tl.sum(s5))
-        for rule in tl.static_range(6, 9):
-            tl.store(place + rule, program * 0)
 
 
 @triton.jit
@@ -167,27 +172,36 @@ def _size(x):
 
 
 @triton.jit
-def _nearest(entry, plain):
-    """The nearest integer, for entries below 2⁵¹; 0 where not plain."""
-    magic = number(entry, 6755399441055744.0)
-    shifted = tl.where(plain, entry, number(entry, 0.0)) + magic
-    return shifted.to(tl.int64, bitcast=True) - magic.to(tl.int64, bitcast=True)
+def _nearest(entry, plain, most):
+    """The nearest integer, the last 32 bits of entry + 1.5·2⁵², cut to what a coordinate can be; 0 where not plain."""
+    shifted = tl.where(plain, entry, number(entry, 0.0)) + 6755399441055744.0
+    nearest = shifted.to(tl.int64, bitcast=True).to(tl.int32)
+    return tl.minimum(tl.maximum(nearest, -most), most)
+
+
+@triton.jit
+def _square(z):
+    """Of 32 bits, in 64."""
+    return z.to(tl.int64) * z.to(tl.int64)
 
 
 @triton.jit(
     do_not_specialize=["count", "steps", "programs"],
-    do_not_specialize_on_alignment=["points", "numbers", "out"],
+    do_not_specialize_on_alignment=["out", "points", "numbers", "listed", "marked"],
 )
 def _integers(
+    out,
     points,
     numbers,
-    out,
+    listed,
+    marked,
     count,
     steps,
     programs,
     K: tl.constexpr,
     WHITENED: tl.constexpr,
     EACH: tl.constexpr,
+    LISTED: tl.constexpr,
     SWEEPS: tl.constexpr,
     ROWS: tl.constexpr,
 ):
@@ -200,9 +214,16 @@ def _integers(
     s0, s1, s2, s3, s4, s5 = zeros, zeros, zeros, zeros, zeros, zeros
     # three counts of ten bits each: a program sees fewer than 1024 blocks
     counts = tl.zeros((ROWS,), tl.int32)
+    if LISTED:
+        here = tl.load(marked)
+        steps = tl.cdiv(tl.cdiv(here, ROWS), programs)
+    else:
+        here = count
     for step in range(steps):
         at = (step * programs.to(tl.int64) + program) * ROWS + tl.arange(0, ROWS)
-        there = at < count
+        there = at < here
+        if LISTED:
+            at = tl.load(listed + at, mask=there, other=0).to(tl.int64)
         x00, x01, x02, x10, x11, x12, x20, x21, x22 = read_entries(points, at, there, K)
         x00, x01, x02 = x00.to(tl.float64), x01.to(tl.float64), x02.to(tl.float64)
         x10, x11, x12 = x10.to(tl.float64), x11.to(tl.float64), x12.to(tl.float64)
