@@ -154,13 +154,13 @@ def log_entries(entries: Entries, k: int, least: float = 0.01) -> Entries:
             result = _interpolated(entries, values, k)
         rows = np.nonzero(poor)
         if rows[0].size:
-            few = _log_by_rotations({at: entry[rows] for at, entry in entries.items()}, k)
+            few = log_by_rotations({at: entry[rows] for at, entry in entries.items()}, k)
             for at, entry in few.items():
                 result[at][rows] = entry
         return result
     one = xp.ones_like(values[0])
     result = _interpolated(entries, [xp.where(poor, one, value) for value in values], k)
-    rotated = _log_by_rotations(entries, k)
+    rotated = log_by_rotations(entries, k)
     return {at: xp.where(poor, rotated[at], result[at]) for at in result}
 
 
@@ -205,7 +205,7 @@ def summed(terms: Iterable[Array]) -> Array:
     return reduce(operator.add, terms)
 
 
-def _log_by_rotations(entries: Entries, k: int) -> Entries:
+def log_by_rotations(entries: Entries, k: int) -> Entries:
     values, u = jacobi_eigen(entries, k)
     xp = namespace(values[0])
     logs = [xp.log(xp.where(value > 0, value, xp.full_like(value, math.nan))) for value in values]

@@ -242,7 +242,7 @@ def _tiles(
     for first in range(0, count, size):
         with np.errstate(all="ignore"):
             layout = {"in_rows": contribution.in_rows, "in_columns": contribution.in_columns}
-            whole, broken = contribution(cut_tile(formed, first, size, filler, **layout))
+            whole, broken = contribution(cut_tile(formed, first, size, filler, **layout, doubles=True))
         rows = min(size, count - first)
         yield whole[:, :rows], broken[:rows]
 
