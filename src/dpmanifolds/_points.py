@@ -64,13 +64,13 @@ def cut_tile(
     *,
     in_rows: bool = False,
     in_columns: bool = False,
-    doubles: bool = False,
+    in_doubles: bool = False,
 ) -> Any:
     """`size` records from number `first` on, in one shape and one memory layout whatever those of the block are.
 
     What is missing at its end is filled up with a public point, where there is one. NumPy's vectors lie one number of
     all records after the other, so that records are worked on side by side, unless wanted `in_rows`; matrices lie one
-    after the other, unless wanted `in_columns`. The order of NumPy's sums depends on it. Where `doubles` are wanted its
+    after the other, unless wanted `in_columns`. The order of NumPy's sums depends on it. Wanted `in_doubles`, its
     floats become such in the same go over memory.
     """
 
@@ -85,7 +85,7 @@ def cut_tile(
         if not is_numpy(tile):
             return tile
         columns = in_columns or (tile.ndim == 2 and not in_rows)
-        wanted = _DOUBLES.get(tile.dtype.kind, tile.dtype) if doubles else tile.dtype
+        wanted = _DOUBLES.get(tile.dtype.kind, tile.dtype) if in_doubles else tile.dtype
         return np.asarray(tile, dtype=wanted, order="F" if columns else "C")
 
     return map_parts(cut, block) if filler is None else map_parts(cut, block, filler)

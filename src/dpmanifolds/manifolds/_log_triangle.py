@@ -12,7 +12,7 @@ from dpmanifolds._arrays import Array, eye, is_numpy, namespace, on_accelerator,
 from dpmanifolds.manifolds._derivatives import call_smoothly
 from dpmanifolds.manifolds._logarithms import device_logs, matrix_logs
 from dpmanifolds.manifolds._near_logs import near_logs
-from dpmanifolds.manifolds._near_small import entry_rows, log_few, near_triples
+from dpmanifolds.manifolds._near_small import entry_rows, log_hard, near_triples
 from dpmanifolds.manifolds._symmetric import LARGEST_SMALL, log_entries, matrix_form, summed, upper_triangle
 
 Entries = dict[tuple[int, int], Array]
@@ -110,7 +110,7 @@ def _near_rows(x: Entries, k: int) -> np.ndarray:
     rows, near = near_triples(x)
     hard = np.flatnonzero(~near)
     if hard.size:
-        rows[:, hard] = log_few({at: entry[hard] for at, entry in x.items()}, k)
+        rows[:, hard] = log_hard({at: entry[hard] for at, entry in x.items()})
     return rows
 
 

@@ -10,12 +10,12 @@
 from __future__ import annotations
 
 import math
+from functools import reduce
 from itertools import combinations
 
 import numpy as np
 
-from dpmanifolds.manifolds._logarithms import matrix_logs
-from dpmanifolds.manifolds._symmetric import Entries, log_by_rotations, upper_triangle
+from dpmanifolds.manifolds._symmetric import Entries, log_by_rotations
 
 _LEAST = 1e-9
 """Of λ₂λ₃² in units of λ₁³ for the closed form."""
@@ -31,7 +31,7 @@ _SINE = (
     0.3333333333333333,
 )
 """sin(y/3)/y as a polynomial of y² ≤ π²/4, highest power first: the best one, with errors of 10⁻¹⁷."""
-_WIDEST = 1e6
+_SWEEPS = 4
 
 
 def near_triples(x: Entries) -> tuple[np.ndarray, np.ndarray]:
@@ -145,20 +145,14 @@ def _rows(b: np.ndarray, adjugate: np.ndarray, middle: np.ndarray, slope: np.nda
     return rows
 
 
-def log_few(x: Entries, k: int) -> np.ndarray:
-    """The same (dim, n) for any entries, by LAPACK up to λ₁ = 10⁶·λ₃, else by rotations; NaN for no positive A."""
-    diagonals = np.stack([x[i, i] for i in range(k)])
-    # divided by powers of two: rotations square
-    exponents = np.frexp(diagonals.max(axis=0))[1]
-    x = {at: np.ldexp(entry, -exponents) for at, entry in x.items()}
-    matrices = np.stack([x[min(i, j), max(i, j)] for i in range(k) for j in range(k)], axis=-1).reshape(-1, k, k)
-    logs, spread = matrix_logs(matrices, ())
-    rows: np.ndarray = upper_triangle(logs).T
-    # no matrix is positive whose diagonal is not
-    wide = np.flatnonzero(~(spread <= _WIDEST) & (diagonals > 0).all(axis=0))
-    if wide.size:
-        rows[:, wide] = entry_rows(log_by_rotations({at: entry[wide] for at, entry in x.items()}, k), k)
-    rows[:k] += exponents * math.log(2)
+def log_hard(x: Entries) -> np.ndarray:
+    """The same (6, n) for any entries; NaN where A is not positive.
+
+    By rotations, of A over a power of two, as they square. Four sweeps leave what six do (tests).
+    """
+    exponents = np.frexp(reduce(np.maximum, (x[i, i] for i in range(3))))[1]
+    rows = entry_rows(log_by_rotations({at: np.ldexp(entry, -exponents) for at, entry in x.items()}, 3, _SWEEPS), 3)
+    rows[:3] += exponents * math.log(2)
     return rows
 
 

@@ -59,6 +59,8 @@ class Contribution(ABC):
     """Whether vectors lie one after the other in a tile, rather than one number of all of them."""
     in_columns: bool = False
     """Whether one number of all records lies after the other where records are matrices too."""
+    in_doubles: bool = False
+    """Whether NumPy's numbers become double precision when tiles are cut."""
     fixed_rows: bool = False
     """Whether neighbours have as many rows, each in the same place: no persons, no record more or less."""
 
@@ -79,7 +81,7 @@ class Contribution(ABC):
         return length_fits(whole, self.exponent)
 
     def form(self, block: Any) -> Array:
-        """A block as it was read, in that form, NumPy's in any precision: shapes are checked, numbers are not."""
+        """A block as it was read, in that form: shapes are checked, numbers are not."""
         return block
 
     @property
@@ -108,6 +110,7 @@ class AtPoint(Contribution):
     """Public, or released before; NumPy."""
     substitute: Array | None = None
     """The public centre, which takes the place of malformed records; None: they count as 0, and are told."""
+    in_doubles = True
 
     @property
     def filler(self) -> Array | None:
@@ -122,7 +125,7 @@ class AtPoint(Contribution):
         return self.manifold.in_columns
 
     def form(self, block: Any) -> Array:
-        """NumPy's numbers keep their precision, and their place, until they are read tile by tile."""
+        """NumPy's numbers stay where they are, in their precision, until they are read tile by tile."""
         return map_parts(lambda part: part if is_numpy(part) else in_double(part), self.manifold.take_form(block))
 
     def seen(self, block: Array) -> tuple[Array, Array]:
@@ -203,6 +206,11 @@ class TangentContribution(AtPoint):
     offset: np.ndarray | None = None
     exponent: int = 30
     axes: Axes | None = None
+
+    @property
+    def tile_bytes(self) -> int:  # type: ignore[override]
+        """Whole blocks where many short calls work on a tile."""
+        return 1 << (21 if self.manifold.in_columns else 20)
 
     @property
     def dim(self) -> int:  # type: ignore[override]

@@ -165,7 +165,7 @@ def factor_tiles(
         rows = min(size, count - first)
         many = None if sizes is None else sizes[first : first + rows]
         with np.errstate(all="ignore"):
-            a, b, broken = contribution(cut_tile(formed, first, size, contribution.filler, in_rows=True, doubles=True))
+            a, b, broken = contribution(cut_tile(formed, first, size, contribution.filler, in_rows=True))
             left = whole_rows(a[:rows, :], contribution.exponents[0], many)
             right = left if b is a else whole_rows(b[:rows, :], contribution.exponents[1], many)
         yield left, right, to_numpy(broken[:rows])
