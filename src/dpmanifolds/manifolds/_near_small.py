@@ -52,8 +52,8 @@ def near_triples(x: Entries) -> tuple[np.ndarray, np.ndarray]:
     of arrays of one layout do all of it.
     """
     count = x[0, 0].size
-    # B three numbers at a time, the first two again after the last: z, y, x and what stands opposite to them
-    b, adjugate, held = np.empty((2, 5, count)), np.empty((2, 3, count)), np.empty((2, 3, count))
+    # of B and of adj B the diagonal from its end, and what stands opposite to each: (0, 1), (0, 2), (1, 2)
+    b, adjugate, held = (np.empty((2, 3, count)) for _ in range(3))
     q = x[0, 0] + x[1, 1]
     q += x[2, 2]
     q *= 1 / 3
@@ -61,9 +61,9 @@ def near_triples(x: Entries) -> tuple[np.ndarray, np.ndarray]:
         np.subtract(x[i, i], q, out=b[0, place])
     for place, at in enumerate(((0, 1), (0, 2), (1, 2))):
         b[1, place] = x[at]
-    b[:, 3:] = b[:, :2]
-    np.multiply(b[:, 1:4], b[:, 2:5], out=adjugate)
-    adjugate -= np.multiply(b[::-1, :3], b[1, :3], out=held)
+    for place in range(3):
+        np.multiply(b[:, place - 2], b[:, place - 1], out=adjugate[:, place])
+    adjugate -= np.multiply(b[::-1], b[1], out=held)
     square = adjugate[0, 0] + adjugate[0, 1]
     square += adjugate[0, 2]
     square *= -1 / 3
@@ -94,7 +94,7 @@ def near_triples(x: Entries) -> tuple[np.ndarray, np.ndarray]:
 def _sine(b: np.ndarray, adjugate: np.ndarray, square: np.ndarray, held: np.ndarray) -> np.ndarray:
     """p·sin ψ from p²: sin 3ψ = det B/2p³, by the last row of B and its cofactors; `held` is written to."""
     np.multiply(b[0, 0], adjugate[0, 0], out=held[0, 0])
-    np.multiply(b[1, 1:3], adjugate[1, 1:3], out=held[0, 1:])
+    np.multiply(b[1, 1:], adjugate[1, 1:], out=held[0, 1:])
     sine = held[0, 0]
     sine += held[0, 1]
     sine += held[0, 2]
@@ -134,13 +134,13 @@ def _rows(b: np.ndarray, adjugate: np.ndarray, middle: np.ndarray, slope: np.nda
     rows = np.empty((6, slope.size))
     diagonal, above = rows[:3], rows[3:]
     adjugate[0] *= bend
-    np.multiply(b[0, 2::-1], slope, out=diagonal)
+    np.multiply(b[0, ::-1], slope, out=diagonal)
     diagonal += adjugate[0, ::-1]
     diagonal += middle
     slope *= math.sqrt(2)
     bend *= math.sqrt(2)
     adjugate[1] *= bend
-    np.multiply(b[1, :3], slope, out=above)
+    np.multiply(b[1], slope, out=above)
     above += adjugate[1]
     return rows
 

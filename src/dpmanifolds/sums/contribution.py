@@ -363,14 +363,16 @@ def ball_integers(
 def fitting_integers(scaled: np.ndarray, exponent: int, usable: np.ndarray | None = None) -> np.ndarray:
     """The nearest integers z of NumPy's columns, which are written to; 0 where Σz² > 4^exponent, or not usable.
 
-    *In integers.* 1.5·2⁵² is added and taken away again. What is left, y, is a whole number wherever |y| ≤ 2⁵⁰: the sum
-    was next to 1.5·2⁵² then, where numbers are whole and differences exact, and its last bits are z = y, whatever was
-    added. NaN, inf and numbers out of range leave no such y, and fail below.
+    *In integers.* 1.5·2⁵² is added and taken away again. Where |y| ≤ 2⁵⁰ for what is left, the sum was next to 1.5·2⁵²:
+    numbers are whole there, and differences exact, so that y is whole and z = y in the last bits of the sum, whatever
+    had been added. NaN, inf and numbers out of range leave no such y.
 
-    *Exactly.* Most columns are seen to fit in double precision. Squares of d integers y, added up in any order, with
-    fused products or without, are (1 + e)·Σy² with |e| ≤ (d + 1)·2⁻⁵³ to first order. So if what was computed is at
-    most 4^m·(1 − (d + 8)·2⁻⁵²), then Σy² < 4^m, and every |y| < 2^m. What does not pass, NaN included, is counted in
-    64-bit integers, each column by itself: columns are kept if and only if Σz² ≤ 4^m.
+    *Exactly.* Squares of d whole numbers y, added up in any order, with fused products or without, are (1 + e)·Σy² with
+    |e| ≤ (d + 1)·2⁻⁵³ to first order. If what was computed is at most 4^m·(1 − (d + 8)·2⁻⁵²), then Σy² < 4^m, and all
+    |y| < 2^m. The others, NaN among them, are counted in 64-bit integers, each column by itself (docs/proofs/sums.md).
+
+    >>> fitting_integers(np.array([[2.6, 3.0, np.nan], [-1.0, 4.0, 0.0]]), exponent=2).tolist()  # 9 + 16 > 4²
+    [[3, 0, 0], [-1, 0, 0]]
     """
     scaled += WHOLE
     seen = scaled - WHOLE
@@ -380,6 +382,7 @@ def fitting_integers(scaled: np.ndarray, exponent: int, usable: np.ndarray | Non
     doubtful = np.flatnonzero(~fits)
     if doubtful.size:
         small = (np.abs(seen[:, doubtful]) <= 1 << exponent).all(axis=0)
+        # squares of the others may leave 64 bits
         fits[doubtful] = small & length_fits(whole[:, doubtful] * small, exponent)
     if usable is not None:
         fits &= usable
