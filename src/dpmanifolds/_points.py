@@ -15,6 +15,8 @@ from array_api_compat import device
 
 from dpmanifolds._arrays import Array, is_numpy, like, namespace, to_numpy
 
+_DOUBLES = {"f": np.dtype(np.float64), "c": np.dtype(np.complex128)}
+
 
 def has_parts(point: Any) -> bool:
     """Whether a point, or a block of records, is a tuple of parts."""
@@ -55,13 +57,21 @@ def records_at(block: Any, index: Any) -> Any:
 
 
 def cut_tile(
-    block: Any, first: int, size: int, filler: Any = None, *, in_rows: bool = False, in_columns: bool = False
+    block: Any,
+    first: int,
+    size: int,
+    filler: Any = None,
+    *,
+    in_rows: bool = False,
+    in_columns: bool = False,
+    in_doubles: bool = False,
 ) -> Any:
     """`size` records from number `first` on, in one shape and one memory layout whatever those of the block are.
 
     What is missing at its end is filled up with a public point, where there is one. NumPy's vectors lie one number of
     all records after the other, so that records are worked on side by side, unless wanted `in_rows`; matrices lie one
-    after the other, unless wanted `in_columns`. The order of NumPy's sums depends on it.
+    after the other, unless wanted `in_columns`. The order of NumPy's sums depends on it. Wanted `in_doubles`, its
+    floats become such in the same go over memory.
     """
 
     def cut(part: Array, public: Array | None = None) -> Array:
@@ -75,7 +85,8 @@ def cut_tile(
         if not is_numpy(tile):
             return tile
         columns = in_columns or (tile.ndim == 2 and not in_rows)
-        return np.asfortranarray(tile) if columns else np.ascontiguousarray(tile)
+        wanted = _DOUBLES.get(tile.dtype.kind, tile.dtype) if in_doubles else tile.dtype
+        return np.asarray(tile, dtype=wanted, order="F" if columns else "C")
 
     return map_parts(cut, block) if filler is None else map_parts(cut, block, filler)
 

@@ -26,7 +26,7 @@ from dpmanifolds import (
 from dpmanifolds.auditing.front_door import find_difference, overheard_noise
 from dpmanifolds.releases.confidence import confidence_region, population_region
 from dpmanifolds.releases.second_moment import private_tangent_moment
-from dpmanifolds.sums.contribution import length_fits
+from dpmanifolds.sums.rounding import length_fits
 from tests.releases.test_bad_input import Spy
 from tests.selection import thorough
 

@@ -5,6 +5,7 @@
 
 from __future__ import annotations
 
+import math
 import os
 
 import numpy as np
@@ -33,6 +34,7 @@ from dpmanifolds.sums.contribution import (
     TangentContribution,
     ball_integers,
     finest_exponent,
+    fitting_integers,
 )
 from dpmanifolds.sums.counts import DistanceBins
 from dpmanifolds.sums.squares import SquaresContribution
@@ -168,8 +170,7 @@ def test_integers_lie_in_the_body_and_the_check_never_has_to_step_in(manifold, m
     monkeypatch.setattr(integers, "length_fits", watched)
     records = records_of(manifold, min(COUNT, 60))
     for contribution in contributions(manifold):
-        integers_of(contribution, records)
-    assert fired
+        assert contribution.fits(integers_of(contribution, records)[0]).all()
     assert sum(fired) == 0
 
 
@@ -216,6 +217,41 @@ def test_long_rows_reach_the_edge_and_no_farther(dim):
     lengths = [sum(int(z) ** 2 for z in column) for column in whole.T]
     assert max(lengths) <= 4**exponent
     assert lengths[-1] >= 4**exponent * (1 - 3 * dim**0.5 * 2.0**-exponent)
+
+
+def _sum_of_squares(total: int, terms: int) -> list[int]:
+    """Integers whose squares add up to this number, or to a little less."""
+    found = []
+    for _ in range(terms):
+        found.append(math.isqrt(total))
+        total -= found[-1] ** 2
+    return found
+
+
+@pytest.mark.parametrize("layout", ["C", "F"])
+@pytest.mark.parametrize("dim", [1, 2, 6, 40])
+def test_columns_are_kept_if_and_only_if_they_lie_in_the_ball_whatever_floating_point_left(dim, layout):
+    exponent = finest_exponent(dim)
+    rng, most = np.random.default_rng(dim), 2.0**exponent
+    near = rng.standard_normal((dim, 2000))
+    near *= most / np.linalg.norm(near, axis=0) * (1 + 10.0 ** rng.uniform(-17, -7, 2000) * rng.choice([-1, 1], 2000))
+    edge = np.zeros((dim, 8))
+    # at the edge, beyond it by one, by half of one, and where the last bits mean something else
+    edge[0] = [most, -most, most + 1, most + 0.5, 2.0**51, 1.5 * 2.0**52, 1e300, 2.0**50 + most]
+    broken = np.full((dim, 4), 0.25)
+    broken[-1] = [np.nan, np.inf, -np.inf, -0.0]
+    squares = [_sum_of_squares(4**exponent + more, dim) for more in range(-40, 41)]
+    columns = np.concatenate([near, edge, broken, np.array(squares, dtype=np.float64).T], axis=1)
+    usable = rng.random(columns.shape[1]) < 0.9
+
+    def expected(column):
+        whole = [round(number) for number in column.tolist()] if np.isfinite(column).all() else [0] * dim
+        return whole if sum(z * z for z in whole) <= 4**exponent else [0] * dim
+
+    wanted = np.array([expected(column) for column in columns.T]).T
+    assert np.array_equal(fitting_integers(columns.copy(order=layout), exponent), wanted)
+    assert np.array_equal(fitting_integers(columns.copy(order=layout), exponent, usable), wanted * usable)
+    assert 0 < (wanted != 0).any(axis=0).sum() < len(columns.T)
 
 
 def test_an_ellipsoid_keeps_what_lies_inside_and_moves_the_rest_to_its_nearest_point():

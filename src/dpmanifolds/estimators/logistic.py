@@ -222,7 +222,8 @@ def coordinates_of_records(domain: Domain, X: Any) -> np.ndarray:
     with hide_records():
         block = on_host(look.form(record_form(manifold, X)))
         count, size = count_records(block), tile_size(leaves(block), look.tile_bytes)
-        pieces = [_seen_or_centre(look, cut_tile(block, first, size, center)) for first in range(0, count, size)]
+        tiles = (cut_tile(block, first, size, center, in_doubles=True) for first in range(0, count, size))
+        pieces = [_seen_or_centre(look, tile) for tile in tiles]
         return np.asarray(np.concatenate(pieces)[:count])
 
 

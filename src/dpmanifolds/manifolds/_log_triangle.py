@@ -13,6 +13,7 @@ from dpmanifolds.manifolds._derivatives import call_smoothly
 from dpmanifolds.manifolds._device_logs import device_logs
 from dpmanifolds.manifolds._logarithms import matrix_logs
 from dpmanifolds.manifolds._near_logs import near_logs
+from dpmanifolds.manifolds._near_small import entry_rows, log_hard, near_triples
 from dpmanifolds.manifolds._symmetric import LARGEST_SMALL, log_entries, matrix_form, summed, upper_triangle
 
 Entries = dict[tuple[int, int], Array]
@@ -75,29 +76,39 @@ def see_small(
 ) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
     """`log_triangle` of NumPy's records (n, k, k), k ≤ 3, less public numbers: rows, their lengths, and who is sound.
 
-    Sound is what is finite and symmetric at a first glance, whose slack is the largest number on the diagonal. Closed
-    forms serve up to λ_max = 1,000·λ_min, with errors below 10⁻¹⁰ there: a twentieth of a step of the lattice.
+    Errors are below 10⁻⁹ up to λ_max = 10⁶·λ_min. Sound is what has a length and is symmetric: to the last bit or, for
+    those that are not, up to what `belongs` allows of the largest number on the diagonal.
     """
-    count, k, _ = points.shape
+    k = points.shape[-1]
     points = np.asfortranarray(points)
     x = {(i, j): points[:, i, j] for i in range(k) for j in range(k)}
-    pairs = list(combinations(range(k), 2))
-    slack = reduce(np.maximum, (x[i, i] for i in range(k)))
-    sound = slack < math.inf
-    slack = slack * _SKEW
-    for i, j in pairs:
-        sound &= np.abs(x[i, j] - x[j, i]) <= slack
     upper = {(i, j): x[i, j] for i in range(k) for j in range(i, k)}
-    logs = log_entries(upper if whitener is None else _whitened(upper, whitener, k), k, _LEAST)
-    rows = np.empty((len(upper), count))
-    for row, at in zip(rows, [*((i, i) for i in range(k)), *pairs], strict=True):
-        np.multiply(logs[at], 1.0 if at[0] == at[1] else math.sqrt(2), out=row)
+    rows = _near_rows(upper if whitener is None else _whitened(upper, whitener, k), k)
     if center is not None:
         rows -= center[:, None]
-    squared, held = rows[0] * rows[0], np.empty(count)
-    for row in rows[1:]:
-        squared += np.multiply(row, row, out=held)
-    return rows.T, np.sqrt(squared, out=squared), sound
+    lengths = np.einsum("ij,ij->j", rows, rows)
+    np.sqrt(lengths, out=lengths)
+    sound = lengths < math.inf
+    pairs = list(combinations(range(k), 2))
+    for i, j in pairs:
+        sound &= x[i, j] == x[j, i]
+    odd = np.flatnonzero(~sound)
+    if odd.size:
+        slack = _SKEW * reduce(np.maximum, (x[i, i][odd] for i in range(k)))
+        skew = reduce(np.maximum, (np.abs(x[i, j][odd] - x[j, i][odd]) for i, j in pairs), np.zeros(odd.size))
+        sound[odd] = (skew <= slack) & (lengths[odd] < math.inf)
+    return rows.T, lengths, sound
+
+
+def _near_rows(x: Entries, k: int) -> np.ndarray:
+    """Coordinates (dim, n) of logarithms, hard records apart."""
+    if k < LARGEST_SMALL:
+        return entry_rows(log_entries(x, k, _LEAST), k)
+    rows, near = near_triples(x)
+    hard = np.flatnonzero(~near)
+    if hard.size:
+        rows[:, hard] = log_hard({at: entry[hard] for at, entry in x.items()})
+    return rows
 
 
 def see_large(

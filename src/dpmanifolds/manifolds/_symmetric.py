@@ -93,7 +93,9 @@ LARGEST_SMALL = 3
 _SWEEPS = 6
 
 
-def jacobi_eigen(entries: dict[tuple[int, int], Array], k: int) -> tuple[list[Array], list[list[Array]]]:
+def jacobi_eigen(
+    entries: dict[tuple[int, int], Array], k: int, sweeps: int = _SWEEPS
+) -> tuple[list[Array], list[list[Array]]]:
     """Eigenvalues λ_a and eigenvector entries U[i][a] of matrices given by their entries (i, j), i ≤ j.
 
     The values are not sorted. Each rotation by t = tan φ with t = 2a_pq/(a_qq − a_pp ± √…) removes a_pq. One rotation
@@ -106,7 +108,7 @@ def jacobi_eigen(entries: dict[tuple[int, int], Array], k: int) -> tuple[list[Ar
     one, zero = xp.ones_like(first), xp.zeros_like(first)
     u = [xp.stack([one if i == j else zero for i in range(k)]) for j in range(k)]
     pairs = list(combinations(range(k), 2))
-    for p, q in pairs * (_SWEEPS if k > 2 else 1):
+    for p, q in pairs * (sweeps if k > 2 else 1):
         _rotate(a, u, p, q, k, zero)
     return [a[(i, i)] for i in range(k)], [[vector[i, ...] for vector in u] for i in range(k)]
 
@@ -154,13 +156,13 @@ def log_entries(entries: Entries, k: int, least: float = 0.01) -> Entries:
             result = _interpolated(entries, values, k)
         rows = np.nonzero(poor)
         if rows[0].size:
-            few = _log_by_rotations({at: entry[rows] for at, entry in entries.items()}, k)
+            few = log_by_rotations({at: entry[rows] for at, entry in entries.items()}, k)
             for at, entry in few.items():
                 result[at][rows] = entry
         return result
     one = xp.ones_like(values[0])
     result = _interpolated(entries, [xp.where(poor, one, value) for value in values], k)
-    rotated = _log_by_rotations(entries, k)
+    rotated = log_by_rotations(entries, k)
     return {at: xp.where(poor, rotated[at], result[at]) for at in result}
 
 
@@ -205,8 +207,9 @@ def summed(terms: Iterable[Array]) -> Array:
     return reduce(operator.add, terms)
 
 
-def _log_by_rotations(entries: Entries, k: int) -> Entries:
-    values, u = jacobi_eigen(entries, k)
+def log_by_rotations(entries: Entries, k: int, sweeps: int = _SWEEPS) -> Entries:
+    """The same for matrices of any condition."""
+    values, u = jacobi_eigen(entries, k, sweeps)
     xp = namespace(values[0])
     logs = [xp.log(xp.where(value > 0, value, xp.full_like(value, math.nan))) for value in values]
     return {(i, j): summed(logs[a] * u[i][a] * u[j][a] for a in range(k)) for i, j in entries}

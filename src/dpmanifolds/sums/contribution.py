@@ -28,14 +28,21 @@ from typing import Any
 import numpy as np
 
 from dpmanifolds._arrays import Array, clamp, is_numpy, like, namespace, to_numpy
-from dpmanifolds._points import as_block, in_double, like_parts, on_host, records_at, replace_rows
+from dpmanifolds._points import as_block, in_double, like_parts, map_parts, on_host, records_at, replace_rows
 from dpmanifolds.domains.axes import Axes
 from dpmanifolds.manifolds import Manifold
 from dpmanifolds.manifolds.base import Seen
 from dpmanifolds.statistics.kernels.integers import BallRule, ball_columns, ball_rule, ball_sums
+from dpmanifolds.sums.rounding import (
+    BITS_OF_WHOLE,
+    WHOLE,
+    box_fits,
+    keep_columns,
+    length_fits,
+    nearest_integers,
+)
 
 _FINEST = 29
-_WHOLE, _BITS_OF_WHOLE = 1.5 * 2.0**52, 0x4338 << 48
 _PLAIN_LEAST, _PLAIN_MOST = 1e-140, 1e140  # squares of such lengths are in range
 
 
@@ -52,6 +59,8 @@ class Contribution(ABC):
     """Whether vectors lie one after the other in a tile, rather than one number of all of them."""
     in_columns: bool = False
     """Whether one number of all records lies after the other where records are matrices too."""
+    in_doubles: bool = False
+    """Whether NumPy's numbers become double precision when tiles are cut."""
     fixed_rows: bool = False
     """Whether neighbours have as many rows, each in the same place: no persons, no record more or less."""
 
@@ -101,6 +110,7 @@ class AtPoint(Contribution):
     """Public, or released before; NumPy."""
     substitute: Array | None = None
     """The public centre, which takes the place of malformed records; None: they count as 0, and are told."""
+    in_doubles = True
 
     @property
     def filler(self) -> Array | None:
@@ -115,7 +125,8 @@ class AtPoint(Contribution):
         return self.manifold.in_columns
 
     def form(self, block: Any) -> Array:
-        return in_double(self.manifold.side_by_side(self.manifold.take_form(block)))
+        """NumPy's numbers stay where they are, in their precision, until they are read tile by tile."""
+        return map_parts(lambda part: part if is_numpy(part) else in_double(part), self.manifold.take_form(block))
 
     def seen(self, block: Array) -> tuple[Array, Array]:
         """Coordinates (n, dim) at the base, and broken rules; for a record that breaks one, of its substitute, or NaN.
@@ -162,12 +173,13 @@ class AtPoint(Contribution):
         xp = namespace(seen.broken)
         found = xp.all(xp.isfinite(seen.rows), axis=-1) if seen.lengths is None else seen.lengths < math.inf
         lost = (seen.broken == 0) & ~found
-        return seen._replace(broken=xp.where(lost, self._judged(block, lost), seen.broken))
+        rows = np.flatnonzero(to_numpy(lost)).tolist()
+        return seen._replace(broken=xp.where(lost, self._judged(block, lost, rows), seen.broken)) if rows else seen
 
-    def _judged(self, block: Array, lost: Array) -> Array:
+    def _judged(self, block: Array, lost: Array, rows: list[int]) -> Array:
         """The first rule broken by records that `belongs` refuses, or the last; a look at each alone, on the host."""
         codes = np.zeros(lost.shape[0], dtype=np.int64)
-        for row in np.flatnonzero(to_numpy(lost)).tolist():
+        for row in rows:
             record = on_host(records_at(block, row))
             if not bool(self.manifold.belongs(record)):
                 codes[row] = int(self.manifold.broken_rule(as_block(record))[0]) or len(self.manifold.rules)
@@ -194,6 +206,11 @@ class TangentContribution(AtPoint):
     offset: np.ndarray | None = None
     exponent: int = 30
     axes: Axes | None = None
+
+    @property
+    def tile_bytes(self) -> int:  # type: ignore[override]
+        """Whole blocks where many short calls work on a tile."""
+        return 1 << (21 if self.manifold.in_columns else 20)
 
     @property
     def dim(self) -> int:  # type: ignore[override]
@@ -336,18 +353,41 @@ def ball_integers(
         factor = limit * most / clamp(length, limit * radius, math.inf)
         if shares is not None:
             factor = factor * shares
+        if is_numpy(columns):
+            return fitting_integers(columns * factor, exponent, usable)
         usable = length < math.inf if usable is None else usable & (length < math.inf)
-        whole = _as_integers(kept(columns * factor, usable), most)
-    return kept(whole, length_fits(whole, exponent))
+        whole = nearest_integers(keep_columns(columns * factor, usable), most)
+    return keep_columns(whole, length_fits(whole, exponent))
 
 
-def kept(columns: Array, which: Array) -> Array:
-    """The columns that are kept, and 0 in place of the others; NumPy's are written to."""
-    if is_numpy(columns):
-        columns[:, ~which] = 0
-        return columns
-    xp = namespace(columns)
-    return xp.where(which, columns, xp.zeros_like(columns[:1, :1]))
+def fitting_integers(scaled: np.ndarray, exponent: int, usable: np.ndarray | None = None) -> np.ndarray:
+    """The nearest integers z of NumPy's columns, which are written to; 0 where Σz² > 4^exponent, or not usable.
+
+    *In integers.* 1.5·2⁵² is added and taken away again. Where |y| ≤ 2⁵⁰ for what is left, the sum was next to 1.5·2⁵²:
+    numbers are whole there, and differences exact, so that y is whole and z = y in the last bits of the sum, whatever
+    had been added. NaN, inf and numbers out of range leave no such y.
+
+    *Exactly.* Squares of d whole numbers y, added up in any order, with fused products or without, are (1 + e)·Σy² with
+    |e| ≤ (d + 1)·2⁻⁵³ to first order. If what was computed is at most 4^m·(1 − (d + 8)·2⁻⁵²), then Σy² < 4^m, and all
+    |y| < 2^m. The others, NaN among them, are counted in 64-bit integers, each column by itself (docs/proofs/sums.md).
+
+    >>> fitting_integers(np.array([[2.6, 3.0, np.nan], [-1.0, 4.0, 0.0]]), exponent=2).tolist()  # 9 + 16 > 4²
+    [[3, 0, 0], [-1, 0, 0]]
+    """
+    scaled += WHOLE
+    seen = scaled - WHOLE
+    whole: np.ndarray = scaled.view(np.int64)
+    whole -= BITS_OF_WHOLE
+    fits = np.einsum("ij,ij->j", seen, seen) <= 4.0**exponent * (1 - (len(seen) + 8) * 2.0**-52)
+    doubtful = np.flatnonzero(~fits)
+    if doubtful.size:
+        small = (np.abs(seen[:, doubtful]) <= 1 << exponent).all(axis=0)
+        # squares of the others may leave 64 bits
+        fits[doubtful] = small & length_fits(whole[:, doubtful] * small, exponent)
+    if usable is not None:
+        fits &= usable
+    whole[:, np.flatnonzero(~fits)] = 0
+    return whole
 
 
 def box_integers(rows: Array, exponent: int) -> Array:
@@ -357,40 +397,4 @@ def box_integers(rows: Array, exponent: int) -> Array:
     radius = 1 << exponent
     finite = ~xp.isnan(columns)
     cut = clamp(xp.where(finite, columns, xp.zeros_like(columns)), -1.0, 1.0)
-    return _as_integers(cut * radius, radius)
-
-
-def box_fits(whole: Array, exponent: int) -> Array:
-    """Whether no integer of a column is larger than 2^exponent."""
-    xp = namespace(whole)
-    return xp.all(xp.abs(whole) <= 1 << exponent, axis=0)
-
-
-def _as_integers(scaled: Array, radius: int) -> Array:
-    """The nearest integers, cut to ±radius; NumPy's numbers are written to."""
-    xp = namespace(scaled)
-    if is_numpy(scaled):
-        np.clip(scaled, -radius, radius, out=scaled)
-        # numbers next to 1.5·2⁵² are whole: adding it rounds to the nearest, ties to even, and leaves an integer in
-        # the last bits
-        scaled += _WHOLE
-        whole: np.ndarray = scaled.view(np.int64)
-        whole -= _BITS_OF_WHOLE
-        return whole
-    return xp.astype(clamp(xp.round(scaled), -radius, radius), xp.int64)
-
-
-def length_fits(whole: Array, exponent: int) -> Array:
-    """Whether Σz² ≤ 4^exponent for each column of integers |z| ≤ 2^exponent, in exact arithmetic.
-
-    So fine a lattice that a sum of squares could leave 64 bits is not used: `finest_exponent`.
-
-    >>> import numpy as np
-    >>> length_fits(np.array([[3, 3], [4, 5]]), 3).tolist()  # 25 and 34 against 64
-    [True, True]
-    >>> length_fits(np.array([[2**20, 2**20], [0, 1]]), 20).tolist()
-    [True, False]
-    """
-    xp = namespace(whole)
-    squares = np.einsum("ij,ij->j", whole, whole) if is_numpy(whole) else xp.sum(whole * whole, axis=0)
-    return squares <= 1 << (2 * exponent)
+    return nearest_integers(cut * radius, radius)

@@ -154,7 +154,7 @@ class TangentJointContribution(JointSquares):
         return self.view.filler
 
     def form(self, block: Array) -> Array:
-        return self.view.form(block)
+        return in_double(self.view.form(block))
 
     def __call__(self, block: Array) -> tuple[Array, Array, Array]:
         rows, broken = self.view.seen(block)

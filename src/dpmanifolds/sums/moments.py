@@ -24,6 +24,7 @@ from typing import Any
 import numpy as np
 
 from dpmanifolds._arrays import Array
+from dpmanifolds._points import in_double
 from dpmanifolds.errors import NotAvailableError
 from dpmanifolds.noise.symmetric import SymmetricGaussian, SymmetricLaplace, WishartDifference
 from dpmanifolds.privacy import Budget, Guarantee, affordable_epsilon, affordable_mu
@@ -55,7 +56,7 @@ class TangentSquareContribution(OuterContribution):
         return self.view.filler
 
     def form(self, block: Any) -> Array:
-        return self.view.form(block)
+        return in_double(self.view.form(block))
 
     def __call__(self, block: Array) -> tuple[Array, Array, Array]:
         seen, broken = self.view.seen(block)

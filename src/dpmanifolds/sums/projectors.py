@@ -27,8 +27,9 @@ import numpy as np
 from dpmanifolds._arrays import Array, gather, namespace, transpose
 from dpmanifolds.manifolds import Manifold
 from dpmanifolds.manifolds._orthonormal import across_ones
-from dpmanifolds.sums.contribution import AtPoint, length_fits
+from dpmanifolds.sums.contribution import AtPoint
 from dpmanifolds.sums.mechanism import Facts, root_up
+from dpmanifolds.sums.rounding import length_fits
 
 _ON, _ABOVE = 5, 7
 """Weights of integers on the diagonal and above it: 7/5 stands for √2."""

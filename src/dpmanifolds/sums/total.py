@@ -236,12 +236,12 @@ def _tiles(
         parts = leaves(block)
     count, size = int(parts[0].shape[0]), tile_size(parts, contribution.tile_bytes, contribution.dim, terms)
     filler = contribution.filler
+    layout = {name: getattr(contribution, name) for name in ("in_rows", "in_columns", "in_doubles")}
     # what a hard record does to floating point is nobody's business: no warning tells of it
     with np.errstate(all="ignore"):
         formed = contribution.form(block) if count else block
     for first in range(0, count, size):
         with np.errstate(all="ignore"):
-            layout = {"in_rows": contribution.in_rows, "in_columns": contribution.in_columns}
             whole, broken = contribution(cut_tile(formed, first, size, filler, **layout))
         rows = min(size, count - first)
         yield whole[:, :rows], broken[:rows]
@@ -275,7 +275,7 @@ def tile_size(parts: list[Array], tile_bytes: int, dim: int = 1, terms: int | No
 
 @lru_cache(maxsize=256)
 def _host_tile_size(read: int, made: int, tile_bytes: int, terms: int | None) -> int:
-    most = max(1, min(tile_bytes // _FEWEST_BYTES, tile_bytes // read, _MOST_INTEGERS // made))
+    most = max(1, min(tile_bytes // _FEWEST_BYTES, tile_bytes // read, max(tile_bytes, _MOST_INTEGERS) // made))
     return evenly(evenly(terms, block_size(read)), most) if terms else most
 
 
