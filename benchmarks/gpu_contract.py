@@ -31,13 +31,14 @@ LIMIT = 200
 EXPONENT = 28
 
 
-def pull_at(k: int, metric: str, exponent: int = EXPONENT) -> Any:
+def pull_at(k: int, metric: str) -> Any:
     """Tangent vectors at a public point, in a ball of radius 6."""
     import dpmanifolds as dpm
-    from dpmanifolds.sums.contribution import TangentContribution
+    from dpmanifolds.sums.contribution import TangentContribution, finest_exponent
     from tests.sums.device_cases import ordinary_records
 
     base = ordinary_records(k, 1, 3.0, seed=5)[0]
+    exponent = min(EXPONENT, finest_exponent(k * (k + 1) // 2))
     return TangentContribution(dpm.SPD(k, metric), base, radius=6.0, exponent=exponent)
 
 
@@ -52,24 +53,26 @@ def check(library: str, put: Callable[[np.ndarray], Any]) -> None:
 
         def integers(records: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
             with np.errstate(over="ignore"):
-                return integers_of(pull, put(records.astype(dtype)))
+                return integers_of(pull, put(records.astype(dtype)), fixed_rows=True)
 
         # JAX compiles something for every number of records
-        problems = breaches(integers, k, EXPONENT, every_nth=3 if library == "torch" else 8)
+        torch = library == "torch"
+        problems = breaches(integers, k, pull.exponent, every_nth=3 if torch else 8, cuts=torch or k <= 3)
         with np.errstate(over="ignore"):
             hard = np.stack(list(hard_records(k).values())).astype(dtype)
             records = np.concatenate([hard, ordinary_records(k, 20_000, 50.0).astype(dtype)])
         whole, broken = integers(records)
         expected, rules = integers_of(pull, records)
         apart = int(np.abs(whole - expected)[:, len(hard) :].max())
-        if apart > 2:
+        # Triton works on single precision in single precision
+        if apart > (2e-5 * 2**EXPONENT / pull.radius if torch and dtype == np.float32 else 2):
             problems.append(f"{apart} steps from the host")
-        total = sum_block(pull, put(records))
+        total = sum_block(pull, put(records), fixed_rows=True)
         if total.integers != whole.sum(axis=1).tolist():
             problems.append("sums are not those of the integers")
         if total.broken[:4].tolist() != np.bincount(broken, minlength=4).tolist():
             problems.append("counts of broken rules are not those of the integers")
-        cut = [sum_block(pull, put(part)) for part in np.array_split(records, 7)]
+        cut = [sum_block(pull, put(part), fixed_rows=True) for part in np.array_split(records, 7 if torch else 2)]
         if np.sum([part.integers for part in cut], axis=0).tolist() != total.integers:
             problems.append("sums depend on the cut")
         other = [name for name, a, b in zip(hard_records(k), broken, rules, strict=False) if a != b]
@@ -90,6 +93,7 @@ def check(library: str, put: Callable[[np.ndarray], Any]) -> None:
             (3, np.float32),
             (10, np.float64),
             (30, np.float64),
+            (40, np.float64),
         ):
             attempt(f"contract {metric} {k}×{k}", lambda k=k, metric=metric, dtype=dtype: one(k, metric, dtype))
     works = [_kernel_works(library, k, "float64", whiten) for k in (1, 2, 3) for whiten in (0, 1)]
@@ -120,9 +124,8 @@ def measure(library: str, records: int, make: Any, wait: Callable[[], Any], rate
 
         return run
 
-    attempt("3×3", larger(3, records))
-    attempt("10×10", larger(10, records // 100))
-    attempt("30×30", larger(30, records // 1000))
+    for k, count in ((3, records), (10, records // 100), (30, records // 1000), (64, records // 5000)):
+        attempt(f"{k}×{k}", larger(k, count))
 
 
 def part_torch(records: int) -> None:

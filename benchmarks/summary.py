@@ -45,6 +45,7 @@ QUICK = [
     ["descent.py", "--records", "20000", "--repeats", "2"],
     ["scale.py", "--records", "200000", "--repeats", "1", "--quick"],
 ]
+NAMES = {"jax": "JAX", "torch": "PyTorch"}
 HEADINGS = ("what", "case", "ours", "peer", "theirs", "ratio", "ours / limit")
 # slopes of log time over log size are told where no three sizes in a row bend by more
 STRAIGHT = 0.15
@@ -66,26 +67,22 @@ def run_all(runs: list[list[str]], only: list[str] | None, out: Path) -> list[di
 
 
 def gpu_rows(path: Path) -> list[dict[str, Any]]:
-    """The figures of `gpu.py` as rows: against two cores of that machine, or against reading at copy speed."""
-    figures = json.loads(path.read_text(encoding="utf-8"))
-    host = {(row["case"], row["n"]): row["mean_ms"] for row in figures if row.get("library") == "cpu" and "n" in row}
+    """The figures of `gpu.py` as rows: against two cores of that machine where these did the same, and their limits."""
+    figures = [row for row in json.loads(path.read_text(encoding="utf-8")) if "n" in row]
+    known = {(row["library"], row["case"], row["n"]): row for row in figures}
     rows = []
-    for row in figures:
-        if row.get("library") in (None, "cpu") or "mean_ms" not in row:
-            continue
-        name = {"jax": "JAX", "torch": "PyTorch"}[row["library"]]
-        limit = row["limit_ms"] / 1e3 if "limit_ms" in row else None
-        case = f"{row['case']}, n = {row['n']:,}, {name}"
-        peer = host.get((row["case"], row["n"]))
-        if peer is not None or limit is not None:
+    for (library, case, n), row in known.items():
+        host = known.get(("cpu", case, n))
+        ours, theirs = (None if one is None else one.get("private_ms", one.get("mean_ms")) / 1e3 for one in (row, host))
+        if library != "cpu":
             rows.append(
                 {
                     "area": "GPU",
-                    "case": case,
-                    "ours": (row["kernel_ms"] if peer is None else row["mean_ms"]) / 1e3,
-                    "peer": "two cores" if peer is not None else "–",
-                    "theirs": None if peer is None else peer / 1e3,
-                    "limit": limit,
+                    "case": f"{case}, n = {n:,}, {NAMES[library]}",
+                    "ours": ours,
+                    "peer": "–" if host is None else "two cores",
+                    "theirs": theirs,
+                    "limit": row["limit_ms"] / 1e3 if "limit_ms" in row else None,
                 }
             )
     return rows

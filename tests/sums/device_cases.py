@@ -63,10 +63,12 @@ def hard_records(k: int) -> dict[str, np.ndarray]:
     return cases
 
 
-def breaches(integers: Integers, k: int, exponent: int, *, seed: int = 0, every_nth: int = 1) -> list[str]:
+def breaches(
+    integers: Integers, k: int, exponent: int, *, seed: int = 0, every_nth: int = 1, cuts: bool = True
+) -> list[str]:
     """Where a record's integers depend on its company, place or cut, or leave the ball; empty if nowhere.
 
-    `every_nth` of the hard records is looked at in companies of its own.
+    `every_nth` of the hard records is looked at in companies of its own. Without `cuts` there are always as many.
     """
     named = hard_records(k)
     names, hard = list(named), np.stack(list(named.values()))
@@ -86,12 +88,12 @@ def breaches(integers: Integers, k: int, exponent: int, *, seed: int = 0, every_
     for number in range(3):
         order = rng.permutation(count)
         compare(f"order {number}", order, *integers(every[order]))
-    for size in (1, 2, 127, 128, 129, 500):
+    for size in (1, 2, 127, 128, 129, 500) if cuts else ():
         some = np.arange(len(hard)) if size < 3 else np.arange(count)
         for first in range(0, len(some), size * (every_nth if size < 3 else 1)):
             at = some[first : first + size]
             compare(f"cut into {size}", at, *integers(every[at]))
-    for row in range(0, len(hard), every_nth):
+    for row in range(0, len(hard) if cuts else 0, every_nth):
         # last of a block of other hard ones, and of usual ones
         for before in (np.delete(np.arange(len(hard)), row), np.arange(len(hard), len(hard) + 131)):
             at = np.append(before, row)
@@ -101,6 +103,8 @@ def breaches(integers: Integers, k: int, exponent: int, *, seed: int = 0, every_
         at = np.append(np.arange(len(hard), len(hard) + 140), row)
         at[[3, -1]] = at[[-1, 3]]
         compare("a neighbour replaced", at, *integers(every[at]))
+        replaced = np.where(np.arange(count) == count - 1 - row, row, np.arange(count))
+        compare("one of all replaced", replaced, *integers(every[replaced]))
     for row, column in enumerate(expected.T.tolist()):
         if sum(number * number for number in column) > 4**exponent:
             found.append(f"outside of the ball: {names[row]}")

@@ -22,17 +22,27 @@ from __future__ import annotations
 
 import math
 from abc import ABC, abstractmethod
+from collections.abc import Callable
 from dataclasses import dataclass
+from functools import cache
 from typing import Any
 
 import numpy as np
+from array_api_compat import is_jax_array
 
-from dpmanifolds._arrays import Array, clamp, is_numpy, like, namespace, to_numpy
+from dpmanifolds._arrays import Array, call_compiled, clamp, is_numpy, like, namespace, to_numpy
 from dpmanifolds._points import as_block, in_double, like_parts, map_parts, on_host, records_at, replace_rows
 from dpmanifolds.domains.axes import Axes
 from dpmanifolds.manifolds import Manifold
 from dpmanifolds.manifolds.base import Seen
-from dpmanifolds.statistics.kernels.integers import BallRule, ball_columns, ball_rule, ball_sums
+from dpmanifolds.statistics.kernels.integers import (
+    BallRule,
+    ball_columns,
+    ball_rule,
+    ball_sums,
+    large_integers,
+    large_rule,
+)
 from dpmanifolds.sums.rounding import (
     BITS_OF_WHOLE,
     WHOLE,
@@ -75,6 +85,11 @@ class Contribution(ABC):
 
         `block` comes in double precision, in the form that the manifold gives its points, NumPy or on a device.
         """
+
+    def sum_tile(self, tile: Array, rows: int) -> tuple[np.ndarray, np.ndarray]:
+        """The total (dim,) of the first `rows` records of a tile, and the rules that these break; on the host."""
+        whole, broken = self(tile)
+        return to_numpy(namespace(whole).sum(whole[:, :rows], axis=1)), to_numpy(broken)[:rows]
 
     def fits(self, whole: Array) -> Array:
         """Whether each column of integers lies in the body, in exact arithmetic."""
@@ -172,9 +187,12 @@ class AtPoint(Contribution):
         """Those judged that keep the cheap rules and have no coordinates."""
         xp = namespace(seen.broken)
         found = xp.all(xp.isfinite(seen.rows), axis=-1) if seen.lengths is None else seen.lengths < math.inf
-        lost = (seen.broken == 0) & ~found
+        return seen._replace(broken=self._add_lost(seen.broken, found, block))
+
+    def _add_lost(self, broken: Array, found: Array, block: Array) -> Array:
+        lost = (broken == 0) & ~found
         rows = np.flatnonzero(to_numpy(lost)).tolist()
-        return seen._replace(broken=xp.where(lost, self._judged(block, lost, rows), seen.broken)) if rows else seen
+        return namespace(broken).where(lost, self._judged(block, lost, rows), broken) if rows else broken
 
     def _judged(self, block: Array, lost: Array, rows: list[int]) -> Array:
         """The first rule broken by records that `belongs` refuses, or the last; a look at each alone, on the host."""
@@ -217,9 +235,15 @@ class TangentContribution(AtPoint):
         return self.manifold.dim if self.axes is None else self.axes.count
 
     def __call__(self, block: Array) -> tuple[Array, Array]:
+        found = self._by_large_kernel(block)
+        if found is not None:
+            return found
         seen = self.see(block)
         broken = seen.broken
         with np.errstate(all="ignore"):
+            if is_jax_array(block) and self.axes is None:
+                offset = 0.0 if self.offset is None else self.offset
+                return call_compiled(_round_at(self.exponent), seen.coordinates, offset, self.radius, broken), broken
             if self.offset is None and self.axes is None:
                 return ball_integers(
                     seen.rows,
@@ -236,6 +260,27 @@ class TangentContribution(AtPoint):
                 return ball_integers(rows, self.exponent, radius=self.radius, usable=broken == 0), broken
             whitened = self.axes.whiten(rows / self.radius)
             return ball_integers(whitened, self.exponent, usable=broken == 0), broken
+
+    def sum_tile(self, tile: Array, rows: int) -> tuple[np.ndarray, np.ndarray]:
+        found = self._by_large_kernel(tile, rows)
+        return super().sum_tile(tile, rows) if found is None else (to_numpy(found[0]), to_numpy(found[1])[:rows])
+
+    def _by_large_kernel(self, block: Array, rows: int | None = None) -> tuple[Array, Array] | None:
+        """Integers (dim, n), or the total (dim,) of so many records, of matrices from 4×4 on, and the broken rules.
+
+        None where there is no kernel for them.
+        """
+        rule = self._device_rule(block, large=True)
+        if rule is None:
+            return None
+        whole, codes, found = large_integers(block, rule, rows)
+        broken = self._add_lost(codes, found, block)
+        if self.substitute is None:
+            return whole, broken
+        xp, own = namespace(whole), like_integers(self._own_integers(), whole)
+        if rows is None:
+            return xp.where((broken > 0)[None, :], own[:, None], whole), xp.zeros_like(broken)
+        return whole + own * xp.sum(broken[:rows] > 0), xp.zeros_like(broken)
 
     def sum_on_device(self, block: Array) -> tuple[np.ndarray, np.ndarray] | None:
         block = self.manifold.take_form(block)
@@ -259,10 +304,10 @@ class TangentContribution(AtPoint):
         xp, own = namespace(whole), like_integers(self._own_integers(), whole)
         return xp.where((broken > 0)[None, :], own[:, None], whole), xp.zeros_like(broken)
 
-    def _device_rule(self, block: Array) -> BallRule | None:
-        if self.axes is not None:
+    def _device_rule(self, block: Array, *, large: bool = False) -> BallRule | None:
+        if self.axes is not None or is_numpy(block):
             return None
-        return ball_rule(
+        return (large_rule if large else ball_rule)(
             self.manifold,
             self.base,
             block,
@@ -303,6 +348,16 @@ class DistanceContribution(OnLine):
 
     def measured(self, rows: Array) -> Array:
         return 2 * (namespace(rows).sum(rows * rows, axis=-1) / (self.radius * self.radius)) - 1
+
+
+@cache
+def _round_at(exponent: int) -> Callable[..., Array]:
+    """For JAX, which compiles it."""
+
+    def round_rows(rows: Array, offset: Array, radius: Array, broken: Array) -> Array:
+        return ball_integers((rows - offset) / radius, exponent, usable=broken == 0)
+
+    return round_rows
 
 
 def like_integers(codes: np.ndarray, reference: Array) -> Array:

@@ -199,9 +199,10 @@ def sum_block(
             return reduce(operator.add, (ExactSum.of_counts(*piece) for piece in pieces))
     zeros = np.zeros(contribution.dim, dtype=np.int64)
     total = ExactSum(zeros, zeros, 0, np.zeros(_MOST_RULES, dtype=np.int64))
-    for whole, broken in _tiles(contribution, block, parts, terms, fixed_rows):
-        one = to_numpy(namespace(whole).sum(whole, axis=1))
-        total = total + ExactSum.of(one, int(whole.shape[1]), to_numpy(broken))
+    for tile, rows in _tiles(contribution, block, parts, terms, fixed_rows):
+        with np.errstate(all="ignore"):
+            one, broken = contribution.sum_tile(tile, rows)
+        total = total + ExactSum.of(one, rows, broken)
     return total
 
 
@@ -209,32 +210,35 @@ def integers_of(
     contribution: Contribution, block: Any, terms: int | None = None, *, fixed_rows: bool = False
 ) -> tuple[np.ndarray, np.ndarray]:
     """The integers (dim, n) of all records of a block, and the rules they break; for persons, and for tests."""
-    tiles = _tiles(contribution, block, leaves(block), terms, fixed_rows)
-    parts = [(to_numpy(whole), to_numpy(broken)) for whole, broken in tiles]
-    if not parts:
+    parts = leaves(block)
+    found = _fused(contribution.integers_on_device, block, _DEVICE_TILE) if _stay(parts) else []
+    if not found:
+        for tile, rows in _tiles(contribution, block, parts, terms, fixed_rows):
+            with np.errstate(all="ignore"):
+                whole, broken = contribution(tile)
+            found.append((whole[:, :rows], broken[:rows]))
+    if not found:
         return np.zeros((contribution.dim, 0), dtype=np.int64), np.zeros(0, dtype=np.int64)
-    return np.concatenate([part[0] for part in parts], axis=1), np.concatenate([part[1] for part in parts])
+    wholes, codes = zip(*found, strict=True)
+    return np.concatenate(list(map(to_numpy, wholes)), axis=1), np.concatenate(list(map(to_numpy, codes)))
 
 
 def _tiles(
     contribution: Contribution, block: Any, parts: list[Array], terms: int | None, fixed_rows: bool
-) -> Iterator[tuple[Array, Array]]:
-    """Integers and broken rules, tile by tile: on an accelerator by a fused kernel, all others by NumPy.
+) -> Iterator[tuple[Any, int]]:
+    """Tiles of one shape, and how many records each holds: NumPy's, where no fused kernel works on an accelerator.
 
     Only these are known to make a record's integers of that record alone, bit for bit: other libraries make one large
     product of a stack of products, and work on the last few numbers by other code, so that a record's place decides.
     Where no place can change, arrays on an accelerator stay there.
     """
-    stays = _stay(parts)
-    if stays:
-        fused = _fused(contribution.integers_on_device, block, _DEVICE_TILE)
-        if fused:
-            yield from fused
-            return
-    if not (stays and (fixed_rows or contribution.fixed_rows)):
+    stays = _stay(parts) and (fixed_rows or contribution.fixed_rows)
+    if not stays:
         block = on_host(block)
         parts = leaves(block)
     count, size = int(parts[0].shape[0]), tile_size(parts, contribution.tile_bytes, contribution.dim, terms)
+    if stays:
+        size = evenly(count, size)
     filler = contribution.filler
     layout = {name: getattr(contribution, name) for name in ("in_rows", "in_columns", "in_doubles")}
     # what a hard record does to floating point is nobody's business: no warning tells of it
@@ -242,9 +246,8 @@ def _tiles(
         formed = contribution.form(block) if count else block
     for first in range(0, count, size):
         with np.errstate(all="ignore"):
-            whole, broken = contribution(cut_tile(formed, first, size, filler, **layout))
-        rows = min(size, count - first)
-        yield whole[:, :rows], broken[:rows]
+            tile = cut_tile(formed, first, size, filler, **layout)
+        yield tile, min(size, count - first)
 
 
 def _fused(run: Callable[[Array], Any], block: Any, size: int) -> list[Any]:

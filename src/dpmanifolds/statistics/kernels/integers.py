@@ -41,6 +41,7 @@ INTEGER_SWEEPS = 4
 RULES = 4
 """Records that keep all rules, and those that are not finite, not symmetric, not positive definite."""
 
+_WITH_LOGARITHM = (SPDAffineInvariant, SPDLogEuclidean)
 _FORMULA_PIECE = 1 << 18
 _SHORTEST = 1 << 10
 _UNIT = 2.0**-52
@@ -94,16 +95,68 @@ def ball_rule(
     They have one where they are matrices up to 3×3 with a metric that takes a logarithm, in one of two precisions, on
     an accelerator, and six squares fit 64 bits.
     """
-    if not isinstance(manifold, SPDAffineInvariant | SPDLogEuclidean) or manifold.k > LARGEST_SMALL:
+    if not isinstance(manifold, _WITH_LOGARITHM) or manifold.k > LARGEST_SMALL:
         return None
     if exponent > LARGEST_EXPONENT or not on_accelerator(points) or not has_doubles(points) or points.ndim != 3:
         return None
     if points.dtype not in (namespace(points).float32, namespace(points).float64):
         return None
+    return _rule_at(manifold, base, offset, radius, limit, exponent)
+
+
+def large_rule(
+    manifold: Manifold, base: np.ndarray, points: Any, *, offset: Any, radius: float, limit: float, exponent: int
+) -> BallRule | None:
+    """The same for matrices from 4×4 on, which have one in PyTorch, in double precision."""
+    if (
+        not isinstance(manifold, _WITH_LOGARITHM)
+        or manifold.k <= LARGEST_SMALL
+        or manifold.dim << 2 * exponent >= 1 << 63
+    ):
+        return None
+    if not is_torch_array(points) or not on_accelerator(points) or points.dtype != namespace(points).float64:
+        return None
+    return _rule_at(manifold, base, offset, radius, limit, exponent) if _large_kernel_works(manifold.k) else None
+
+
+def _rule_at(
+    manifold: SPDAffineInvariant | SPDLogEuclidean,
+    base: np.ndarray,
+    offset: Any,
+    radius: float,
+    limit: float,
+    exponent: int,
+) -> BallRule:
     off = np.zeros(manifold.dim) if offset is None else np.asarray(offset, dtype=np.float64)
     if isinstance(manifold, SPDLogEuclidean):
         return BallRule(None, manifold.chart(base) + off, radius, limit, exponent)
     return BallRule(np.linalg.inv(np.linalg.cholesky(base)), off, radius, limit, exponent)
+
+
+def large_integers(points: Array, rule: BallRule, rows: int | None = None) -> tuple[Array, Array, Array]:
+    """Integers (dim, n) of matrices from 4×4 on, or the total (dim,) of the first `rows`; codes; whose logarithm is seen.
+
+    The codes are 1 for a matrix that is not finite, 2 for one that is not symmetric, else 0: for others the integers
+    are 0. They are 0 too for what has no logarithm.
+    """
+    from dpmanifolds.statistics.kernels import triton_large
+
+    return triton_large.large_integers(points, rule, len(points) if rows is None else rows, each=rows is None)
+
+
+@cache
+def _large_kernel_works(k: int) -> bool:
+    """Whether it can be compiled and run here, tried once with a public record."""
+    try:
+        import torch
+
+        one = torch.eye(k, dtype=torch.float64, device="cuda")[None]
+        rule = BallRule(None, np.zeros(k * (k + 1) // 2), 1.0, 0.5, 10)
+        found = [large_integers(one, rule, rows) for rows in (None, 1)]
+    except Exception:
+        # an old library, none of its compiler, or too large a matrix for its registers
+        return False
+    return all(bool(seen.all()) and not whole.any() and not codes.any() for whole, codes, seen in found)
 
 
 def ball_sums(points: Array, rule: BallRule) -> tuple[np.ndarray, np.ndarray]:

@@ -25,11 +25,7 @@ _HELD = 1 << 22
 def large_integers(
     points: torch.Tensor, rule: BallRule, rows: int, *, each: bool
 ) -> tuple[torch.Tensor, torch.Tensor, torch.Tensor]:
-    """Totals (dim,) of the integers of the first `rows` matrices (n, k, k), or all (dim, n); codes; who is seen.
-
-    The codes: 1 for a matrix that is not finite, 2 for one that is not symmetric, else 0. One that has no logarithm is
-    not seen. Only what has code 0 and is seen counts.
-    """
+    """As `integers.large_integers` has it."""
     points = points.contiguous()
     codes = torch.empty(len(points), dtype=torch.int64, device=points.device)
     k = points.shape[-1]
