@@ -195,32 +195,37 @@ def reflect_to_axis(x: Array, v: Array) -> tuple[Array, Array]:
 def reflect_rows(x: np.ndarray, rows: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
     """`reflect_to_axis` of real NumPy rows (n, N): parts along x, coordinates (n, N−1), and squares of their lengths.
 
-    In columns, by element-wise functions, up to `FEW_COLUMNS` numbers; row by row from there on.
+    In columns, by element-wise functions, up to `FEW_COLUMNS` numbers; row by row from there on. Of x on the first axis
+    coordinates are those of the rows: a view.
     """
-    normal, phase = _real_reflector(x.tobytes())
-    if rows.shape[1] > FEW_COLUMNS:
-        turned = np.einsum("ij,j->i", rows, 2 * normal)[:, None] * normal
+    normal, phase, on_axis = _real_reflector(x.tobytes())
+    if on_axis:
+        along, across = rows[:, 0] * phase, rows[:, 1:]
+    elif rows.shape[1] > FEW_COLUMNS:
+        turned = np.einsum("i,j->ij", np.einsum("ij,j->i", rows, 2 * normal), normal)
         np.subtract(rows, turned, out=turned)
-        across = turned[:, 1:]
-        return -phase * turned[:, 0], across, np.einsum("ij,ij->i", across, across)
-    columns = rows.T
-    twice = columns[0] * (2 * normal[0])
-    held = np.empty_like(twice)
-    for column, number in zip(columns[1:], normal[1:], strict=True):
-        np.add(twice, np.multiply(column, 2 * number, out=held), out=twice)
-    turned = np.empty((len(columns), len(rows)))
-    for column, number, place in zip(columns, normal, turned, strict=True):
-        np.subtract(column, np.multiply(twice, number, out=place), out=place)
-    squared = turned[1] * turned[1]
-    for place in turned[2:]:
-        np.add(squared, np.multiply(place, place, out=held), out=squared)
-    return np.multiply(turned[0], -phase, out=held), turned[1:].T, squared
+        along, across = -phase * turned[:, 0], turned[:, 1:]
+    else:
+        twice = rows[:, 0] * (2 * normal[0])
+        held = np.empty_like(twice)
+        for column, number in zip(rows.T[1:], normal[1:], strict=True):
+            twice += np.multiply(column, 2 * number, out=held)
+        turned = np.empty(rows.shape, order="F")
+        for column, number, place in zip(rows.T, normal, turned.T, strict=True):
+            np.subtract(column, np.multiply(twice, number, out=place), out=place)
+        along, across = np.multiply(turned[:, 0], -phase, out=held), turned[:, 1:]
+    if rows.shape[1] > FEW_COLUMNS:
+        return along, across, np.einsum("ij,ij->i", across, across)
+    squared = across[:, 0] * across[:, 0]
+    for column in across.T[1:]:
+        squared += column * column
+    return along, across, squared
 
 
 @lru_cache(maxsize=64)
-def _real_reflector(numbers: bytes) -> tuple[np.ndarray, float]:
+def _real_reflector(numbers: bytes) -> tuple[np.ndarray, float, bool]:
     x = np.frombuffer(numbers)
-    return _reflector(x), -1.0 if x[0] < 0 else 1.0
+    return _reflector(x), -1.0 if x[0] < 0 else 1.0, not np.any(x[1:])
 
 
 def _column(x: Array, ndim: int) -> Array:
