@@ -48,10 +48,14 @@ def near_logs(matrices: np.ndarray) -> np.ndarray:
     right = np.empty(count, dtype=np.bool_)
     with np.errstate(all="ignore"):
         for tile in _cut(0, count, _TILE_BYTES // (8 * k * k)):
-            center, sinh, shifted = (_parts_in_columns if k <= _LARGEST_WHOLE else _parts)(matrices[tile])
+            found = (_parts_in_columns if k <= _LARGEST_WHOLE else _inverses)(matrices[tile])
             for piece in _cut(tile.start, tile.stop, _PIECE_BYTES // (8 * k * k)):
                 own = slice(piece.start - tile.start, piece.stop - tile.start)
-                right[piece] = _write_logs(center[own], sinh[own], shifted[own], logs[piece])
+                if isinstance(found, tuple):
+                    parts = found[0][own], found[1][own], found[2][own]
+                else:
+                    parts = _parts(matrices[piece], found[own])
+                right[piece] = _write_logs(*parts, logs[piece])
     hard = np.flatnonzero(~right)
     if hard.size:
         logs[hard] = matrix_logs(matrices[hard], REACHES[-1:])[0]
@@ -81,9 +85,8 @@ def _inverses(matrices: np.ndarray) -> np.ndarray:
     return result
 
 
-def _parts(matrices: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-    """Centres c, and the matrices D and T for them, each times `SCALE`."""
-    inverses = _inverses(matrices)
+def _parts(matrices: np.ndarray, inverses: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    """Centres c, and the matrices D and T for them, each times `SCALE`; inverses are written to."""
     center = _BETWEEN * np.sqrt(np.einsum("iaa->i", matrices) / np.einsum("iaa->i", inverses))
     sinh = matrices * (0.5 * SCALE / center)[:, None, None]
     inverses *= (0.5 * SCALE * center)[:, None, None]
