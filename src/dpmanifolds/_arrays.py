@@ -31,7 +31,8 @@ Array: TypeAlias = Any
 def namespace(*arrays: Array) -> Any:
     """The array-API namespace that all of `arrays` belong to."""
     for array in arrays:
-        if type(array) is not np.ndarray:
+        # functions of NumPy make numbers of arrays without axes
+        if type(array) is not np.ndarray and type(array) is not np.float64:
             return array_namespace(*arrays)
     return array_api_compat.numpy
 
@@ -236,6 +237,8 @@ def safe_divide(a: Array, b: Array, otherwise: float = 0.0) -> Array:
     """a/b, and `otherwise` where b is zero."""
     xp = namespace(a, b)
     zero = b == 0
+    if xp is array_api_compat.numpy:
+        return np.where(zero, otherwise, a / np.where(zero, 1.0, b))
     quotient = a / xp.where(zero, xp.ones_like(b), b)
     return xp.where(zero, xp.full_like(quotient, otherwise), quotient)
 

@@ -269,6 +269,23 @@ def test_an_ellipsoid_keeps_what_lies_inside_and_moves_the_rest_to_its_nearest_p
         assert np.allclose(column, lengths * record / (lengths**2 + excess), atol=3e-8)
 
 
+@pytest.mark.parametrize("dim", [1, 2, 50])
+def test_the_antipode_of_a_first_axis_moves_no_other_record_and_no_record_is_written_to(dim):
+    """Coordinates are a view of the records there, until one of them has no direction."""
+    sphere, base = Sphere(dim), np.eye(dim + 1)[0]
+    turned = np.linalg.qr(np.random.default_rng(0).standard_normal((dim, dim)))[0]
+    pull = TangentContribution(sphere, base, radius=2.0, exponent=20, axes=Axes(np.linspace(0.3, 1.0, dim), turned))
+    records = sphere.random_point(60, rng=1)
+    other = records.copy()
+    other[7] = -base
+    order = "C" if sphere.in_rows else "F"
+    seen = np.array(other, order=order)
+    one, two = pull(np.array(records, order=order))[0], pull(seen)[0]
+    assert np.array_equal(seen, other)
+    assert np.array_equal(np.delete(one, 7, axis=1), np.delete(two, 7, axis=1))
+    assert two[:, 7].any()
+
+
 def test_rounding_favours_no_side():
     rows = np.random.default_rng(0).uniform(-0.5, 0.5, (200_000, 1))
     errors = ball_integers(rows, 10)[0] - rows[:, 0] * 1024

@@ -9,6 +9,8 @@ True
 
 from __future__ import annotations
 
+from functools import cache
+
 import numpy as np
 
 from dpmanifolds.manifolds._logarithms import LARGEST_SIZE, REACHES, call_each, diagonals, matrix_logs
@@ -46,10 +48,14 @@ def near_logs(matrices: np.ndarray) -> np.ndarray:
     right = np.empty(count, dtype=np.bool_)
     with np.errstate(all="ignore"):
         for tile in _cut(0, count, _TILE_BYTES // (8 * k * k)):
-            inverses = (_swept if k <= _LARGEST_WHOLE else _inverses)(matrices[tile])
+            found = (_parts_in_columns if k <= _LARGEST_WHOLE else _inverses)(matrices[tile])
             for piece in _cut(tile.start, tile.stop, _PIECE_BYTES // (8 * k * k)):
-                own = inverses[piece.start - tile.start : piece.stop - tile.start]
-                right[piece] = _write_logs(matrices[piece], own, logs[piece])
+                own = slice(piece.start - tile.start, piece.stop - tile.start)
+                if isinstance(found, tuple):
+                    parts = found[0][own], found[1][own], found[2][own]
+                else:
+                    parts = _parts(matrices[piece], found[own])
+                right[piece] = _write_logs(*parts, logs[piece])
     hard = np.flatnonzero(~right)
     if hard.size:
         logs[hard] = matrix_logs(matrices[hard], REACHES[-1:])[0]
@@ -79,35 +85,74 @@ def _inverses(matrices: np.ndarray) -> np.ndarray:
     return result
 
 
-def _swept(matrices: np.ndarray) -> np.ndarray:
-    """By Gauss and Jordan, upper triangles alone, one entry of all matrices after the other."""
-    count, k, _ = matrices.shape
-    a = np.array(matrices.reshape(count, k * k).T, order="C", copy=True).reshape(k, k, count)
-    column, scaled, held = (np.empty((k, count)) for _ in range(3))
-    for pivot in range(k):
-        column[:pivot], column[pivot:] = a[:pivot, pivot], a[pivot, pivot:]
-        share = 1 / column[pivot]
-        np.multiply(column, share, out=scaled)
-        for i in range(k):
-            a[i, i:] -= np.multiply(scaled[i], column[i:], out=held[i:])
-        a[:pivot, pivot], a[pivot, pivot:] = scaled[:pivot], scaled[pivot:]
-        np.negative(share, out=a[pivot, pivot])
-    places = np.arange(k * k).reshape(k, k)
-    upper = np.minimum(places, places.T)
-    return -np.ascontiguousarray(a.reshape(k * k, count)[upper.ravel()].T).reshape(count, k, k)
-
-
-def _write_logs(matrices: np.ndarray, inverses: np.ndarray, logs: np.ndarray) -> np.ndarray:
-    """Logarithms, and which of them are right; inverses are written to."""
+def _parts(matrices: np.ndarray, inverses: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    """Centres c, and the matrices D and T for them, each times `SCALE`; inverses are written to."""
     center = _BETWEEN * np.sqrt(np.einsum("iaa->i", matrices) / np.einsum("iaa->i", inverses))
     sinh = matrices * (0.5 * SCALE / center)[:, None, None]
     inverses *= (0.5 * SCALE * center)[:, None, None]
     shifted = sinh + inverses
     sinh -= inverses
     diagonals(shifted)[...] -= SCALE * SHIFT
+    return center, sinh, shifted
+
+
+def _parts_in_columns(matrices: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    """The same from upper triangles alone, one entry of all matrices after the other."""
+    count, k, _ = matrices.shape
+    if count == 1:
+        # sums over the entries of one matrix alone would go another way
+        center, sinh, shifted = _parts_in_columns(np.concatenate([matrices, matrices]))
+        return center[:1], sinh[:1], shifted[:1]
+    a = np.array(matrices.reshape(count, k * k).T, order="C", copy=True).reshape(k, k, count)
+    above, places = _triangle(k)
+    sinh = a[above]
+    _invert(a)
+    inverses = a[above]
+    # the diagonal comes first
+    center = _BETWEEN * np.sqrt(sinh[:k].sum(axis=0) / inverses[:k].sum(axis=0))
+    sinh *= 0.5 * SCALE / center
+    inverses *= 0.5 * SCALE * center
+    shifted = np.add(sinh, inverses, out=a.reshape(k * k, count)[: len(sinh)])
+    sinh -= inverses
+    shifted[:k] -= SCALE * SHIFT
+    sinh, shifted = (np.ascontiguousarray(part[places].T).reshape(count, k, k) for part in (sinh, shifted))
+    return center, sinh, shifted
+
+
+@cache
+def _triangle(k: int) -> tuple[tuple[np.ndarray, np.ndarray], np.ndarray]:
+    """The entries of the diagonal and those above it, and which of them each entry of a matrix is."""
+    rows, columns = (np.concatenate([np.arange(k), part]) for part in np.triu_indices(k, 1))
+    places = np.empty((k, k), dtype=np.intp)
+    places[rows, columns] = places[columns, rows] = np.arange(len(rows))
+    return (rows, columns), places.ravel()
+
+
+def _invert(a: np.ndarray) -> None:
+    """Replace matrices (k, k, n), of which the upper triangles are read, by their inverses.
+
+    A = LDLᵀ, and then A⁻¹ = D⁻¹L⁻¹ + (I − Lᵀ)A⁻¹ from the last row on (Takahashi).
+    """
+    k = len(a)
+    factors = np.empty_like(a)
+    for j in range(k):
+        if j:
+            a[j, j:] -= np.einsum("pn,pin->in", a[:j, j], factors[:j, j:])
+        np.divide(1, a[j, j], out=a[j, j])
+        np.multiply(a[j, j + 1 :], a[j, j], out=factors[j, j + 1 :])
+    for i in reversed(range(k - 1)):
+        own, row = factors[i, i + 1 :], a[i, i + 1 :]
+        np.einsum("pn,pjn->jn", own, a[i + 1 :, i + 1 :], out=row)
+        a[i, i] += np.einsum("pn,pn->n", own, row)
+        np.negative(row, out=row)
+        a[i + 1 :, i] = row
+
+
+def _write_logs(center: np.ndarray, sinh: np.ndarray, shifted: np.ndarray, logs: np.ndarray) -> np.ndarray:
+    """Logarithms, and which of them are right."""
     square = _squared(shifted)
     fourth = _squared(square)
-    np.matmul(sinh, polynomial(shifted, square, fourth, inverses), out=logs)
+    np.matmul(sinh, polynomial(shifted, square, fourth, np.empty_like(square)), out=logs)
     diagonals(logs)[...] += np.log(center)[:, None]
     rows = fourth.reshape(len(fourth), -1)
     return np.asarray(np.einsum("ij,ij->i", rows, rows) <= (SCALE * (LARGEST - SHIFT)) ** 8)

@@ -15,7 +15,20 @@ from typing import Any
 
 import numpy as np
 
-from dpmanifolds._arrays import Array, astype_complex, eps, eye, gather, like, namespace, norm, safe_divide, transpose
+from dpmanifolds._arrays import (
+    Array,
+    astype_complex,
+    eps,
+    eye,
+    gather,
+    holds_complex,
+    is_numpy,
+    like,
+    namespace,
+    norm,
+    safe_divide,
+    transpose,
+)
 from dpmanifolds._validate import positive_integer
 from dpmanifolds.errors import ArgumentError
 from dpmanifolds.manifolds._common import default_tolerance, normal_array
@@ -120,6 +133,8 @@ def rotation_angles(rotation: Array) -> Array:
 
 def _reflector(x: Array) -> Array:
     """w of unit norm with (I − 2ww*)x = −phase·|x|·e₀; real or complex x."""
+    if is_numpy(x) and x.ndim == 1 and x.dtype == np.float64:
+        return _reflector_of_one(x)
     xp = namespace(x)
     unit = x / xp.astype(norm(x), x.dtype)[..., None]
     first = unit[..., 0]
@@ -130,11 +145,17 @@ def _reflector(x: Array) -> Array:
     return w / xp.sqrt(2 + 2 * size)[..., None]
 
 
+def _reflector_of_one(x: np.ndarray) -> np.ndarray:
+    """The same bits, for one real vector of NumPy."""
+    w = x / np.sqrt(np.vecdot(x, x))
+    size = abs(w[0])
+    w[0] += -1.0 if w[0] < 0 else 1.0
+    return np.asarray(w / np.sqrt(2 + 2 * size))
+
+
 def _reflect(w: Array, v: Array) -> Array:
     xp = namespace(w, v)
-    return v - 2 * w * xp.sum(
-        xp.conj(w) * v if xp.isdtype(w.dtype, "complex floating") else w * v, axis=-1, keepdims=True
-    )
+    return v - 2 * w * xp.sum(xp.conj(w) * v if holds_complex(w) else w * v, axis=-1, keepdims=True)
 
 
 def complement_to_coordinates(x: Array, v: Array) -> Array:
@@ -146,8 +167,8 @@ def coordinates_to_complement(x: Array, c: Array) -> Array:
     """The vector orthogonal to x with coordinates c."""
     xp = namespace(x, c)
     w = _reflector(x)
-    shape = (*xp.broadcast_arrays(w[..., 0], c[..., 0])[0].shape, c.shape[-1])
-    c = xp.broadcast_to(c, shape)
+    if w.ndim > 1:
+        c = xp.broadcast_to(c, (*xp.broadcast_arrays(w[..., 0], c[..., 0])[0].shape, c.shape[-1]))
     padded = xp.concat([xp.zeros_like(c[..., :1]), c], axis=-1)
     return _reflect(w, padded)
 
@@ -159,49 +180,58 @@ def reflect_to_axis(x: Array, v: Array) -> tuple[Array, Array]:
     that records are worked on side by side.
     """
     xp = namespace(x, v)
-    columns = xp.moveaxis(v, -1, 0)
+    columns = xp.moveaxis(v, -1, 0) if v.ndim > 1 else v
     normal = _column(_reflector(x), v.ndim)
-    conjugate = xp.conj(normal) if xp.isdtype(normal.dtype, "complex floating") else normal
+    conjugate = xp.conj(normal) if holds_complex(normal) else normal
     turned = columns - (2 * normal) * xp.sum(conjugate * columns, axis=0)
     first = _column(x, v.ndim)[0, ...]
-    phase = safe_divide(first, xp.astype(xp.abs(first), x.dtype), 1.0)
-    phase = xp.conj(phase) if xp.isdtype(x.dtype, "complex floating") else phase
+    if holds_complex(x):
+        phase = xp.conj(safe_divide(first, xp.astype(xp.abs(first), x.dtype), 1.0))
+    else:
+        phase = xp.where(first < 0, -xp.ones_like(first), xp.ones_like(first))
     return -phase * turned[0, ...], turned[1:, ...]
 
 
 def reflect_rows(x: np.ndarray, rows: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
     """`reflect_to_axis` of real NumPy rows (n, N): parts along x, coordinates (n, N−1), and squares of their lengths.
 
-    In columns, by element-wise functions, up to `FEW_COLUMNS` numbers; row by row from there on.
+    In columns, by element-wise functions, up to `FEW_COLUMNS` numbers; row by row from there on. Of x on the first axis
+    coordinates are those of the rows: a view.
     """
-    normal, phase = _real_reflector(x.tobytes())
-    if rows.shape[1] > FEW_COLUMNS:
-        turned = np.einsum("ij,j->i", rows, 2 * normal)[:, None] * normal
+    normal, phase, on_axis = _real_reflector(x.tobytes())
+    if on_axis:
+        along, across = rows[:, 0] * phase, rows[:, 1:]
+    elif rows.shape[1] > FEW_COLUMNS:
+        turned = np.einsum("i,j->ij", np.einsum("ij,j->i", rows, 2 * normal), normal)
         np.subtract(rows, turned, out=turned)
-        across = turned[:, 1:]
-        return -phase * turned[:, 0], across, np.einsum("ij,ij->i", across, across)
-    columns = rows.T
-    twice = columns[0] * (2 * normal[0])
-    held = np.empty_like(twice)
-    for column, number in zip(columns[1:], normal[1:], strict=True):
-        np.add(twice, np.multiply(column, 2 * number, out=held), out=twice)
-    turned = np.empty((len(columns), len(rows)))
-    for column, number, place in zip(columns, normal, turned, strict=True):
-        np.subtract(column, np.multiply(twice, number, out=place), out=place)
-    squared = turned[1] * turned[1]
-    for place in turned[2:]:
-        np.add(squared, np.multiply(place, place, out=held), out=squared)
-    return np.multiply(turned[0], -phase, out=held), turned[1:].T, squared
+        along, across = -phase * turned[:, 0], turned[:, 1:]
+    else:
+        twice = rows[:, 0] * (2 * normal[0])
+        held = np.empty_like(twice)
+        for column, number in zip(rows.T[1:], normal[1:], strict=True):
+            twice += np.multiply(column, 2 * number, out=held)
+        turned = np.empty(rows.shape, order="F")
+        for column, number, place in zip(rows.T, normal, turned.T, strict=True):
+            np.subtract(column, np.multiply(twice, number, out=place), out=place)
+        along, across = np.multiply(turned[:, 0], -phase, out=held), turned[:, 1:]
+    if rows.shape[1] > FEW_COLUMNS:
+        return along, across, np.einsum("ij,ij->i", across, across)
+    squared = across[:, 0] * across[:, 0]
+    for column in across.T[1:]:
+        squared += column * column
+    return along, across, squared
 
 
 @lru_cache(maxsize=64)
-def _real_reflector(numbers: bytes) -> tuple[np.ndarray, float]:
+def _real_reflector(numbers: bytes) -> tuple[np.ndarray, float, bool]:
     x = np.frombuffer(numbers)
-    return _reflector(x), -1.0 if x[0] < 0 else 1.0
+    return _reflector(x), -1.0 if x[0] < 0 else 1.0, not np.any(x[1:])
 
 
 def _column(x: Array, ndim: int) -> Array:
     """x (..., N) as (N, …), to be broadcast with columns of vectors that have `ndim` axes."""
+    if x.ndim == ndim == 1:
+        return x
     xp = namespace(x)
     axes = (x.shape[-1], *(1,) * (ndim - x.ndim), *x.shape[:-1])
     return xp.reshape(xp.moveaxis(x, -1, 0), axes)

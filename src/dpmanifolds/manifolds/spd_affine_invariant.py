@@ -40,6 +40,7 @@ from dpmanifolds.manifolds.spd import (
     SPDBase,
     log_near_diagonal,
     log_summary,
+    log_triangle_of_one,
     not_positive,
     positive_eigen,
     positive_log_entries,
@@ -76,11 +77,8 @@ class SPDAffineInvariant(SPDBase):
 
     @differentiated_by("_smooth_exp")
     def exp(self, base: Array, vector: Array) -> Array:
-        xp = namespace(base, vector)
-        lower = xp.linalg.cholesky(base)
-        values, vectors = xp.linalg.eigh(_whiten(lower, vector))
-        root = lower @ (vectors * xp.exp(values / 2)[..., None, :])
-        return sym(root @ transpose(root))
+        lower = namespace(base, vector).linalg.cholesky(base)
+        return _exp_whitened(lower, _whiten(lower, vector))
 
     def _smooth_exp(self, base: Array, vector: Array) -> Array:
         lower = namespace(base, vector).linalg.cholesky(base)
@@ -99,9 +97,17 @@ class SPDAffineInvariant(SPDBase):
 
     def log_coordinates(self, base: Array, points: Array) -> Array:
         """Those of log(L⁻¹xL⁻ᵀ), base = LLᵀ: one logarithm of a symmetric matrix per record."""
-        xp = namespace(base, points)
-        whitener = xp.linalg.inv(xp.linalg.cholesky(base))
+        lower = namespace(base, points).linalg.cholesky(base)
+        whitener = namespace(lower).linalg.inv(lower)
+        if points.ndim == base.ndim == 2 and is_numpy(points):
+            return log_triangle_of_one(whitener @ points @ whitener.T)
         return log_triangle(points, self.k, whitener)
+
+    def exp_coordinates(self, base: Array, coordinates: np.ndarray) -> Array:
+        """Without whitening a tangent vector, which would find the coordinates again."""
+        if not is_numpy(base):
+            return super().exp_coordinates(base, coordinates)
+        return _exp_whitened(np.linalg.cholesky(base), from_upper_triangle(coordinates, self.k))
 
     def see(self, base: Array, points: Array) -> Seen | None:
         return self._see(points, whitener_of(base.tobytes(), self.k), None) if is_numpy(points) else None
@@ -138,8 +144,7 @@ class SPDAffineInvariant(SPDBase):
         return sym(lower @ matrix_form("exp", time * matrix_form("log", _whiten(lower, b))) @ transpose(lower))
 
     def inner(self, base: Array, u: Array, v: Array) -> Array:
-        xp = namespace(base, u, v)
-        lower = xp.linalg.cholesky(base)
+        lower = namespace(base, u, v).linalg.cholesky(base)
         return contract(_whiten(lower, u), _whiten(lower, v))
 
     @differentiated_by("_smooth_transport")
@@ -155,12 +160,10 @@ class SPDAffineInvariant(SPDBase):
         return sym(half @ _whiten(lower, vector) @ transpose(half))
 
     def to_coordinates(self, base: Array, vector: Array) -> Array:
-        xp = namespace(base, vector)
-        return upper_triangle(_whiten(xp.linalg.cholesky(base), vector))
+        return upper_triangle(_whiten(namespace(base, vector).linalg.cholesky(base), vector))
 
     def from_coordinates(self, base: Array, coordinates: Array) -> Array:
-        xp = namespace(base, coordinates)
-        lower = xp.linalg.cholesky(base)
+        lower = namespace(base, coordinates).linalg.cholesky(base)
         return sym(lower @ from_upper_triangle(coordinates, self.k) @ transpose(lower))
 
     def retract(self, base: Array, vector: Array) -> Array:
@@ -227,6 +230,14 @@ def _whiten(lower: Array, matrix: Array) -> Array:
     xp = namespace(lower, matrix)
     half = xp.linalg.solve(lower, matrix)
     return sym(xp.linalg.solve(lower, transpose(half)))
+
+
+def _exp_whitened(lower: Array, matrix: Array) -> Array:
+    """L e^m Lᵀ."""
+    xp = namespace(lower, matrix)
+    values, vectors = xp.linalg.eigh(matrix)
+    root = lower @ (vectors * xp.exp(values / 2)[..., None, :])
+    return sym(root @ transpose(root))
 
 
 def _relative_root(lower: Array, point: Array) -> Array:

@@ -26,7 +26,13 @@ from dpmanifolds.manifolds._symmetric import (
 from dpmanifolds.manifolds.base import Seen
 from dpmanifolds.manifolds.euclidean import FlatManifold
 from dpmanifolds.manifolds.linearization import FlatSums, weighted_sum
-from dpmanifolds.manifolds.spd import SPDBase, log_summary, positive_log_entries, positive_matrix_logs
+from dpmanifolds.manifolds.spd import (
+    SPDBase,
+    log_summary,
+    log_triangle_of_one,
+    positive_log_entries,
+    positive_matrix_logs,
+)
 
 
 class SPDLogEuclidean(SPDBase, FlatManifold):
@@ -48,6 +54,8 @@ class SPDLogEuclidean(SPDBase, FlatManifold):
         return upper_triangle(_matrix_function("log", point))
 
     def log_coordinates(self, base: Array, points: Array) -> Array:
+        if is_numpy(base) and is_numpy(points) and base.ndim == points.ndim == 2:
+            return log_triangle_of_one(points) - log_triangle_of_one(base)
         if is_numpy(base) and base.ndim == 2 and base.dtype == np.float64:
             center = _chart_of(base.tobytes(), self.k)
             return log_triangle(points, self.k) - (0.0 if center is None else center)

@@ -198,17 +198,27 @@ class Sphere(Manifold):
             return None
         along, across, squared = reflect_rows(base, points)
         length = np.sqrt(squared)
-        squared += along * along
+        angle = np.arctan2(length, along)
+        lost = np.flatnonzero(length == 0)
+        if lost.size:
+            # the antipode has no direction: it gets the first axis, in a copy that lies in memory as records do
+            whole = np.empty_like(points)
+            whole[:, 1:] = across
+            across = whole[:, 1:]
+            across[lost, 0], length[lost] = along[lost] < 0, 1.0
+        along *= along
+        squared += along
+        if self.curvature != 1:
+            angle *= self.sphere_radius
+            squared *= self.curvature
         tolerance, broken = default_tolerance(points, None), np.zeros(len(points), dtype=np.int64)
         # |r² − 1| ≥ |r − 1|: only what is farther off needs the root
-        odd = np.flatnonzero(~(np.abs(self.curvature * squared - 1) <= tolerance))
-        off = ~(np.abs(np.sqrt(squared[odd]) / self.sphere_radius - 1) <= tolerance)
-        broken[odd] = np.where(off, 2 - np.isfinite(points[odd]).all(axis=1), 0)
-        angle = np.arctan2(length, along) * self.sphere_radius
-        lost = np.flatnonzero(length == 0)
-        # the antipode has no direction: it gets the first axis
-        across[lost, 0], length[lost] = along[lost] < 0, 1.0
-        return Seen(across, broken, angle / length, angle)
+        squared -= 1
+        odd = np.flatnonzero(~(np.abs(squared, out=along) <= tolerance))
+        if odd.size:
+            off = ~(np.abs(np.sqrt(squared[odd] + 1) - 1) <= tolerance)
+            broken[odd] = np.where(off, 2 - np.isfinite(points[odd]).all(axis=1), 0)
+        return Seen(across, broken, np.divide(angle, length, out=length), angle)
 
     def _smooth_log_coordinates(self, base: Array, points: Array) -> Array:
         return self.to_coordinates(base, self._smooth_log(base, points))

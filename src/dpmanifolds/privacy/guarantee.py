@@ -368,6 +368,8 @@ class Guarantee:
 
 def _collected(terms: tuple[Term, ...]) -> tuple[Term, ...]:
     """Equal terms counted together, in an order that depends on nothing but the terms."""
+    if len(terms) == 1:
+        return terms
     counts: Counter[Term] = Counter()
     for term in terms:
         counts[term.times(1)] += term.count

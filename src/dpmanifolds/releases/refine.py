@@ -16,7 +16,7 @@ import numpy as np
 from scipy import special
 
 from dpmanifolds._arrays import Array
-from dpmanifolds._points import host
+from dpmanifolds._points import host, leaves
 from dpmanifolds.domains import Ball, Domain
 from dpmanifolds.errors import ArgumentError
 from dpmanifolds.manifolds import Euclidean
@@ -27,7 +27,7 @@ from dpmanifolds.sums import ExpectedError, Mechanism
 from dpmanifolds.sums.counts import CountsNoise, DistanceBins
 from dpmanifolds.sums.shrink_spectrum import fit_total
 from dpmanifolds.sums.steps import move_plan
-from dpmanifolds.sums.total import ExactSum, RecordSums
+from dpmanifolds.sums.total import RecordSums
 
 # how often a bound on what clipping moved may fail
 _MISS = 0.05
@@ -53,17 +53,18 @@ def refined_mean(request: Request, records: RecordSums, rounds: int) -> Release:
     warn_of_noise(domain, planned.plans[-1].expected_error)
     request.spend("refined mean", planned.promise, n, rounds=rounds, domain=domain)
     stages, floor, moved = list[Release](), 0.0, Moved(0.0, 0.0)
-    seen: ExactSum | None = looked
-    for plan in planned.plans:
-        bins = distance_bins(request, base, noise.unit, planned.look.edges)
-        counts = noise.draw((seen or records.total(bins)).integers, request.account.rng)
+    for number, plan in enumerate(planned.plans):
+        if number:
+            bins = distance_bins(request, base, noise.unit, planned.look.edges)
+            looked = records.total(bins)
+        counts = noise.draw(looked.integers, request.account.rng)
         # each ball is chosen for the noise of its own mean, from the whole of the public one
         ball, moved = shrink_ball(request, bins, counts, noise, n, floor, plan.expected_error.mean)
         # what a mechanism promises is a function of its part of the budget alone, whatever the ball is
         settled, walk = move_plan(plan, ball), request.walk(ball)
         taken = walk.take(records, settled, base)
         stages += [release_counts(request, noise, counts, n), *request.release_steps(walk, settled, taken)]
-        base, seen = taken[-1].drawn.point, None
+        base = taken[-1].drawn.point
         floor = 4 * math.hypot(settled.expected_error.mean, moved.likely)
     last = stages.pop()
     assert last.expected_error is not None
@@ -103,7 +104,10 @@ def distance_bins(request: Request, base: Array, unit: int, cells: int = EDGES) 
 
 def _reach(ball: Domain, base: Array) -> float:
     """The largest distance in the ball."""
-    return ball.radius + float(ball.manifold.dist(host(ball.center), base))
+    center = host(ball.center)
+    if all(map(np.array_equal, leaves(base), leaves(center))):
+        return ball.radius
+    return ball.radius + float(ball.manifold.dist(center, base))
 
 
 class Moved(NamedTuple):

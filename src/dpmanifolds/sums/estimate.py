@@ -26,7 +26,7 @@ from __future__ import annotations
 
 import math
 from functools import cache
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.polynomial.legendre import leggauss
@@ -39,6 +39,12 @@ _AT_ONCE = 40_000
 _REACH, _MOST_TILT = 2.0, 2.0
 _LEAST_DIMENSION = 34
 _TINIEST = 1e-150
+_DEBYE = (
+    (24, (3, -5)),
+    (1152, (81, -462, 385)),
+    (414720, (30375, -369603, 765765, -425425)),
+    (39813120, (4465125, -94121676, 349922430, -446185740, 185910725)),
+)
 
 
 def shrink_length(length: float, *, dim: int, radius: float, sigma: float, gaussian: bool) -> float:
@@ -117,8 +123,9 @@ class Posterior(NamedTuple):
     def means(self, lengths: np.ndarray) -> np.ndarray:
         """|E(c | y)| for each |y| of lengths (N,)."""
         rows = max(1, _AT_ONCE // (_NODES * (1 if self.gaussian else _SCALE_NODES)))
-        parts = [self._means(lengths[first : first + rows]) for first in range(0, len(lengths), rows)]
-        return np.concatenate([np.empty(0), *parts])
+        if len(lengths) <= rows:
+            return self._means(lengths) if len(lengths) else np.empty(0)
+        return np.concatenate([self._means(lengths[first : first + rows]) for first in range(0, len(lengths), rows)])
 
     def _means(self, lengths: np.ndarray) -> np.ndarray:
         if self.gaussian:
@@ -143,10 +150,10 @@ class Posterior(NamedTuple):
         # (R − s)² less its value at s = top, which may be 1e40 times larger
         gap, offset = (lengths - top) / scales, below / scales[..., None]
         logs -= offset * (gap[..., None] + offset / 2)
-        most = np.max(logs, axis=-1)
+        most = logs.max(axis=-1)
         mass = weights * np.exp(logs - most[..., None]) / (1 + self.tilt * radii)
-        total = np.sum(mass, axis=-1)
-        return most + np.log(total * width) - gap * gap / 2, np.sum(mass * radii * cosines, axis=-1) / total
+        total = mass.sum(axis=-1)
+        return most + np.log(total * width) - gap * gap / 2, (mass * radii * cosines).sum(axis=-1) / total
 
     def _plausible_radii(self, lengths: np.ndarray, scales: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
         """Where the likelihood of s is within e^{−30} of its maximum on [0, outer]: the upper end, and the width.
@@ -156,18 +163,20 @@ class Posterior(NamedTuple):
         the slope there bounds the upper end; where it still rises at the edge, the slope at the edge bounds the width.
         """
         root, depth = math.sqrt(self.dim), math.sqrt(_DEPTH)
-        seen, edge = (lengths / scales) ** 2, (self.outer / scales) ** 2
+        ratio, rim = lengths / scales, self.outer / scales
+        seen, edge = ratio * ratio, rim * rim
         least = np.maximum(np.sqrt(np.maximum(2 * seen - self.dim, 0.0)) - 2 * depth, root)
         most = np.sqrt(2 * np.maximum(seen, self.dim) - self.dim + 4 * _DEPTH) + 2 * depth
         lowest, highest = ((end - root) * (end + root) / 2 for end in (least, most))
-        flat = 2 * _DEPTH / np.where(seen < self.dim, 1 - seen / self.dim, 1e-300)
+        flat = 2 * _DEPTH / np.maximum(1 - seen / self.dim, 1e-300)
         top = np.minimum(np.minimum(highest, flat), edge)
         best = np.maximum(seen - (self.dim - 1), 0.0)
-        slope = seen / (self.dim / 2 + np.hypot(self.dim / 2, np.sqrt(edge) * np.sqrt(seen))) - 1
+        slope = seen / (self.dim / 2 + np.hypot(self.dim / 2, rim * ratio)) - 1
         steep = 2 * _DEPTH / np.maximum(slope, 1e-300)
         fall = np.minimum(np.where(best < edge, top - lowest, np.minimum(best - lowest, steep)), top)
         fall = np.maximum(fall, 1e-15 * top)
-        return scales * np.sqrt(top), scales * fall / (np.sqrt(top) + np.sqrt(np.maximum(top - fall, 0.0)))
+        reach = np.sqrt(top)
+        return scales * reach, scales * fall / (reach + np.sqrt(np.maximum(top - fall, 0.0)))
 
     def _plausible_scales(self, lengths: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
         """Where the density of τ given y is within e^{−30} of its maximum, by scans that close in on it.
@@ -229,13 +238,18 @@ def average_over_sphere(dim: int, k: np.ndarray) -> tuple[np.ndarray, np.ndarray
     logs, cosines = _expand_large_order(top / 2 - 1, k)
     if top == dim:
         return logs, cosines
-    scale, step = 1 / (1 + k / top), k * cosines
-    factor = np.ones_like(k)
-    for lower in range(top - 2, dim - 1, -2):
-        total = lower + step
-        factor *= total * (scale / lower)
-        step = k * (k / total)
-    return logs + np.log(factor) - (top - dim) // 2 * np.log(scale), step / k
+    # 2ν + k²/(the same two dimensions higher) and their products, each times a scale that keeps them in range
+    scale = 1 / (1 + k / top)
+    across, lower = k * scale, range(top - 4, dim - 1, -2)
+    squared = across * across
+    before, product = np.ones_like(k), (top - 2) * scale + across * cosines
+    for own in np.multiply.outer(np.array(lower), scale):
+        np.multiply(own, product, out=own)
+        before *= squared
+        before += own
+        before, product = product, before
+    logs += np.log(product) - math.log((top - 2) * math.prod(lower)) - (len(lower) + 1) * np.log(scale)
+    return logs, np.minimum(across * (before / product), 1.0)
 
 
 def _expand_large_order(order: float, k: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
@@ -248,18 +262,28 @@ def _expand_large_order(order: float, k: np.ndarray) -> tuple[np.ndarray, np.nda
     excess = k / order * (k / (here + order))
     correction = _sum_terms(order, order / here)
     logs = order * (order / (here + k) - 1 - np.log1p(excess / 2)) - np.log1p(excess) / 2
-    logs += np.log(correction / _sum_terms(order, np.ones(1)))
+    logs += np.log(correction / _sum_terms(order, 1.0))
     slope = (order + 1) ** 2 / (above + k) - (order + 1) * np.arcsinh((order + 1) / k)
     slope -= order**2 / (here + k) - order * np.arcsinh(order / k)
     ratio = np.exp(slope) * np.sqrt(here / above) * _sum_terms(order + 1, (order + 1) / above) / correction
     return logs, np.minimum(ratio, 1.0)
 
 
-def _sum_terms(order: float, p: np.ndarray) -> np.ndarray:
-    """1 + U₁(p)/ν + … + U₄(p)/ν⁴ (DLMF 10.41.10)."""
-    q, r = p * p, p / order
-    first = (3 - 5 * q) / 24
-    second = (81 + q * (-462 + 385 * q)) / 1152
-    third = (30375 + q * (-369603 + q * (765765 - 425425 * q))) / 414720
-    fourth = (4465125 + q * (-94121676 + q * (349922430 + q * (-446185740 + 185910725 * q)))) / 39813120
-    return np.asarray(1 + r * (first + r * (second + r * (third + r * fourth))))
+def _sum_terms(order: float, p: Any) -> Any:
+    """1 + U₁(p)/ν + … + U₄(p)/ν⁴ (DLMF 10.41.10), by Horner's rule in p."""
+    first, *others = _term_factors(order)
+    total = first * p
+    for factor in others:
+        total += factor
+        total *= p
+    return total + 1.0
+
+
+@cache
+def _term_factors(order: float) -> list[float]:
+    """Of p¹², p¹¹, …, p: U_j holds pʲ, pʲ⁺², …, p³ʲ."""
+    factors = [0.0] * 13
+    for j, (below, numbers) in enumerate(_DEBYE, start=1):
+        for i, number in enumerate(numbers):
+            factors[j + 2 * i] += number / below / order**j
+    return factors[:0:-1]

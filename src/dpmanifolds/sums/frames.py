@@ -40,11 +40,15 @@ def point_at(domain: Domain, coordinates: np.ndarray) -> Array:
     raise ScaleOutOfRangeError(f"the centre is no point of {domain.manifold!r} in double precision.")
 
 
-def try_move(domain: Domain, base: Array, coordinates: np.ndarray) -> Array | None:
-    """The point of the domain that coordinates at a public point lead to; None where floating point has none."""
+def try_move(domain: Domain, base: Array, coordinates: np.ndarray, *, inside: bool = False) -> Array | None:
+    """The point of the domain that coordinates at a public point lead to; None where floating point has none.
+
+    `inside`: it is known that clipping would leave it where it is.
+    """
     try:
         with np.errstate(all="ignore"):
-            return domain.clip(domain.manifold.move(base, coordinates))
+            point = domain.manifold.move(base, coordinates)
+            return point if inside else domain.clip(point)
     except (ScaleOutOfRangeError, np.linalg.LinAlgError):
         return None
 

@@ -336,7 +336,7 @@ def _planned(facts: Facts, budget: Budget, count: int, once: bool, mechanism: st
     if count == 1:
         chosen = choose(facts, budget, mechanism=mechanism, numerics=numerics)
         law = chosen.mechanism
-        return replace(_assembled((law,), (budget,), once=once), guarantee=law.guarantee, choice=chosen)
+        return replace(_assembled((law,), (budget,), law.guarantee, once), choice=chosen)
     found, refusal = [], NotAvailableError(f"no mechanism keeps {count} parts of {budget!r}.")
     for number, (whole,) in enumerate(split(budget, [1.0])):
         try:
@@ -349,7 +349,7 @@ def _planned(facts: Facts, budget: Budget, count: int, once: bool, mechanism: st
             refusal = reason
     if not found:
         raise refusal
-    plans = [_assembled(laws, parts) for laws, parts in found]
+    plans = [_assembled(laws, parts, compose(*(law.guarantee for law in laws)), False) for laws, parts in found]
     return min(plans, key=lambda plan: plan.predicted)
 
 
@@ -364,12 +364,11 @@ def _best_shares(domain: Domain, error: float, count: int, pure: bool) -> tuple[
     return min(ways)[1]
 
 
-def _assembled(laws: tuple[Mechanism, ...], parts: tuple[Budget, ...], *, once: bool = False) -> StepPlan:
+def _assembled(laws: tuple[Mechanism, ...], parts: tuple[Budget, ...], promise: Guarantee, once: bool) -> StepPlan:
     """Calibrated steps with what they come to."""
     course = _course(laws[-1].facts.domain, [law.expected_error.mean for law in laws], once=once)
     error = _scaled(laws[-1].expected_error, course.noises[-1])
-    guarantee = compose(*(law.guarantee for law in laws))
-    return StepPlan(laws, parts, guarantee, error, course.bias, course.predicted, *course[:2], whole=once)
+    return StepPlan(laws, parts, promise, error, course.bias, course.predicted, *course[:2], whole=once)
 
 
 def _scaled(error: ExpectedError, mean: float) -> ExpectedError:
@@ -387,8 +386,8 @@ def move_plan(plan: StepPlan, domain: Domain) -> StepPlan:
 
 def _recalibrated(plan: StepPlan, domain: Domain, n: int | None) -> StepPlan:
     laws = tuple(_moved(law, part, domain, n) for law, part in zip(plan.mechanisms, plan.parts, strict=True))
-    moved = _assembled(laws, plan.parts, once=plan.whole)
-    return replace(moved, guarantee=plan.guarantee, choice=plan.choice, compared=plan.compared)
+    moved = _assembled(laws, plan.parts, plan.guarantee, plan.whole)
+    return replace(moved, choice=plan.choice, compared=plan.compared)
 
 
 def _moved(law: Mechanism, part: Budget, domain: Domain, n: int | None) -> Mechanism:

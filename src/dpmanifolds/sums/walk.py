@@ -16,7 +16,7 @@ Everything but the sums is public, or post-processing of what was released (docs
 from __future__ import annotations
 
 from dataclasses import dataclass
-from functools import cached_property
+from functools import cached_property, lru_cache
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -25,6 +25,7 @@ from dpmanifolds._arrays import Array
 from dpmanifolds._points import host, leaves
 from dpmanifolds.domains import Domain
 from dpmanifolds.errors import NotOnManifoldError
+from dpmanifolds.manifolds import Manifold
 from dpmanifolds.noise import as_generator
 from dpmanifolds.sums.contribution import TangentContribution
 from dpmanifolds.sums.frames import try_move
@@ -36,6 +37,8 @@ from dpmanifolds.sums.wrapped import WrappedMechanism
 # times the radius that holds noise nine times in ten: from two dimensions on it is longer once in 300,000 times or less
 _BEYOND_NOISE = 4.0
 _MOST_TRIES = 40
+# of the radius: no rounding of a distance reaches over the rest of it
+_PLAINLY_INSIDE = 0.9
 
 
 def generator_of(rng: Any) -> np.random.Generator:
@@ -97,16 +100,11 @@ class Walk:
 
     def offset(self, base: Array) -> np.ndarray | None:
         """log_p(centre): the middle of the ball that records are seen in from p on a Hadamard manifold; None for 0."""
-        manifold = self.domain.manifold
-        try:
-            offset = manifold.log_coordinates(base, self.center)
-        except np.linalg.LinAlgError:
-            offset = np.full(manifold.dim, np.nan)
-        if not np.all(np.isfinite(offset)):
-            raise NotOnManifoldError(
-                f"is too close to the edge of {manifold!r} to be factorised.", argument="center"
-            ) from None
-        return offset if np.any(offset) and not self._is_center(base) else None
+        if self._is_center(base):
+            _check_factors(self.domain)
+            return None
+        offset = _offset(self.domain.manifold, base, self.center)
+        return offset if np.any(offset) else None
 
     def _is_center(self, base: Array) -> bool:
         return base is self.center or all(map(np.array_equal, leaves(base), leaves(self.center)))
@@ -154,21 +152,26 @@ class Walk:
         Where floating point has no such point, or none that can be looked from, the way there is shortened by quarters:
         noise is drawn and paid for by now, and the release must not fail.
         """
-        guess = guess * min(1.0, self.domain.radius / max(float(np.linalg.norm(guess)), 1e-300))
+        radius, length = self.domain.radius, float(np.linalg.norm(guess))
+        if length > radius:
+            guess, length = guess * (radius / length), radius
+        # coordinates at the centre of a ball are as long as the way is
+        inside = self.domain.body is None and length <= _PLAINLY_INSIDE * radius and self._is_center(base)
         for _ in range(_MOST_TRIES):
-            point = try_move(self.domain, base, guess)
+            point = try_move(self.domain, base, guess, inside=inside)
             if point is not None and self._is_usable(point):
                 return point
             guess = 0.75 * guess
         return base
 
     def _is_usable(self, point: Array) -> bool:
-        """Whether a released point can be looked from: all of it is public by now."""
+        """Whether a released point can be looked from: all of it is public by now. Plain formulas always can."""
         manifold = self.domain.manifold
         try:
             with np.errstate(all="ignore"):
-                seen = manifold.log_coordinates(point, self.center)
-                return bool(np.all(np.isfinite(seen))) and bool(manifold.belongs(point))
+                if manifold.log_can_fail and not np.all(np.isfinite(manifold.log_coordinates(point, self.center))):
+                    return False
+                return bool(manifold.belongs(point))
         except np.linalg.LinAlgError:
             return False
 
@@ -177,6 +180,23 @@ class Walk:
         seen = self.domain.manifold.log_coordinates(self.center, point)
         guess = plan.shrink(number, seen)
         return point if np.array_equal(guess, seen) else self.reach(self.center, guess)
+
+
+@lru_cache(maxsize=64)
+def _check_factors(domain: Domain) -> None:
+    """An error where records cannot be looked at from the public centre; domains are told apart by being the same."""
+    center = host(domain.center)
+    _offset(domain.manifold, center, center)
+
+
+def _offset(manifold: Manifold, base: Array, center: Array) -> np.ndarray:
+    try:
+        offset = np.asarray(manifold.log_coordinates(base, center))
+    except np.linalg.LinAlgError:
+        offset = np.full(manifold.dim, np.nan)
+    if not np.all(np.isfinite(offset)):
+        raise NotOnManifoldError(f"is too close to the edge of {manifold!r} to be factorised.", argument="center")
+    return offset
 
 
 def weigh_step(
