@@ -34,7 +34,8 @@ EXPONENT = 28
 def pull_at(k: int, metric: str) -> Any:
     """Tangent vectors at a public point, in a ball of radius 6."""
     import dpmanifolds as dpm
-    from dpmanifolds.sums.contribution import TangentContribution, finest_exponent
+    from dpmanifolds.sums.contribution import TangentContribution
+    from dpmanifolds.sums.rounding import finest_exponent
     from tests.sums.device_cases import ordinary_records
 
     base = ordinary_records(k, 1, 3.0, seed=5)[0]

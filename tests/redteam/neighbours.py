@@ -45,7 +45,8 @@ from dpmanifolds.noise import LatticeLaplace, RoundedLaplace
 from dpmanifolds.noise.symmetric import SymmetricLaplace, WishartDifference
 from dpmanifolds.releases.clusters import private_kmeans
 from dpmanifolds.releases.discriminant import private_discriminant
-from dpmanifolds.sums.contribution import TangentContribution, finest_exponent
+from dpmanifolds.sums.contribution import TangentContribution
+from dpmanifolds.sums.rounding import finest_exponent
 from dpmanifolds.sums.total import integers_of
 from tests.sums.hard import hard_records
 

@@ -14,7 +14,8 @@ import pytest
 import dpmanifolds as dpm
 from dpmanifolds import SPD, Ball, Euclidean, Hyperbolic, PureDP, Sphere
 from dpmanifolds._points import host
-from dpmanifolds.sums.contribution import TangentContribution, finest_exponent
+from dpmanifolds.sums.contribution import TangentContribution
+from dpmanifolds.sums.rounding import finest_exponent
 from dpmanifolds.sums.total import read_records
 
 YEARS = Ball(Euclidean(1), [1960.0], 60.0)

@@ -28,15 +28,9 @@ from dpmanifolds._points import host, taken
 from dpmanifolds.records.source import source_of
 from dpmanifolds.releases.discriminant import ScoreContribution
 from dpmanifolds.sums import contribution as integers
-from dpmanifolds.sums.contribution import (
-    Axes,
-    DistanceContribution,
-    TangentContribution,
-    ball_integers,
-    finest_exponent,
-    fitting_integers,
-)
+from dpmanifolds.sums.contribution import Axes, DistanceContribution, TangentContribution
 from dpmanifolds.sums.counts import DistanceBins
+from dpmanifolds.sums.rounding import ball_integers, finest_exponent, fitting_integers
 from dpmanifolds.sums.squares import SquaresContribution
 from dpmanifolds.sums.total import integers_of as integers_in_tiles
 from dpmanifolds.sums.total import sum_block, sum_records

@@ -140,7 +140,7 @@ def test_shortening_keeps_the_check_from_firing():
 
 
 def _limit(pull):
-    from dpmanifolds.sums.contribution import shortened_length
+    from dpmanifolds.sums.rounding import shortened_length
 
     return shortened_length(pull.dim, pull.exponent)
 
@@ -311,7 +311,8 @@ from dpmanifolds.statistics.kernels import (
     device, triton, triton_gentle, triton_integers, triton_large, triton_matrices, triton_single
 )
 from dpmanifolds.statistics.kernels.integers import BallRule, _by_triton, ball_columns
-from dpmanifolds.sums.contribution import TangentContribution, shortened_length
+from dpmanifolds.sums.contribution import TangentContribution
+from dpmanifolds.sums.rounding import shortened_length
 from dpmanifolds.sums.total import integers_of
 from tests.sums.device_cases import breaches, hard_records, ordinary_records
 

@@ -32,9 +32,10 @@ from dpmanifolds.descent.noise_plan import DescentPlan
 from dpmanifolds.descent.records import HeldRecords
 from dpmanifolds.errors import ScaleOutOfRangeError
 from dpmanifolds.privacy.rounding import float_above
-from dpmanifolds.sums.contribution import Contribution, ball_integers, finest_exponent
+from dpmanifolds.sums.contribution import Contribution
 from dpmanifolds.sums.noisy import NoiseSource
 from dpmanifolds.sums.outer import OuterContribution, finest_factor_exponent
+from dpmanifolds.sums.rounding import ball_integers, finest_exponent
 from dpmanifolds.sums.total import ExactSum
 
 _SPARE_BITS = 10

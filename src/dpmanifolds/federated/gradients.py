@@ -41,8 +41,8 @@ from dpmanifolds.manifolds import Euclidean, Manifold
 from dpmanifolds.releases import Release
 from dpmanifolds.releases.descent import release_descent
 from dpmanifolds.releases.written import from_plain, point_from_json, point_to_json, to_plain
-from dpmanifolds.sums.contribution import finest_exponent
 from dpmanifolds.sums.outer import finest_factor_exponent
+from dpmanifolds.sums.rounding import finest_exponent
 from dpmanifolds.sums.total import ExactSum
 
 if TYPE_CHECKING:

@@ -26,11 +26,12 @@ from dpmanifolds.errors import ArgumentError, RoundRefusedError
 from dpmanifolds.federated.gradients import GradientRule
 from dpmanifolds.manifolds import Euclidean, Manifold, manifold_from_json
 from dpmanifolds.releases.written import point_from_json, point_to_json
-from dpmanifolds.sums.contribution import AtPoint, DistanceContribution, TangentContribution, finest_exponent
+from dpmanifolds.sums.contribution import AtPoint, DistanceContribution, TangentContribution
 from dpmanifolds.sums.counts import DistanceBins
 from dpmanifolds.sums.joint_moment import JointContribution
 from dpmanifolds.sums.moments import TangentSquareContribution, frobenius_steps
 from dpmanifolds.sums.outer import finest_factor_exponent
+from dpmanifolds.sums.rounding import finest_exponent
 
 Squares: TypeAlias = JointContribution | TangentSquareContribution
 Rule: TypeAlias = TangentContribution | DistanceContribution | DistanceBins | Squares | GradientRule

@@ -86,7 +86,9 @@ def see_small(
     rows = _near_rows(upper if whitener is None else _whitened(upper, whitener, k), k)
     if center is not None:
         rows -= center[:, None]
-    lengths = np.einsum("ij,ij->j", rows, rows)
+    lengths, held = rows[0] * rows[0], np.empty(len(points))
+    for row in rows[1:]:
+        lengths += np.multiply(row, row, out=held)
     np.sqrt(lengths, out=lengths)
     sound = lengths < math.inf
     pairs = list(combinations(range(k), 2))

@@ -47,9 +47,8 @@ def near_triples(x: Entries) -> tuple[np.ndarray, np.ndarray]:
 
     Interpolation holds whatever its points are, with an error that is the product of their distances from the true
     eigenvalues. So points may be moved apart by 10⁻⁸, and no divided difference is one of equal numbers: sin 3ψ is kept
-    within 1 − 10⁻¹⁵, and p² is larger by 10⁻¹⁴q². The logarithm of an eigenvalue has the rounding of its distance
-    from the largest one, hence λ₃ > 10⁻⁴·λ₁ for those that are right, each decided by itself. Element-wise functions
-    of arrays of one layout do all of it.
+    within 1 − 10⁻¹⁵, and p² is larger by 10⁻¹⁴q². Rounding moves λ₂λ₃ by some eps·λ₁², and λ₃ by some eps·λ₁: those
+    with λ₂λ₃² > 10⁻⁹·λ₁³ are right, each decided by itself. All of it is element-wise, on arrays of one layout.
     """
     count = x[0, 0].size
     # of B and of adj B the diagonal from its end, and what stands opposite to each: (0, 1), (0, 2), (1, 2)

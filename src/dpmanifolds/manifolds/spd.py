@@ -11,7 +11,19 @@ from typing import Any
 
 import numpy as np
 
-from dpmanifolds._arrays import Array, contract, eps, eye, is_numpy, largest_entry, like, namespace, sym, transpose
+from dpmanifolds._arrays import (
+    Array,
+    call_compiled,
+    contract,
+    eps,
+    eye,
+    is_numpy,
+    largest_entry,
+    like,
+    namespace,
+    sym,
+    transpose,
+)
 from dpmanifolds._validate import choice, positive_integer
 from dpmanifolds._words import tell_percent
 from dpmanifolds.errors import NotOnManifoldError
@@ -127,12 +139,7 @@ class SPDBase(Manifold):
 
     def broken_rule(self, points: Array) -> Array:
         """Finite and symmetric; that it is positive shows in the decomposition that the statistic needs anyway."""
-        xp = namespace(points)
-        points = self.side_by_side(points)
-        # a largest number is finite if all are
-        size = largest_entry(points)
-        skew = xp.max(points - transpose(points), axis=(-2, -1))
-        return number_rules(xp.isfinite(size), skew <= default_tolerance(points, None) * size)
+        return call_compiled(_first_look, self.side_by_side(points))
 
     def _see(self, points: np.ndarray, whitener: np.ndarray | None, center: np.ndarray | None) -> Seen:
         """log(MxMᵀ) less public numbers."""
@@ -188,6 +195,14 @@ def not_positive() -> NotOnManifoldError:
         "records must be symmetric positive definite matrices, and at least one is not. Check them with "
         "dpmanifolds.validate; shrink covariance estimates, or drop such records."
     )
+
+
+def _first_look(points: Array) -> Array:
+    xp = namespace(points)
+    # a largest number is finite if all are
+    size = largest_entry(points)
+    skew = xp.max(points - transpose(points), axis=(-2, -1))
+    return number_rules(xp.isfinite(size), skew <= default_tolerance(points, None) * size)
 
 
 def _seem_symmetric(block: np.ndarray) -> np.ndarray:

@@ -38,7 +38,8 @@ from dpmanifolds.releases.classes import class_names, read_groups
 from dpmanifolds.releases.release import Release
 from dpmanifolds.releases.statistic import Request, best_cut, check_request
 from dpmanifolds.sums import Draw, mean_facts
-from dpmanifolds.sums.contribution import AtPoint, TangentContribution, ball_integers
+from dpmanifolds.sums.contribution import AtPoint, TangentContribution
+from dpmanifolds.sums.rounding import ball_integers
 from dpmanifolds.sums.steps import StepPlan
 from dpmanifolds.sums.total import RecordSums
 from dpmanifolds.sums.wrapped import WrappedMechanism

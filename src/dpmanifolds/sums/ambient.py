@@ -33,7 +33,7 @@ from dpmanifolds.domains import Ball, Domain, WholeSpace
 from dpmanifolds.errors import ArgumentError, NotAvailableError, NotOnManifoldError
 from dpmanifolds.manifolds import Euclidean, Manifold
 from dpmanifolds.noise import as_generator
-from dpmanifolds.sums.contribution import AtPoint, ball_integers
+from dpmanifolds.sums.contribution import AtPoint
 from dpmanifolds.sums.estimate import shrink_length
 from dpmanifolds.sums.mechanism import ExpectedError, Facts, mean_facts, simulated_error
 from dpmanifolds.sums.projectors import (
@@ -43,6 +43,7 @@ from dpmanifolds.sums.projectors import (
     projector_facts,
     projector_integers,
 )
+from dpmanifolds.sums.rounding import ball_integers
 from dpmanifolds.sums.wrapped import WrappedGaussianMechanism, WrappedMechanism
 
 _SIMULATED = 4_000_000

@@ -22,7 +22,8 @@ import numpy as np
 from dpmanifolds._arrays import Array, namespace, norm
 from dpmanifolds._points import like_parts
 from dpmanifolds.noise import as_generator
-from dpmanifolds.sums.contribution import AtPoint, ball_integers
+from dpmanifolds.sums.contribution import AtPoint
+from dpmanifolds.sums.rounding import ball_integers
 
 
 @dataclass(frozen=True, eq=False)

@@ -28,7 +28,8 @@ from dpmanifolds.domains.axes import Axes
 from dpmanifolds.errors import NotAvailableError
 from dpmanifolds.noise import LatticeLaplace, RoundedGaussian
 from dpmanifolds.privacy import Budget, Guarantee, Sensitivity, affordable_epsilon, affordable_mu
-from dpmanifolds.sums.contribution import AtPoint, TangentContribution, finest_exponent, like_integers
+from dpmanifolds.sums.contribution import AtPoint, TangentContribution, like_integers
+from dpmanifolds.sums.rounding import finest_exponent
 
 _UP = 1 + 2.0**-49
 _LARGEST = 1 << 62

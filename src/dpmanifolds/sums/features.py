@@ -41,7 +41,8 @@ from dpmanifolds._validate import choice, positive_number
 from dpmanifolds.domains import Domain, WholeSpace
 from dpmanifolds.errors import ArgumentError, NotAvailableError
 from dpmanifolds.sums.ambient import body_of
-from dpmanifolds.sums.contribution import AtPoint, finest_exponent, shortened_length
+from dpmanifolds.sums.contribution import AtPoint
+from dpmanifolds.sums.rounding import finest_exponent, shortened_length
 
 KERNELS = ("auto", "directions", "gaussian", "exponential", "linear")
 _SHARE, _CUT = 0.58, 1 / 3

@@ -23,9 +23,9 @@ import numpy as np
 from dpmanifolds._arrays import Array, like, namespace
 from dpmanifolds.domains import Ball
 from dpmanifolds.manifolds import Euclidean
-from dpmanifolds.sums.contribution import AtPoint, ball_integers
+from dpmanifolds.sums.contribution import AtPoint
 from dpmanifolds.sums.mechanism import Facts, mean_facts
-from dpmanifolds.sums.rounding import length_fits
+from dpmanifolds.sums.rounding import ball_integers, length_fits
 
 # 13/8 of the squared length: (2 − D)²(1 + c²D²) ≤ 4 for D in [0, 1] holds up to c² = 2.772
 _TIMES, _SHIFT = 13, 3

@@ -20,7 +20,7 @@ from dpmanifolds.errors import ArgumentError, NotAvailableError
 from dpmanifolds.privacy import Budget, Guarantee, Sensitivity
 from dpmanifolds.privacy.guarantee import ADJACENCIES
 from dpmanifolds.statistics.solver_error import coordinate_rounding
-from dpmanifolds.sums.contribution import finest_exponent
+from dpmanifolds.sums.rounding import finest_exponent
 
 FAMILIES: dict[str, type[Mechanism]] = {}
 """Every mechanism by its name: each registers itself."""

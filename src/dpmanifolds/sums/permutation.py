@@ -22,9 +22,10 @@ from dpmanifolds._validate import hide_records
 from dpmanifolds.errors import ArgumentError
 from dpmanifolds.noise import as_generator
 from dpmanifolds.records.persons import Persons
-from dpmanifolds.sums.contribution import Contribution, finest_exponent
+from dpmanifolds.sums.contribution import Contribution
 from dpmanifolds.sums.features import Kernel
 from dpmanifolds.sums.mechanism import root_up
+from dpmanifolds.sums.rounding import finest_exponent
 from dpmanifolds.sums.total import RecordSums, divide_towards_zero, integers_of
 
 _EXACT_BITS, _ROOM_BITS = 52, 61

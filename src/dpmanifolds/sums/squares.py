@@ -23,8 +23,9 @@ import numpy as np
 
 from dpmanifolds._arrays import Array
 from dpmanifolds.domains.axes import Axes
-from dpmanifolds.sums.contribution import AtPoint, ball_integers
+from dpmanifolds.sums.contribution import AtPoint
 from dpmanifolds.sums.counts import simplex_fits
+from dpmanifolds.sums.rounding import ball_integers
 
 _EXPONENT = 14
 SQUARES_UNIT = 1 << 2 * _EXPONENT

@@ -32,7 +32,7 @@ from typing import Any
 
 import numpy as np
 
-from dpmanifolds._arrays import Array, bytes_per_record, has_doubles, namespace, on_accelerator, to_numpy
+from dpmanifolds._arrays import Array, bytes_per_record, has_doubles, on_accelerator, to_numpy
 from dpmanifolds._points import count_records, cut_tile, has_parts, leaves, on_host, records_at, taken
 from dpmanifolds._validate import hide_records
 from dpmanifolds.errors import ArgumentError, NotOnManifoldError

@@ -134,7 +134,7 @@ def _rule_at(
 
 
 def large_integers(points: Array, rule: BallRule, rows: int | None = None) -> tuple[Array, Array, Array]:
-    """Integers (dim, n) of matrices from 4×4 on, or the total (dim,) of the first `rows`; codes; whose logarithm is seen.
+    """Integers (dim, n) of matrices from 4×4 on, or the total (dim,) of the first `rows`; codes; who has a logarithm.
 
     The codes are 1 for a matrix that is not finite, 2 for one that is not symmetric, else 0: for others the integers
     are 0. They are 0 too for what has no logarithm.
