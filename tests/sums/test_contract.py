@@ -27,7 +27,7 @@ from dpmanifolds import (
 from dpmanifolds._points import host, taken
 from dpmanifolds.records.source import source_of
 from dpmanifolds.releases.discriminant import ScoreContribution
-from dpmanifolds.sums import contribution as integers
+from dpmanifolds.sums import rounding
 from dpmanifolds.sums.contribution import Axes, DistanceContribution, TangentContribution
 from dpmanifolds.sums.counts import DistanceBins
 from dpmanifolds.sums.rounding import ball_integers, finest_exponent, fitting_integers
@@ -156,15 +156,20 @@ def test_integers_are_the_same_in_short_and_in_long_tiles(manifold):
 def test_integers_lie_in_the_body_and_the_check_never_has_to_step_in(manifold, monkeypatch):
     fired = []
 
-    def watched(whole, exponent):
+    def watched(scaled, exponent, usable=None):
+        whole = np.rint(np.where(np.isfinite(scaled).all(axis=0), scaled, 0.0)).astype(np.int64)
+        whole = whole if usable is None else whole * usable
         fits = np.array([sum(int(z) ** 2 for z in column) <= 4**exponent for column in whole.T], dtype=bool)
         fired.append(int((~fits).sum()))
-        return fits
+        found = fitting_integers(scaled, exponent, usable)
+        assert np.array_equal(found, whole * fits)
+        return found
 
-    monkeypatch.setattr(integers, "length_fits", watched)
+    monkeypatch.setattr(rounding, "fitting_integers", watched)
     records = records_of(manifold, min(COUNT, 60))
     for contribution in contributions(manifold):
         assert contribution.fits(integers_of(contribution, records)[0]).all()
+    assert fired
     assert sum(fired) == 0
 
 

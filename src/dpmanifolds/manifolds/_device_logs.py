@@ -1,11 +1,11 @@
 """Logarithms of many positive definite matrices on a device: one inverse and 11 products for each matrix.
 
-No routine looks at more than one matrix, and none raises. Array code for PyTorch, JAX and CuPy; the processor will do.
+No routine looks at more than one matrix, and none raises. Array code for PyTorch, JAX and CuPy.
 
 >>> import numpy as np
->>> logs = device_logs(np.array([np.diag([1.0, 2.0, 3.0, 4.0]), np.diag([1.0, 1.0, 1.0, -1.0])]))
->>> bool(np.allclose(logs[0], np.diag(np.log([1.0, 2.0, 3.0, 4.0])), atol=1e-10)), bool(np.isnan(logs[1]).all())
-(True, True)
+>>> logs = device_logs(np.array([np.diag([1.0, 2.0, 3.0, 4.0])]))
+>>> bool(np.allclose(logs[0], np.diag(np.log([1.0, 2.0, 3.0, 4.0])), atol=1e-10))
+True
 """
 
 from __future__ import annotations
