@@ -231,12 +231,18 @@ def _by_roots(matrices: Array, whitener: Array | None = None) -> Array:
 
 def _square_root(matrices: Array, one: Array, steps: int) -> Array:
     """By Newton's iteration in product form (Denman and Beavers; Cheng, Higham, Kenney and Laub 2001)."""
-    root = product = matrices
-    for _ in range(steps):
+
+    def step(_: Any, pair: tuple[Array, Array]) -> tuple[Array, Array]:
+        root, product = pair
         inverse = _unchecked_inverse(product)
-        root = (root + root @ inverse) / 2
-        product = (one + (product + inverse) / 2) / 2
-    return root
+        return (root + _product(root, inverse)) / 2, (one + (product + inverse) / 2) / 2
+
+    if is_jax_array(matrices):
+        import jax
+
+        # compiled once, not once for each step
+        return jax.lax.fori_loop(0, steps, step, (matrices, matrices))[0]
+    return reduce(lambda pair, number: step(number, pair), range(steps), (matrices, matrices))[0]
 
 
 def _has_cholesky(matrices: Array) -> Array:

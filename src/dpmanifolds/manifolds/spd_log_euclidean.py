@@ -57,12 +57,12 @@ class SPDLogEuclidean(SPDBase, FlatManifold):
         if is_numpy(base) and is_numpy(points) and base.ndim == points.ndim == 2:
             return log_triangle_of_one(points) - log_triangle_of_one(base)
         if is_numpy(base) and base.ndim == 2 and base.dtype == np.float64:
-            center = _chart_of(base.tobytes(), self.k)
+            center = chart_of(base.tobytes(), self.k)
             return log_triangle(points, self.k) - (0.0 if center is None else center)
         return log_triangle(points, self.k) - log_triangle(base[None, ...], self.k)[0, ...]
 
     def see(self, base: Array, points: Array) -> Seen | None:
-        return self._see(points, None, _chart_of(base.tobytes(), self.k)) if is_numpy(points) else None
+        return self._see(points, None, chart_of(base.tobytes(), self.k)) if is_numpy(points) else None
 
     def inverse_chart(self, coordinates: Array) -> Array:
         return _matrix_function("exp", from_upper_triangle(coordinates, self.k))
@@ -104,7 +104,7 @@ class SPDLogEuclidean(SPDBase, FlatManifold):
 
 
 @lru_cache(maxsize=64)
-def _chart_of(numbers: bytes, k: int) -> np.ndarray | None:
+def chart_of(numbers: bytes, k: int) -> np.ndarray | None:
     """Coordinates of the logarithm of a public point; None for the identity."""
     chart = log_triangle(np.frombuffer(numbers).reshape(1, k, k), k)[0]
     return chart if np.any(chart) else None

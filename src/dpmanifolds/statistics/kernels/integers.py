@@ -1,4 +1,4 @@
-"""Exact integer sums of logarithms of matrices up to 3×3 on a device: one fused kernel that reads each record once.
+"""Exact integer sums of logarithms of matrices on a device; up to 3×3 by one fused kernel that reads each record once.
 
 >>> import numpy as np
 >>> half = BallRule(None, np.zeros(3), radius=2.0, limit=0.99, exponent=10)
@@ -10,8 +10,9 @@ A record's integers are a function of that record and of public numbers, bit for
 no flag for a block: rotations come in a fixed number, whatever is wrong with a record is found by comparisons within
 that record and masks its integers, and Σz² ≤ 4^exponent is checked for each of them, in 64-bit integers. PyTorch gets
 Triton kernels, JAX a Pallas one: closed forms for 3×3 records that are gentle, each by itself, and rotations for the
-others. Elsewhere the formulas below run as they are, in pieces of one fixed shape. All arithmetic is in double
-precision; single precision is read exactly.
+others. Elsewhere the formulas below run as they are, in pieces of one fixed shape. Arithmetic is in double precision;
+PyTorch's gentle 3×3 records of single precision have their logarithm in single precision, and all after it in double.
+Larger matrices have theirs from products (`manifolds/_device_logs.py`), and in PyTorch a kernel at either end.
 """
 
 from __future__ import annotations
@@ -28,9 +29,10 @@ from array_api_compat import is_jax_array, is_torch_array
 
 from dpmanifolds._arrays import Array, has_doubles, namespace, on_accelerator, to_numpy
 from dpmanifolds.manifolds import Manifold
+from dpmanifolds.manifolds._log_triangle import whitener_of
 from dpmanifolds.manifolds._symmetric import LARGEST_SMALL
 from dpmanifolds.manifolds.spd_affine_invariant import SPDAffineInvariant
-from dpmanifolds.manifolds.spd_log_euclidean import SPDLogEuclidean
+from dpmanifolds.manifolds.spd_log_euclidean import SPDLogEuclidean, chart_of
 from dpmanifolds.statistics.kernels.formulas import Entries, log_coordinates, rotations, sorted_values, whitened
 
 LARGEST_EXPONENT = 30
@@ -128,9 +130,11 @@ def _rule_at(
     exponent: int,
 ) -> BallRule:
     off = np.zeros(manifold.dim) if offset is None else np.asarray(offset, dtype=np.float64)
+    numbers = np.asarray(base, dtype=np.float64).tobytes()
     if isinstance(manifold, SPDLogEuclidean):
-        return BallRule(None, manifold.chart(base) + off, radius, limit, exponent)
-    return BallRule(np.linalg.inv(np.linalg.cholesky(base)), off, radius, limit, exponent)
+        center = chart_of(numbers, manifold.k)
+        return BallRule(None, off if center is None else center + off, radius, limit, exponent)
+    return BallRule(whitener_of(numbers, manifold.k), off, radius, limit, exponent)
 
 
 def large_integers(points: Array, rule: BallRule, rows: int | None = None) -> tuple[Array, Array, Array]:

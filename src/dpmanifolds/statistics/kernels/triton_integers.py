@@ -8,6 +8,8 @@ rotations afterwards. Smaller matrices always do.
 # mypy: disable-error-code="no-untyped-def,no-untyped-call,untyped-decorator"
 from __future__ import annotations
 
+import math
+
 import numpy as np
 import torch
 import triton
@@ -45,11 +47,11 @@ def triton_integers(points: torch.Tensor, given: np.ndarray, *, whitened: bool, 
     count, k = int(points.shape[0]), int(points.shape[-1])
     # the numbers of those that are marked, in any order, and how many there are
     listed = torch.empty(count if k == 3 else 0, dtype=torch.int32, device=points.device)
-    marked = torch.zeros(1, dtype=torch.int32, device=points.device)
     blocks = max(1, -(-count // _ROWS))
     programs = min(blocks, _PROGRAMS)
     shape = (_DIM + 1, count) if each else (2 * programs, _DIM + _COUNTS)
-    out = (torch.empty if each else torch.zeros)(shape, dtype=torch.int64, device=points.device)
+    held = torch.zeros(1 + math.prod(shape), dtype=torch.int64, device=points.device)
+    marked, out = held[:1], held[1:].view(shape)
     arguments = (points, numbers, listed, marked, count, -(-blocks // programs), programs)
     # products and sums are rounded one by one, however a compiler arranges them: the same bits in every variant
     settings = {"WHITENED": whitened, "EACH": each, "ROWS": _ROWS, "num_warps": 1, "enable_fp_fusion": False}
@@ -142,7 +144,7 @@ def _gentle_integers(
         hard = (there & (plain == 0)).to(tl.int32)
         few = tl.sum(hard)
         if few > 0:
-            place = tl.atomic_add(marked, few) + tl.cumsum(hard, 0) - 1
+            place = tl.atomic_add(marked, few.to(tl.int64)) + tl.cumsum(hard, 0) - 1
             tl.store(listed + place, at.to(tl.int32), mask=hard > 0)
         if EACH:
             column = count.to(tl.int64)
