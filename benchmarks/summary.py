@@ -26,7 +26,8 @@ HERE = Path(__file__).resolve().parent
 STYLE = HERE.parent / "docs" / "figures.mplstyle"
 RUNS = [
     ["imports.py"],
-    ["private_mean.py"],
+    ["private_mean.py", "--repeats", "7"],
+    ["small.py"],
     ["mean.py"],
     ["memory.py"],
     ["sampling.py"],
