@@ -20,12 +20,10 @@ from array_api_compat import device as device_of
 from array_api_compat import is_jax_array, is_torch_array
 
 from dpmanifolds._arrays import Array, call_compiled, eye, is_traced, namespace, on_accelerator, to_numpy, transpose
-from dpmanifolds.manifolds._logarithms import Reach, coefficient_table
+from dpmanifolds.manifolds._logarithms import Reach, coefficient_table, matrix_logs
 
-# a device takes less accuracy from few products, up to 1e−10, and matrices out of reach by roots, in such blocks
+# a device takes less accuracy from few products, up to 1e−10
 DEVICE_REACH = Reach(5, 0.8, 0.3)
-_ROOT_STEPS = (20, 12, 9)
-_HARD_BYTES = 1 << 20
 # matrices are inverted by halves down to this size
 _LARGEST_SWEPT = 8
 
@@ -33,23 +31,33 @@ _LARGEST_SWEPT = 8
 def device_logs(matrices: Array, whitener: Array | None = None) -> Array:
     """log MXMᵀ for each X of (n, k, k) on a device, up to 1e−10 of it; NaN where X is not positive.
 
-    As `matrix_logs` has it from products, of degree 24: one inverse and 11 products, the same for every matrix. Those
-    out of their reach, each by its own ‖Y²‖, are gathered in blocks of one shape and brought into it by square roots,
-    from inverses and products in a fixed number. No routine looks at more than one matrix, and none raises.
+    As `matrix_logs` has it from products, of degree 24: one inverse and 11 products, the same for every matrix, each in
+    its own place: libraries may work on odd places by other code. Those out of their reach, each by its own ‖Y²‖, go to
+    the host, which takes them one by one: on a device they would stand in places that depend on how many there are. No
+    routine looks at more than one matrix, and none raises.
     """
+    if is_torch_array(matrices):
+        matrices = matrices.contiguous()
     # tried before anything is compiled that uses them
     _kernels(matrices)
     logs, right = call_compiled(_by_products, matrices, whitener)
     hard = np.flatnonzero(~to_numpy(right))
-    xp, size = namespace(matrices), max(1, _HARD_BYTES // (8 * matrices.shape[-1] ** 2))
-    for first in range(0, hard.size, size):
-        rows = hard[first : first + size]
-        at = xp.asarray(np.concatenate([rows, np.full(size - rows.size, rows[0])]), device=device_of(matrices))
-        found = call_compiled(_by_roots, xp.take(matrices, at, axis=0), whitener)
-        if is_jax_array(logs):
-            logs = logs.at[at].set(found)
-        else:
-            logs[at] = found
+    if not hard.size:
+        return logs
+    # JAX compiles something for every number of them: up to a power of two the first one is repeated
+    rows = np.concatenate([hard, np.full((1 << (hard.size - 1).bit_length()) - hard.size, hard[0])])
+    xp = namespace(matrices)
+    at = xp.asarray(rows, device=device_of(matrices))
+    with np.errstate(all="ignore"):
+        found = to_numpy(xp.take(matrices, at, axis=0))[: hard.size]
+        if whitener is not None:
+            matrix = to_numpy(whitener)
+            found = matrix @ found @ matrix.T
+        found = matrix_logs(found)[0]
+    values = xp.asarray(found[np.searchsorted(hard, rows)], device=device_of(matrices))
+    if is_jax_array(logs):
+        return logs.at[at].set(values)
+    logs[at] = values
     return logs
 
 
@@ -210,60 +218,6 @@ def _combinations(
         reduce(operator.add, (factor * power for factor, power in zip(row, powers, strict=True)), constant * one)
         for constant, row in zip(constants.tolist(), factors.tolist(), strict=True)
     ]
-
-
-def _by_roots(matrices: Array, whitener: Array | None = None) -> Array:
-    """log X = 8·log X^{1/8} for matrices far from a multiple of the identity; NaN where one is not positive."""
-    xp = namespace(matrices)
-    matrices = _whitened(matrices, whitener)
-    k = matrices.shape[-1]
-    one = eye(k, matrices)
-    finite = xp.all(xp.isfinite(matrices), axis=(-2, -1))
-    safe = xp.where(finite[:, None, None], matrices, one)
-    middle = xp.sqrt(xp.linalg.trace(safe) / xp.linalg.trace(_unchecked_inverse(safe)))[:, None, None]
-    root = safe / middle
-    for steps in _ROOT_STEPS:
-        root = _square_root(root, one, steps)
-    logs, right = _by_products((root + transpose(root)) / 2)
-    right = right & finite & _has_cholesky(safe)
-    return xp.where(right[:, None, None], 2 ** len(_ROOT_STEPS) * logs + xp.log(middle) * one, math.nan)
-
-
-def _square_root(matrices: Array, one: Array, steps: int) -> Array:
-    """By Newton's iteration in product form (Denman and Beavers; Cheng, Higham, Kenney and Laub 2001)."""
-
-    def step(_: Any, pair: tuple[Array, Array]) -> tuple[Array, Array]:
-        root, product = pair
-        inverse = _unchecked_inverse(product)
-        return (root + _product(root, inverse)) / 2, (one + (product + inverse) / 2) / 2
-
-    if is_jax_array(matrices):
-        import jax
-
-        # compiled once, not once for each step
-        return jax.lax.fori_loop(0, steps, step, (matrices, matrices))[0]
-    return reduce(lambda pair, number: step(number, pair), range(steps), (matrices, matrices))[0]
-
-
-def _has_cholesky(matrices: Array) -> Array:
-    if is_torch_array(matrices):
-        import torch
-
-        return torch.linalg.cholesky_ex(matrices)[1] == 0
-    xp = namespace(matrices)
-    return xp.all(xp.isfinite(xp.linalg.cholesky(matrices)), axis=(-2, -1))
-
-
-def _unchecked_inverse(matrices: Array) -> Array:
-    """What is singular gets whatever comes out of it. Not by halves, from which bad condition would suffer."""
-    kernels = _kernels(matrices)
-    if kernels is not None and matrices.shape[-1] <= kernels.LARGEST_SWEPT:
-        return kernels.swept_inverses(matrices)
-    if is_torch_array(matrices):
-        import torch
-
-        return torch.linalg.inv_ex(matrices)[0]
-    return namespace(matrices).linalg.inv(matrices)
 
 
 def _product_plus(a: Array, b: Array, added: Array) -> Array:

@@ -27,13 +27,11 @@ def on_its_device(points: torch.Tensor) -> Any:
 
 
 def swept_inverses(matrices: torch.Tensor) -> torch.Tensor:
-    """By Gauss and Jordan, of positive definite ones (n, k, k), k ≤ 32, whose rows are contiguous."""
+    """By Gauss and Jordan, of positive definite ones (n, k, k), k ≤ 32, in any layout."""
     count, k, _ = matrices.shape
     out = torch.empty((count, k, k), dtype=torch.float64, device=matrices.device)
     with on_its_device(matrices):
-        _sweep[(count,)](
-            matrices, out, matrices.stride(0), matrices.stride(1), SIZE=k, WIDTH=triton.next_power_of_2(k), num_warps=1
-        )
+        _sweep[(count,)](matrices, out, *matrices.stride(), SIZE=k, WIDTH=triton.next_power_of_2(k), num_warps=1)
     return out
 
 
@@ -92,23 +90,23 @@ def _multiply(
     tl.store(place, total, mask=inside)
 
 
-@triton.jit(do_not_specialize=["batch", "row"], do_not_specialize_on_alignment=["source", "target"])
-def _sweep(source, target, batch, row, SIZE: tl.constexpr, WIDTH: tl.constexpr):
+@triton.jit(do_not_specialize=["batch", "row", "column"], do_not_specialize_on_alignment=["source", "target"])
+def _sweep(source, target, batch, row, column, SIZE: tl.constexpr, WIDTH: tl.constexpr):
     matrix = tl.program_id(0).to(tl.int64)
     line = tl.arange(0, WIDTH)
     i, j = line[:, None], line[None, :]
     inside = (i < SIZE) & (j < SIZE)
     one = (i == j).to(tl.float64)
-    a = tl.where(inside, tl.load(source + matrix * batch + i * row + j, mask=inside, other=0.0), one)
+    a = tl.where(inside, tl.load(source + matrix * batch + i * row + j * column, mask=inside, other=0.0), one)
     for pivot in range(SIZE):
         across, down = i == pivot, j == pivot
         along = tl.sum(tl.where(across, a, 0.0), axis=0)
-        column = tl.sum(tl.where(down, a, 0.0), axis=1)
+        below = tl.sum(tl.where(down, a, 0.0), axis=1)
         share = 1.0 / tl.sum(tl.where(line == pivot, along, 0.0), axis=0)
         along = along * share
-        swept = a - column[:, None] * along[None, :]
+        swept = a - below[:, None] * along[None, :]
         swept = tl.where(across, along[None, :], swept)
-        a = tl.where(down, tl.where(across, share, -share * column[:, None]), swept)
+        a = tl.where(down, tl.where(across, share, -share * below[:, None]), swept)
     tl.store(target + matrix * (SIZE * SIZE) + i * SIZE + j, a, mask=inside)
 
 

@@ -34,7 +34,7 @@ def large_integers(
     with on_its_device(points):
         _look[(len(points),)](points, codes, **settings)
     whitener = None if rule.whitener is None else torch.as_tensor(rule.whitener, device=points.device)
-    logs = device_logs(points, whitener)
+    logs = device_logs(points, whitener).contiguous()
     seen = torch.empty(len(points), dtype=torch.bool, device=points.device)
     programs = min(len(points), max(1, _HELD // settings["WIDTH"] ** 2))
     # over √2 off the diagonal, as the logarithm is
