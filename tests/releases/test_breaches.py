@@ -13,8 +13,10 @@ import pytest
 
 import dpmanifolds as dpm
 from dpmanifolds import SPD, Ball, Euclidean, Hyperbolic, PureDP, Sphere
-from dpmanifolds._points import host
+from dpmanifolds._arrays import norm
+from dpmanifolds._points import cut_tile, host
 from dpmanifolds.sums.contribution import TangentContribution
+from dpmanifolds.sums.moments import TangentSquareContribution
 from dpmanifolds.sums.rounding import finest_exponent
 from dpmanifolds.sums.total import read_records
 
@@ -288,3 +290,41 @@ def test_a_secret_number_of_records_reaches_no_account(tmp_path):
         (spent,) = [entry.details["parameters"] for entry in ledger.entries("clinic") if entry.kind == "spend"]
         assert spent["n_guess"] == 50
         assert count not in spent.values() or count == 0
+
+
+@pytest.mark.parametrize("rows", [100, 40_000])
+def test_a_stream_that_fills_one_buffer_again_and_again_counts_each_record_once(rows):
+    """327 where 1 was charged: blocks were kept, to be joined or read ahead, while the source wrote over them."""
+    ball, blocks = Ball(Sphere(2), [1.0, 0.0, 0.0], 1.0), 32_768 // rows or 6
+
+    def streamed(last):
+        def stream():
+            buffer = np.empty((rows, 3))
+            for number in range(blocks):
+                buffer[...] = [1.0, 0.0, 0.0]
+                if number == blocks - 1:
+                    buffer[rows // 2] = last
+                yield buffer
+
+        return stream
+
+    first, second = ([np.cos(1.0), sign * np.sin(1.0), 0.0] for sign in (1, -1))
+    assert moved(ball, streamed(first), streamed(second)) <= 1.0
+
+
+@pytest.mark.parametrize("dim", [5, 7, 12, 15])
+@pytest.mark.parametrize("last", [0.0, 1e-200], ids=["zero", "tiny"])
+def test_a_record_without_direction_changes_no_bit_of_the_other_rows(dim, last):
+    """Vectors in rows: one record of length 0 led all coordinates of its tile into a copy of another memory layout.
+
+    Norms of rows then differed in their last bits: one record decided integers of others (second moments, descents).
+    """
+    space = Sphere(dim)
+    center, records = space.random_point(rng=0), space.random_point(500, rng=1)
+    rule = TangentSquareContribution(TangentContribution(space, center), 0.5, 20)
+    found = []
+    for other in (space.random_point(rng=2), last * center):
+        tile = cut_tile(np.concatenate([records, other[None]]), 0, 512, rule.filler, in_rows=True)
+        rows = rule(tile)[0]
+        found.append(norm(rows)[:500])
+    assert np.array_equal(*found)

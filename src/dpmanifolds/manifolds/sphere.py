@@ -201,10 +201,9 @@ class Sphere(Manifold):
         angle = np.arctan2(length, along)
         lost = np.flatnonzero(length == 0)
         if lost.size:
-            # the antipode has no direction: it gets the first axis, in a copy that lies in memory as records do
-            whole = np.empty_like(points)
-            whole[:, 1:] = across
-            across = whole[:, 1:]
+            # the antipode has no direction: it gets the first axis. Others' sums would change with their memory's layout
+            if np.may_share_memory(across, points):
+                across = points.copy(order="K")[:, 1:]
             across[lost, 0], length[lost] = along[lost] < 0, 1.0
         along *= along
         squared += along
@@ -217,7 +216,7 @@ class Sphere(Manifold):
         odd = np.flatnonzero(~(np.abs(squared, out=along) <= tolerance))
         if odd.size:
             off = ~(np.abs(np.sqrt(squared[odd] + 1) - 1) <= tolerance)
-            broken[odd] = np.where(off, 2 - np.isfinite(points[odd]).all(axis=1), 0)
+            broken[odd] = np.where(off, 1 + np.isfinite(points[odd]).all(axis=1), 0)
         return Seen(across, broken, np.divide(angle, length, out=length), angle)
 
     def _smooth_log_coordinates(self, base: Array, points: Array) -> Array:

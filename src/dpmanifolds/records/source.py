@@ -154,10 +154,13 @@ class BlockSource(Source):
         count: int | None,
         *,
         once: bool,
+        lasting: bool = False,
         allow_empty: bool = False,
         empty: Array | None = None,
     ) -> None:
         self._manifold = manifold
+        self._lasting = lasting
+        """Whether nobody writes to a block after it was handed out; else one buffer may be filled again and again."""
         self._allow_empty = allow_empty
         self._empty = empty
         """What stands for no records at all, where it is known; else a block of no rows does."""
@@ -199,6 +202,10 @@ class BlockSource(Source):
                 break
         return namespace(*taken).concat(taken, axis=0)
 
+    def _kept(self, block: Array) -> Array:
+        """What stays as it is while the source goes on: blocks are joined, and read ahead."""
+        return block if self._lasting else namespace(block).asarray(block, copy=True)
+
     def _pieces(self) -> Iterator[Array]:
         """Blocks of about the size that suits the cache; small ones are joined, the last may be short."""
         waiting: list[Array] = []
@@ -213,15 +220,17 @@ class BlockSource(Source):
             empty = False
             size = _size_of_blocks([block])
             if is_numpy(block) and held + rows < size:
-                waiting.append(block)
+                waiting.append(self._kept(block))
                 held += rows
                 continue
+            lasting = self._lasting or bool(waiting)
             if waiting:
                 block = np.concatenate([*waiting, block])
                 waiting, held = [], 0
             rows = int(block.shape[0])
             for first in range(0, rows, size):
-                yield block[first : min(first + size, rows), ...]
+                piece = block[first : min(first + size, rows), ...]
+                yield piece if lasting else self._kept(piece)
         if waiting:
             yield np.concatenate(waiting)
         if empty:
@@ -267,10 +276,10 @@ def source_of(
         return blocks(lambda: _blocks_of(points), None, once=False)
     if _is_list_of_blocks(manifold, points):
         listed = _as_blocks(manifold, points)
-        return blocks(lambda: listed, sum(int(block.shape[0]) for block in listed), once=False)
+        return blocks(lambda: listed, sum(int(block.shape[0]) for block in listed), once=False, lasting=True)
     if is_sliceable_file(points):
         _checked_block(manifold, points[:1])
-        return blocks(lambda: slabs_of(points), int(points.shape[0]), once=False)
+        return blocks(lambda: slabs_of(points), int(points.shape[0]), once=False, lasting=True)
     if isinstance(points, Iterator):
         first = list(islice(points, 1))
         for block in first:
