@@ -35,7 +35,7 @@ RUNS = [
     ["descriptors.py", "--images", "100000", "--repeats", "2"],
     ["utility.py"],
     ["descent.py"],
-    ["scale.py"],
+    ["scale.py", "--records", "100000000"],
     ["dask_scaling.py", "--metrics", "log-euclidean", "--repeats", "3"],
     ["dask_scaling.py", "--metrics", "affine-invariant", "--records", "1000000", "--repeats", "3"],
 ]
