@@ -201,7 +201,7 @@ class Sphere(Manifold):
         angle = np.arctan2(length, along)
         lost = np.flatnonzero(length == 0)
         if lost.size:
-            # the antipode has no direction: it gets the first axis; what others' sums come to rests on the layout in memory
+            # the antipode has no direction: it gets the first axis; the layout in memory stays, as sums depend on it
             if np.may_share_memory(across, points):
                 across = points.copy(order="K")[:, 1:]
             across[lost, 0], length[lost] = along[lost] < 0, 1.0
