@@ -5,7 +5,7 @@ That a new manifold works everywhere from its one file is in tests/manifolds/tes
 
 from tests import house
 
-MOST_FILES, MOST_LINES = 280, 56_400
+MOST_FILES, MOST_LINES = 279, 56_350
 """Of the wheel. Who needs more raises them, and says so in the change; CONTRIBUTING.md tells where the lines are."""
 LAYERS = {
     "errors": 0,
