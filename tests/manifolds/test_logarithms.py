@@ -11,24 +11,9 @@ from dpmanifolds.manifolds._device_logs import DEVICE_REACH
 from dpmanifolds.manifolds._logarithms import REACHES, largest_spread, matrix_logs, polynomials
 from dpmanifolds.manifolds._near_logs import LARGEST, SCALE, SHIFT, near_logs, polynomial
 from dpmanifolds.manifolds.spd import positive_matrix_logs
+from tests.manifolds.fifty_digits import exact_log, matrices_with
 
 EPS = np.finfo(np.float64).eps
-
-
-def matrices_with(spectra, seed=0):
-    """Symmetric matrices with these eigenvalues (n, k), in random frames."""
-    spectra = np.asarray(spectra, dtype=np.float64)
-    frames = np.linalg.qr(np.random.default_rng(seed).standard_normal((*spectra.shape, spectra.shape[-1])))[0]
-    made = (frames * spectra[:, None, :]) @ frames.swapaxes(1, 2)
-    return (made + made.swapaxes(1, 2)) / 2
-
-
-def exact_log(matrix):
-    """In 50 digits."""
-    with mpmath.workdps(50):
-        values, vectors = mpmath.eigsy(mpmath.matrix(matrix.tolist()))
-        logs = vectors * mpmath.diag([mpmath.log(value) for value in values]) * vectors.T
-        return np.array(logs.tolist(), dtype=np.float64)
 
 
 @pytest.fixture

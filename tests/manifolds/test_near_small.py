@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-import mpmath
 import numpy as np
 import pytest
 
 from dpmanifolds.manifolds._log_triangle import see_small
 from dpmanifolds.manifolds._near_small import entry_rows, log_hard, near_triples
 from dpmanifolds.manifolds._symmetric import log_by_rotations, upper_triangle
+from tests.manifolds.fifty_digits import exact_log, matrices_with
 
 GAPS = (0.0, 1e-16, 1e-14, 1e-12, 1e-10, 1e-8, 1e-6, 1e-4)
 LINES = 1003
@@ -18,22 +18,6 @@ LINES = 1003
 def quiet():
     with np.errstate(all="ignore"):
         yield
-
-
-def matrices_with(spectra, seed=0):
-    """Symmetric to the last bit, with these eigenvalues (n, 3), in random frames."""
-    spectra = np.asarray(spectra, dtype=np.float64)
-    frames = np.linalg.qr(np.random.default_rng(seed).standard_normal((*spectra.shape, 3)))[0]
-    made = (frames * spectra[:, None, :]) @ frames.swapaxes(1, 2)
-    return (made + made.swapaxes(1, 2)) / 2
-
-
-def exact_log(matrix):
-    """In 50 digits."""
-    with mpmath.workdps(50):
-        values, vectors = mpmath.eigsy(mpmath.matrix(matrix.tolist()))
-        logs = vectors * mpmath.diag([mpmath.log(value) for value in values]) * vectors.T
-        return np.array(logs.tolist(), dtype=np.float64)
 
 
 def entries(matrices):
