@@ -312,6 +312,40 @@ def test_a_stream_that_fills_one_buffer_again_and_again_counts_each_record_once(
     assert moved(ball, streamed(first), streamed(second)) <= 1.0
 
 
+def test_a_stream_of_objects_that_look_at_one_buffer_counts_each_record_once():
+    ball = Ball(Sphere(2), [1.0, 0.0, 0.0], 1.0)
+
+    def streamed(last):
+        def stream():
+            buffer, rows = np.empty((100, 3)), np.empty(100, dtype=object)
+            for row in range(100):
+                rows[row] = buffer[row]
+            for number in range(300):
+                buffer[...] = [1.0, 0.0, 0.0]
+                if number == 299:
+                    buffer[50] = last
+                yield rows
+
+        return stream
+
+    first, second = ([np.cos(1.0), sign * np.sin(1.0), 0.0] for sign in (1, -1))
+    assert moved(ball, streamed(first), streamed(second)) <= 1.0
+
+
+def test_two_iterators_over_one_buffer_keep_their_first_blocks():
+    space, buffer = Sphere(2), np.empty((50, 3))
+
+    def shared(blocks):
+        for block in blocks:
+            buffer[...] = block
+            yield buffer
+
+    rule = TangentContribution(space, np.eye(3)[0], radius=2.0, exponent=20)
+    one, two = (space.random_point((4, 50), rng=seed) for seed in (0, 1))
+    first, _ = (read_records(space, shared(blocks)) for blocks in (one, two))
+    assert first.total(rule).integers == read_records(space, one.reshape(-1, 3)).total(rule).integers
+
+
 @pytest.mark.parametrize("dim", [5, 7, 12, 15])
 @pytest.mark.parametrize("last", [0.0, 1e-200], ids=["zero", "tiny"])
 def test_a_record_without_direction_changes_no_bit_of_the_other_rows(dim, last):

@@ -13,7 +13,7 @@ import math
 import mmap
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from copy import copy
+from copy import copy, deepcopy
 from functools import partial
 from itertools import chain, islice
 from typing import Any, TypeVar
@@ -204,7 +204,7 @@ class BlockSource(Source):
 
     def _kept(self, block: Array) -> Array:
         """What stays as it is while the source goes on: blocks are joined, and read ahead."""
-        return block if self._lasting else namespace(block).asarray(block, copy=True)
+        return block if self._lasting else _copied(block)
 
     def _pieces(self) -> Iterator[Array]:
         """Blocks of about the size that suits the cache; small ones are joined, the last may be short."""
@@ -225,7 +225,7 @@ class BlockSource(Source):
                 continue
             lasting = self._lasting or bool(waiting)
             if waiting:
-                block = np.concatenate([*waiting, block])
+                block = np.concatenate([*waiting, self._kept(block)])
                 waiting, held = [], 0
             rows = int(block.shape[0])
             for first in range(0, rows, size):
@@ -241,6 +241,11 @@ class BlockSource(Source):
                     "has no block, and so no shape: hand out a block of no rows at least.", argument="points"
                 )
             yield self._empty
+
+
+def _copied(block: Array) -> Array:
+    """A block whose numbers nobody else holds; those of objects are copied one by one."""
+    return deepcopy(block) if block.dtype == object else namespace(block).asarray(block, copy=True)
 
 
 def _size_of_blocks(parts: list[Array]) -> int:
@@ -279,11 +284,9 @@ def source_of(
         return blocks(lambda: listed, sum(int(block.shape[0]) for block in listed), once=False, lasting=True)
     if is_sliceable_file(points):
         _checked_block(manifold, points[:1])
-        return blocks(lambda: slabs_of(points), int(points.shape[0]), once=False, lasting=True)
+        return blocks(lambda: slabs_of(points), int(points.shape[0]), once=False)
     if isinstance(points, Iterator):
-        first = list(islice(points, 1))
-        for block in first:
-            _checked_block(manifold, block)
+        first = [_copied(_checked_block(manifold, block)) for block in islice(points, 1)]
         return blocks(lambda: chain(first, points), None, once=True)
     if _is_plain_iterable(points):
         return blocks(lambda: iter(points), None, once=False)
