@@ -44,6 +44,8 @@ RULES = 4
 """Records that keep all rules, and those that are not finite, not symmetric, not positive definite."""
 
 _WITH_LOGARITHM = (SPDAffineInvariant, SPDLogEuclidean)
+# the registers of one program hold no larger matrices
+_LARGEST_HELD = 128
 _FORMULA_PIECE = 1 << 18
 _SHORTEST = 1 << 10
 _UNIT = 2.0**-52
@@ -109,12 +111,10 @@ def ball_rule(
 def large_rule(
     manifold: Manifold, base: np.ndarray, points: Any, *, offset: Any, radius: float, limit: float, exponent: int
 ) -> BallRule | None:
-    """The same for matrices from 4×4 on, which have one in PyTorch, in double precision."""
-    if (
-        not isinstance(manifold, _WITH_LOGARITHM)
-        or manifold.k <= LARGEST_SMALL
-        or manifold.dim << 2 * exponent >= 1 << 63
-    ):
+    """The same for matrices from 4×4 to 128×128, which have one in PyTorch, in double precision."""
+    if not isinstance(manifold, _WITH_LOGARITHM) or not LARGEST_SMALL < manifold.k <= _LARGEST_HELD:
+        return None
+    if manifold.dim << 2 * exponent >= 1 << 63:
         return None
     if not is_torch_array(points) or not on_accelerator(points) or points.dtype != namespace(points).float64:
         return None
@@ -158,7 +158,7 @@ def _large_kernel_works(k: int) -> bool:
         rule = BallRule(None, np.zeros(k * (k + 1) // 2), 1.0, 0.5, 10)
         found = [large_integers(one, rule, rows) for rows in (None, 1)]
     except Exception:
-        # an old library, none of its compiler, or too large a matrix for its registers
+        # an old library, or none of its compiler
         return False
     return all(bool(seen.all()) and not whole.any() and not codes.any() for whole, codes, seen in found)
 

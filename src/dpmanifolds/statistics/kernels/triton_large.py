@@ -18,7 +18,6 @@ from dpmanifolds.manifolds._symmetric import from_upper_triangle
 from dpmanifolds.manifolds._triton_products import on_its_device
 from dpmanifolds.statistics.kernels.integers import BallRule
 
-LARGEST = 128
 _HELD = 1 << 22
 
 
